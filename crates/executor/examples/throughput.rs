@@ -1,5 +1,5 @@
-//! Documents per second of scans, groups and point reads over 1 KB documents in memory:
-//! `cargo run --release -p quire-executor --example throughput`.
+//! Measures the documents per second of scans, groups and point reads over documents of 1 KB in
+//! memory: `cargo run --release -p quire-executor --example throughput`.
 
 #![allow(clippy::unwrap_used)]
 

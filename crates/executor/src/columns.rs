@@ -1,5 +1,5 @@
-//! What a `$group` takes of documents: computed where they are read, by any thread, and given to
-//! the groups in order.
+//! The values that a `$group` needs of each document. The thread that reads a document computes
+//! them, and the groups get them in order.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::env::Scope;
 use crate::operators::chain::{Chain, Passed};
 use crate::operators::filtering::{renew, reset};
 
-/// Bytes that columns of documents that went through a chain may take.
+/// The largest size in bytes of the columns of documents that a chain has changed.
 const COLUMNS_BYTES_MAX: usize = 4 << 20;
 
-/// A `$group` as all threads know it that read for it.
+/// A `$group` as the threads that read for it use it.
 pub(crate) struct Grouping {
-    /// What happens to documents before they are grouped.
+    /// The stages between the scan and the `$group`.
     pub chain: Chain,
     pub group: Arc<Group>,
     hasher: RandomState,
 }
 
-/// Keys of documents with their hashes, and what each accumulator is given.
+/// The group keys of documents with their hashes, and the arguments of each accumulator.
 pub(crate) struct Columns {
     pub hashes: Vec<u64>,
     pub keys: OwnedColumn,
     pub arguments: Vec<OwnedColumn>,
-    /// What each step of the chain let through.
+    /// How many documents each step of the chain let through.
     pub passed: Passed,
 }
 
@@ -48,7 +48,7 @@ impl Grouping {
         hasher.finish()
     }
 
-    /// Returns the hashes of keys, a missing one as null.
+    /// Returns the hashes of keys; a missing key counts as null.
     pub fn hashes(&self, keys: &Column<'_>, collator: Option<&dyn Collator>) -> Vec<u64> {
         let key = |row| keys.get(row).unwrap_or(Value::Null);
         match keys {
@@ -57,8 +57,8 @@ impl Grouping {
         }
     }
 
-    /// What is taken of some documents; `None` if one of them fails or they need too much memory at
-    /// a time. The chain must not read metadata.
+    /// Returns the columns of some documents; `None` if one of them fails or they need too much
+    /// memory together. The chain must not read metadata.
     pub fn columns(&self, docs: &[Doc<'_>], arena: &mut Bump, scope: Scope<'_>) -> Option<Columns> {
         let Scope { env, variables } = scope;
         if self.chain.is_empty() {
@@ -101,7 +101,7 @@ impl Grouping {
 }
 
 impl Columns {
-    /// Takes `cx.root`. Answers how many bytes that needs, roughly.
+    /// Adds the values of `cx.root`. Returns an estimate of the bytes that they take.
     fn add(&mut self, grouping: &Grouping, cx: &EvalContext<'_>) -> Result<usize> {
         let group = &grouping.group;
         let cx = &group.extract(cx)?;
@@ -114,7 +114,7 @@ impl Columns {
         Ok(bytes)
     }
 
-    /// Bytes that they hold, roughly.
+    /// Returns an estimate of the bytes that they take.
     pub fn size(&self) -> usize {
         let arguments: usize = self.arguments.iter().map(OwnedColumn::size).sum();
         8 * self.hashes.len() + self.keys.size() + arguments

@@ -1,4 +1,4 @@
-//! What all stages of one execution share: variables, clock, limits, and the way to a newer view.
+//! The state that all stages of an execution share: variables, clock, limits, and views.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,20 +29,20 @@ impl InterruptCheck for CurrentInterrupt {
     }
 }
 
-/// What stages need that does not change while they run.
+/// The environment of an execution; it does not change while the execution runs.
 pub(crate) struct Env {
     pub params: ExecParams,
-    /// What expressions share.
+    /// The state that expressions share.
     pub shared: Shared,
-    /// What parsing needs: the variables and their values among it.
+    /// The context for parsing, with the variables and their values.
     pub parse: ParseContext,
     interrupt: Arc<CurrentInterrupt>,
-    /// True if blocking stages may go on on disk.
+    /// True if blocking stages may spill to disk.
     pub may_spill: bool,
 }
 
 impl Env {
-    /// Evaluates the variables of `let`. Strings compare by `collation`.
+    /// Evaluates the variables of `let`. `collation` compares strings.
     pub fn new(
         params: ExecParams,
         collation: Option<&Arc<Collation>>,
@@ -69,22 +69,22 @@ impl Env {
         Ok(Env { params, shared, parse, interrupt, may_spill })
     }
 
-    /// The next command's interrupt.
+    /// Sets the interrupt of the command that runs next.
     pub fn set_interrupt(&self, interrupt: &Arc<Interrupt>) {
         *self.interrupt.0.lock() = Arc::clone(interrupt);
     }
 
-    /// Fails if the command has to stop.
+    /// Fails if the command must stop.
     pub fn check_interrupt(&self) -> Result<()> {
         self.interrupt.check()
     }
 
-    /// Where a blocking stage may go on on disk; `None` if it may not.
+    /// Returns the directory in which a blocking stage may spill; `None` if it must not.
     pub fn spill_directory(&self) -> Option<&Path> {
         self.params.spill_directory.as_deref().filter(|_| self.may_spill)
     }
 
-    /// What a blocking stage may use to go on on disk; `None` if it may not.
+    /// Returns the workspace in which a blocking stage may spill; `None` if it must not.
     pub fn workspace(&self) -> Option<Workspace<'_>> {
         self.spill_directory().map(|directory| Workspace {
             directory,
@@ -93,7 +93,7 @@ impl Env {
         })
     }
 
-    /// Returns the error of a blocking stage that may not go on on disk.
+    /// Returns the error of a blocking stage that exceeds its memory and must not spill.
     pub fn memory_error(&self, stage: &str) -> Error {
         Error::new(
             ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
@@ -104,19 +104,19 @@ impl Env {
         )
     }
 
-    /// Returns the variables as expressions read them.
+    /// Returns the values of the variables, for expressions.
     pub fn variable_values(&self) -> Vec<Option<Value<'_>>> {
         values(&self.parse.variables)
     }
 }
 
-/// Evaluates the variables of `let`, in order: each sees those before it.
+/// Evaluates the variables of `let` in order: each may use those before it.
 fn evaluate(
     let_vars: Doc<'_>,
     base: &ParseContext,
     shared: &Shared,
 ) -> Result<Arc<Vec<UserVariable>>> {
-    // A variable sees those before it, but not the clock.
+    // An expression in `let` may use earlier variables, but not the clock.
     let mut earlier = base.clone();
     earlier.no_clock = true;
     let arena = Bump::new();
@@ -143,7 +143,7 @@ fn evaluate(
             value.map_or(Known::Missing, Known::Value)
         };
         let variable = UserVariable { name: name.into(), known: Some(value) };
-        // Nothing else has this list, so that it is not copied for each variable.
+        // The list has no other reference, so it is not copied for each variable.
         Arc::make_mut(&mut earlier.variables).push(variable);
     }
     Ok(earlier.variables)
@@ -153,7 +153,7 @@ fn values(variables: &[UserVariable]) -> Vec<Option<Value<'_>>> {
     variables.iter().map(UserVariable::value).collect()
 }
 
-/// What evaluating an expression needs besides a document: shared by all threads of a call.
+/// What evaluating an expression needs besides a document. All threads of a call share it.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'r> {
     pub env: &'r Env,
@@ -161,14 +161,14 @@ pub(crate) struct Scope<'r> {
     pub variables: &'r [Option<Value<'r>>],
 }
 
-/// One call of an execution: its views, its variables, and what it shares.
+/// One call of an execution: its views, its variables, and its environment.
 pub(crate) struct Run<'r> {
     pub env: &'r Env,
     views: &'r mut dyn Views,
     variables: &'r [Option<Value<'r>>],
-    /// Rises with every exchange of the view; leaves that read at another one reposition.
+    /// Counts the replacements of the view. A leaf that was positioned on an older one repositions.
     pub generation: u64,
-    /// About how many rows this call takes from the leaves: a batch's, or all there are.
+    /// An estimate of the rows that this call takes from the leaves: those of a batch, or all.
     pub wanted: usize,
     renewed: Instant,
 }
@@ -184,17 +184,17 @@ impl<'r> Run<'r> {
         Scope { env: self.env, variables: self.variables }
     }
 
-    /// Returns the view to read from now.
+    /// Returns the current view.
     pub fn view(&self) -> View<'_> {
         self.views.view()
     }
 
-    /// True if the view stays the same in this call and in those that follow.
+    /// Returns true if the view stays the same in this call and in later ones.
     pub fn is_pinned(&self) -> bool {
         self.views.is_pinned()
     }
 
-    /// Runs `work` with these values of the variables, those of the stages around it included.
+    /// Runs `work` with these values of the variables, including those of the outer stages.
     pub fn bound<T>(
         &mut self,
         variables: &[Option<Value<'_>>],
@@ -213,7 +213,7 @@ impl<'r> Run<'r> {
         result
     }
 
-    /// Runs what takes all rows that its input has.
+    /// Runs `work`, which reads its whole input.
     pub fn for_all<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.wanting(usize::MAX, work)
     }
@@ -226,8 +226,8 @@ impl<'r> Run<'r> {
         result
     }
 
-    /// Checks the interrupt; exchanges a view that has been held for long. Leaves call it before
-    /// each page, with nothing in hand that belongs to the view.
+    /// Checks the interrupt, and replaces a view that has been held for long. Leaves call it before
+    /// each page, while they hold no data of the view.
     pub fn pause(&mut self) -> Result<()> {
         self.env.check_interrupt()?;
         if self.renewed.elapsed() < VIEW_AGE_MAX || self.views.is_pinned() {

@@ -1,12 +1,12 @@
-//! What a request has looked at and by which plan: for slow-query lines, the profiler and
-//! `serverStatus`.
+//! The keys and documents that a request has examined, and its plan: for slow-query lines, the
+//! profiler and `serverStatus`.
 
 use std::sync::Arc;
 
 use quire_planner::explain::NodeStats;
 use quire_planner::{Node, Plan};
 
-/// How a lookup by `_id` is named.
+/// Returns the name of a lookup by `_id` in a plan summary.
 fn express(clustered: bool) -> &'static str {
     if clustered { "EXPRESS_CLUSTERED_IXSCAN" } else { "EXPRESS_IXSCAN { _id: 1 }" }
 }
@@ -14,35 +14,35 @@ fn express(clustered: bool) -> &'static str {
 /// A write that found its document by `_id`, without a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct WriteById {
-    /// The collection is clustered by it.
+    /// True if the collection is clustered by `_id`.
     pub clustered: bool,
-    /// It updates what it finds, and does not delete it.
+    /// True for an update, false for a delete.
     pub updates: bool,
 }
 
-/// What an execution has looked at so far.
+/// The counters of an execution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Index keys looked at.
+    /// Index keys examined.
     pub keys_examined: u64,
-    /// Documents looked at.
+    /// Documents examined.
     pub docs_examined: u64,
-    /// Documents that the client gets.
+    /// Documents returned to the client.
     pub returned: u64,
-    /// A stage sorted in memory or on disk.
+    /// True if a stage sorted.
     pub sorted: bool,
-    /// A stage went to disk.
+    /// True if a stage spilled to disk.
     pub used_disk: bool,
-    /// Bytes that its stages hold in memory between two batches, roughly.
+    /// An estimate of the bytes that its stages hold in memory between two batches.
     pub held_bytes: u64,
 }
 
-/// What a request has looked at, and its plan.
+/// The counters and the plan of a request.
 #[derive(Debug, Clone, Default)]
 pub struct Examined {
-    /// Keys, documents, sorts.
+    /// The counters.
     pub counters: Counters,
-    /// The plan; `None` for a write that found its document by `_id`, and for no collection.
+    /// The plan; `None` for a write that found its document by `_id`, and for a missing collection.
     pub plan: Option<Arc<Plan>>,
     /// The write, if it found its document by `_id`.
     pub by_id: Option<WriteById>,
@@ -64,7 +64,7 @@ impl Counters {
         stats.inputs.iter().for_each(|input| self.add_stats(input));
     }
 
-    /// Adds what another execution has looked at.
+    /// Adds the counters of another execution.
     pub fn add(&mut self, other: &Counters) {
         self.keys_examined += other.keys_examined;
         self.docs_examined += other.docs_examined;
@@ -74,7 +74,7 @@ impl Counters {
         self.held_bytes += other.held_bytes;
     }
 
-    /// What has come since `earlier` of the same execution.
+    /// Returns the difference from `earlier`, which must be of the same execution.
     #[must_use]
     pub fn since(&self, earlier: &Counters) -> Counters {
         Counters {
@@ -96,15 +96,15 @@ impl WriteById {
 }
 
 impl Examined {
-    /// Notes a write's lookup by `_id`.
+    /// Notes that a write looked up its document by `_id`.
     pub(crate) fn note_by_id(&mut self, write: WriteById, found: bool) {
         self.by_id = Some(write);
         self.counters.keys_examined += u64::from(found);
         self.counters.docs_examined += u64::from(found);
     }
 
-    /// `IXSCAN { a: 1 }`, `COLLSCAN`: how slow-query lines and the profiler name the plan. Empty
-    /// where there is none.
+    /// Returns the plan summary for slow-query lines and the profiler, such as `IXSCAN { a: 1 }` or
+    /// `COLLSCAN`. Empty without a plan.
     pub fn summary(&self) -> String {
         match &self.plan {
             Some(plan) => summary(&plan.root),

@@ -1,4 +1,4 @@
-//! A plan that runs: batch by batch, with a view that is not kept between two batches.
+//! A running plan. It returns batches, and holds no view between two of them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::params::{BatchEnd, BatchLimits};
 use crate::row::Row;
 use crate::views::Views;
 
-/// Rows pulled at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 256;
-/// Bytes of documents that a batch of record ids may have passed through memory.
+/// The bytes of documents that may be read for a batch of record ids.
 const RECORDS_BYTES_MAX: usize = 4 << 20;
 
-/// A running request: what a cursor holds.
+/// A running request, which a cursor holds.
 pub struct Execution {
     pub(crate) env: Arc<Env>,
     pub(crate) root: BoxedOperator,
-    /// Rows that did not fit into the last batch.
+    /// The rows that did not fit into the last batch.
     pub(crate) pending: VecDeque<Row>,
     pub(crate) exhausted: bool,
     pub(crate) generation: u64,
@@ -46,13 +46,13 @@ impl Execution {
         }
     }
 
-    /// Appends the next documents to `out`: as many as `limits` allow, at least one unless
-    /// nothing is left or `docs_max` is 0. Reads at the view that `views` gives, and exchanges it
-    /// when the batch takes long.
+    /// Appends the next documents to `out`: as many as `limits` allow, and at least one unless none
+    /// is left or `docs_max` is 0. Reads on the view of `views`, and replaces it if the batch takes
+    /// long.
     ///
     /// # Errors
-    /// What the stages meet; 175 QueryPlanKilled if the collection or an index that the plan
-    /// uses was dropped; what the interrupt says. The execution cannot go on after an error.
+    /// The errors of the stages; 175 QueryPlanKilled if the collection or an index of the plan was
+    /// dropped; the error of an interrupt. The execution cannot continue after an error.
     pub fn next_batch(
         &mut self,
         views: &mut dyn Views,
@@ -68,7 +68,8 @@ impl Execution {
                 too_large = Some(error);
                 return false;
             }
-            // With the elements' names: a reply of many small documents must stay one document.
+            // The size includes the names of the elements: a reply of many small documents must
+            // stay within the size of one document.
             if docs > 0 && out.len() + doc.len() > limits.bytes_max {
                 return false;
             }
@@ -83,8 +84,8 @@ impl Execution {
         Ok(BatchEnd { docs, exhausted })
     }
 
-    /// The record ids of the next documents, at most `max`, for a statement that writes them: it
-    /// reads each again. Empty only at the end.
+    /// Returns the record ids of the next documents, at most `max`, for a statement that writes
+    /// them and reads each of them again. Empty only at the end.
     pub(crate) fn next_records(
         &mut self,
         views: &mut dyn Views,
@@ -103,18 +104,18 @@ impl Execution {
         Ok(records)
     }
 
-    /// True if nothing follows what was taken.
+    /// Returns true if no rows follow.
     pub(crate) fn is_done(&self) -> bool {
         self.exhausted && self.pending.is_empty()
     }
 
-    /// True if the plan gives nothing before it has seen everything.
+    /// Returns true if the plan returns nothing before it has read its whole input.
     pub fn blocks(&self) -> bool {
         self.plan.root.blocks()
     }
 
-    /// Calls `take` for each row until it refuses one, `max` are taken or none are left. True if
-    /// none are left.
+    /// Calls `take` for each row until it refuses one, `max` rows are taken or none are left.
+    /// Returns true if none are left.
     pub(crate) fn rows(
         &mut self,
         views: &mut dyn Views,
@@ -144,8 +145,8 @@ impl Execution {
                 self.pending.pop_front();
             }
             let ended = self.pending.is_empty() && self.exhausted;
-            // A pipeline notices its end only when it is asked for more, as in mongod: a batch that
-            // happens to hold the last document leaves the cursor open.
+            // A pipeline detects its end only when more rows are requested, as in mongod: a batch
+            // that happens to contain the last document leaves the cursor open.
             if ended && (left > 0 || !self.plan.of_pipeline) {
                 break true;
             }
@@ -164,7 +165,7 @@ impl Execution {
         Ok(done)
     }
 
-    /// Runs to the end and gives nothing.
+    /// Runs to the end and discards all rows.
     pub(crate) fn drain(
         &mut self,
         views: &mut dyn Views,
@@ -173,7 +174,7 @@ impl Execution {
         self.rows(views, interrupt, usize::MAX, |_| true).map(|_| ())
     }
 
-    /// What it has looked at so far, and by which plan.
+    /// Returns what it has examined so far, and its plan.
     pub fn examined(&self) -> Examined {
         let counters = Counters { returned: self.returned, ..Counters::of(&self.root.stats()) };
         Examined { counters, plan: Some(Arc::clone(&self.plan)), by_id: None }

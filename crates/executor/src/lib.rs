@@ -1,9 +1,10 @@
 //! Runs plans: reads batches of documents on a view, and writes many documents.
 //!
-//! Read in this order: `views.rs` (what a plan reads from), `unit.rs` (the unit of work that it belongs
-//! to), `params.rs` (limits and options of a run), `opening` (from a request to operators), `execution.rs`
-//! (batches of an open plan), `operators` and `scans` (the operators), `columns.rs` and `grouping` (`$group`),
-//! `joins` (stages that read other collections), `modify` (writes of many documents).
+//! Read in this order: `views.rs` (the views that a plan reads on), `unit.rs` (the unit of work of
+//! a statement), `params.rs` (limits and options of a run), `opening` (from a request to
+//! operators), `execution.rs` (batches of an open plan), `operators` and `scans` (the operators),
+//! `columns.rs` and `grouping` (`$group`), `joins` (stages that read other collections), `modify`
+//! (writes of many documents).
 
 mod chunks;
 mod columns;

@@ -1,4 +1,4 @@
-//! What an execution is given from outside, its limits and what it counts.
+//! The external parameters of an execution: resources and limits.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Weak};
@@ -8,12 +8,12 @@ use quire_error::{Error, Result};
 use quire_mql::stage::Served;
 use quire_storage::Interrupt;
 
-/// Bytes a blocking stage may hold in memory. MongoDB: 100 MiB
-/// (292 QueryExceededMemoryLimitNoDiskUseAllowed).
+/// The bytes that a blocking stage may hold in memory. MongoDB: 100 MiB (292
+/// QueryExceededMemoryLimitNoDiskUseAllowed).
 pub const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// Documents after which a scan counts as long: it has taken milliseconds, beside which starting a
-/// thread is nothing.
+/// The number of documents after which a scan counts as long: it has taken milliseconds, compared
+/// with which the start of a thread is cheap.
 const LONG_SCAN_DOCS: u64 = 16_384;
 
 static PROCESSORS: LazyLock<usize> =
@@ -21,16 +21,16 @@ static PROCESSORS: LazyLock<usize> =
 
 static TEMPORARY: LazyLock<Arc<Path>> = LazyLock::new(|| std::env::temp_dir().into());
 
-/// Makes the documents of stages that tell of the server, such as `$collStats`.
+/// Provides the documents of stages about the server, such as `$collStats`.
 pub trait ServerRows: Send + Sync {
-    /// Returns the documents of a stage; `api_strict` says that the request keeps to the stable API.
+    /// Returns the documents of a stage. `api_strict` is true for a request in the stable API.
     ///
     /// # Errors
-    /// What the stage says of its collection.
+    /// The errors of the stage about its collection.
     fn rows(&self, stage: &Served, api_strict: bool) -> Result<Vec<DocBuf>>;
 }
 
-/// What an execution is given from outside.
+/// The external parameters of an execution.
 #[derive(Clone)]
 pub struct ExecParams {
     /// Ends the operation early. Each getMore brings its own: [`crate::Execution::next_batch`].
@@ -41,33 +41,34 @@ pub struct ExecParams {
     pub cluster_time: Option<Timestamp>,
     /// `$$USER_ROLES`: an array of role documents.
     pub user_roles: Option<ValueBuf>,
-    /// Bytes a blocking stage other than `$group` may hold in memory.
+    /// The bytes that a blocking stage other than `$group` may hold in memory.
     pub stage_bytes_max: usize,
-    /// Bytes a `$group` may hold in memory.
+    /// The bytes that a `$group` may hold in memory.
     pub group_bytes_max: usize,
-    /// True if stages may go on on disk, and where; `None` answers 292 where memory ends.
+    /// The directory in which stages may spill; `None` if they must not: beyond their memory they
+    /// fail with 292.
     pub spill_directory: Option<Arc<Path>>,
-    /// True if stages may go on on disk where the request does not say.
+    /// True if stages may spill when the request does not set `allowDiskUse`.
     pub disk_by_default: bool,
-    /// A request that no index serves is refused (`notablescan`).
+    /// True to refuse a request that no index serves (`notablescan`).
     pub no_table_scan: bool,
-    /// Operators outside the stable API are refused.
+    /// True to refuse operators outside the stable API.
     pub api_strict: bool,
-    /// Makes the documents of stages that tell of the server, in pipelines inside of other stages.
+    /// Provides the documents of stages about the server, in pipelines inside of other stages.
     pub server_rows: Option<Weak<dyn ServerRows>>,
-    /// Pipelines are not rewritten.
+    /// True to run pipelines without rewriting them.
     pub as_written: bool,
-    /// Runs the plan at this place of those that were considered and not chosen: tests compare what
-    /// all of them answer.
+    /// Runs the candidate plan with this number instead of the chosen one: tests compare the
+    /// results of all candidates.
     pub considered: Option<usize>,
-    /// Threads that a long execution may use, its own among them, while they are free.
+    /// The number of threads that a long execution may use, including its own, if they are free.
     pub threads_max: usize,
-    /// Documents after which a scan counts as long.
+    /// The number of documents after which a scan counts as long.
     pub long_scan_docs: u64,
 }
 
 impl ExecParams {
-    /// Nothing but an interrupt and the time.
+    /// Returns parameters with only an interrupt and the time.
     pub fn new(interrupt: Arc<Interrupt>, now_ms: i64) -> Self {
         ExecParams {
             interrupt,
@@ -90,10 +91,10 @@ impl ExecParams {
 }
 
 impl ExecParams {
-    /// Returns the documents of a stage that tells of the server.
+    /// Returns the documents of a stage about the server.
     ///
     /// # Errors
-    /// What the stage says of its collection.
+    /// The errors of the stage about its collection.
     pub(crate) fn rows_of_server(&self, stage: &Served) -> Result<Vec<DocBuf>> {
         match self.server_rows.as_ref().and_then(Weak::upgrade) {
             Some(server) => server.rows(stage, self.api_strict),
@@ -102,13 +103,13 @@ impl ExecParams {
     }
 }
 
-/// How much a batch may hold.
+/// The limits of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
     /// The largest number of documents.
     pub docs_max: usize,
-    /// The batch ends before the document that would pass this sum of bytes, but holds at least
-    /// one.
+    /// The batch ends before the document that would exceed this number of bytes, but has at least
+    /// one document.
     pub bytes_max: usize,
 }
 
@@ -119,12 +120,12 @@ impl BatchLimits {
     }
 }
 
-/// What a batch ended with.
+/// The result of reading a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchEnd {
-    /// Documents in the batch.
+    /// The number of documents in the batch.
     pub docs: usize,
-    /// Nothing follows: no cursor is needed.
+    /// True if nothing follows, so that no cursor is needed.
     pub exhausted: bool,
 }
 

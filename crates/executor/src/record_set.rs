@@ -1,9 +1,9 @@
-//! Record ids that an execution has met: those a scan has given already, and those a statement
-//! has written, so that a scan of an index that the writes change does not bring them up again
-//! (the Halloween problem: Astrahan and others, "System R", 1976).
-//! Blocks of 65,536 ids as sorted lists or bitmaps (Chambi, Lemire, Kaser, Godin: "Better bitmap
-//! performance with Roaring bitmaps", 2016): two bytes an id at most, an eighth of a byte where
-//! dense. Past a bound the blocks go to disk, as pages that are read back when they are asked for.
+//! A set of record ids: those that a scan has returned, or those that a statement has written, so
+//! that a scan of an index that the writes change does not return them again (the Halloween
+//! problem: Astrahan and others, "System R", 1976). It has blocks of 65,536 ids as sorted lists or
+//! bitmaps (Chambi, Lemire, Kaser, Godin: "Better bitmap performance with Roaring bitmaps", 2016):
+//! at most two bytes an id, an eighth of a byte for dense blocks. Beyond a limit the blocks go to
+//! disk as pages, which are read back when needed.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,27 @@ use quire_error::Result;
 use crate::env::Env;
 use quire_collections::SpillPages;
 
-/// Bytes of blocks that a set holds in memory where it may go to disk: 67 million ids in a row.
+/// The bytes of blocks that a set holds in memory if it may use the disk: enough for 67 million
+/// consecutive ids.
 const MEMORY_BYTES_MAX: usize = 8 << 20;
 
 /// A set of record ids.
 #[derive(Debug, Default)]
 pub(crate) struct RecordSet {
     blocks: BTreeMap<u64, Slot>,
-    /// Bytes of the blocks in memory.
+    /// The bytes of the blocks in memory.
     bytes: usize,
-    /// Where making room goes on.
+    /// The block at which the next eviction starts.
     hand: u64,
     pages: Option<SpillPages>,
 }
 
-/// A block in memory, on disk, or both.
+/// A block in memory, on disk, or in both places.
 #[derive(Debug, Default)]
 struct Slot {
     block: Option<Block>,
     page: Option<u64>,
-    /// The block has ids that the page lacks.
+    /// True if the block has ids that the page lacks.
     changed: bool,
 }
 
@@ -45,14 +46,14 @@ enum Block {
 const BLOCK_BITS: u32 = 16;
 const WORDS: usize = 1 << (BLOCK_BITS - 6);
 const PAGE_BYTES: usize = WORDS * 8;
-/// A list of this many ids is as large as a bitmap.
+/// A list with this many ids is as large as a bitmap.
 const SPARSE_MAX: usize = 4096;
 
 impl RecordSet {
-    /// Adds an id. False if it was there.
+    /// Adds an id. Returns false if it was in the set.
     ///
     /// # Errors
-    /// 292 if memory ends and the execution may not go on on disk; what the disk answers.
+    /// 292 if the memory is exceeded and the execution must not spill; the errors of the disk.
     pub fn insert(&mut self, id: RecordId, env: &Env) -> Result<bool> {
         let number = id.0 >> BLOCK_BITS;
         let slot = self.blocks.entry(number).or_default();
@@ -64,10 +65,10 @@ impl RecordSet {
         Ok(new)
     }
 
-    /// Returns true if the id is in it.
+    /// Returns true if the id is in the set.
     ///
     /// # Errors
-    /// As `insert`.
+    /// Those of [`insert`](Self::insert).
     pub fn contains(&mut self, id: RecordId, env: &Env) -> Result<bool> {
         let number = id.0 >> BLOCK_BITS;
         let Some(slot) = self.blocks.get_mut(&number) else { return Ok(false) };
@@ -78,7 +79,7 @@ impl RecordSet {
         Ok(found)
     }
 
-    /// Takes blocks out of memory, `kept` excepted, until half of what is allowed is free.
+    /// Evicts blocks other than `kept` until half of the allowed memory is free.
     fn make_room(&mut self, kept: u64, env: &Env) -> Result<()> {
         let limit = match env.may_spill {
             true => MEMORY_BYTES_MAX.min(env.params.stage_bytes_max),
@@ -120,7 +121,7 @@ impl Slot {
         }
     }
 
-    /// Returns the block, read back if it is on disk only.
+    /// Returns the block; reads it back if it is only on disk.
     fn block(&mut self, pages: Option<&mut SpillPages>) -> Result<&mut Block> {
         if self.block.is_none()
             && let (Some(page), Some(pages)) = (self.page, pages)
@@ -239,7 +240,7 @@ mod tests {
         let mut state = 7_u64;
         for step in 0..60_000_u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step | 1);
-            // Some blocks fill up, others stay lists.
+            // Some blocks become bitmaps, others stay lists.
             let id = if state >> 63 == 0 { (state >> 40) % 150_000 } else { (state >> 40) * 5 };
             assert_eq!(set.insert(RecordId(id), &env).unwrap(), model.insert(id));
             assert!(set.bytes <= LIMIT, "{} bytes after {step}", set.bytes);

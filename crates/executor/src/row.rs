@@ -1,4 +1,4 @@
-//! What flows between stages: a record, its index key or its document, whichever is known.
+//! The rows between operators: a record id, with its index key or its document.
 
 use std::sync::Arc;
 
@@ -10,41 +10,42 @@ use quire_error::Result;
 
 use crate::chunks::Chunks;
 
-/// What an index key holds, and its values.
+/// The specification of an index key, and its values.
 pub(crate) type KeyValues<'r> = (&'r Arc<KeySpec>, Vec<Option<ValueBuf>>);
 
-/// What an operator gives to the next one.
+/// The output of an operator.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// The record; 0 if the row has none (the output of a `$group`).
+    /// The record id; 0 if the row has none (the output of a `$group`).
     pub record: RecordId,
-    /// The document, once it is known.
+    /// The document, if it is loaded.
     pub doc: Option<Bytes>,
-    /// What else is known about the row.
+    /// Other data of the row.
     pub extra: Option<Box<Extra>>,
 }
 
-/// What only some plans carry along.
+/// The data of a row that only some plans need.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extra {
-    /// The index entry that led here.
+    /// The index entry of the row.
     pub key: Option<(Arc<KeySpec>, IndexEntry)>,
-    /// The values sorted by, for `$meta: "sortKey"`.
+    /// The sort key, for `$meta: "sortKey"`.
     pub sort_key: Option<ValueBuf>,
-    /// For `$meta: "score"`.
+    /// The score, for `$meta: "score"`.
     pub score: Option<f64>,
-    /// For `$meta: "scoreDetails"`.
+    /// The details, for `$meta: "scoreDetails"`.
     pub score_details: Option<DocBuf>,
 }
 
 impl Extra {
-    /// What stays of it in a file of rows: everything but the index entry. `None` for nothing.
+    /// Returns the part that is written to a spill file: everything except the index entry. `None`
+    /// if that is nothing.
     pub fn to_spill(&self) -> Option<DocBuf> {
         let doc = DocBuf::build(|writer| self.write(writer));
         (!doc.as_doc().is_empty()).then_some(doc)
     }
 
-    /// Writes what stages know about the row, each under the name that `$meta` takes.
+    /// Writes the metadata of the row, each with its name in `$meta`.
     pub fn write(&self, writer: &mut DocWriter<'_>) {
         writer.append_some("sortKey", self.sort_key.as_ref().map(ValueBuf::as_value));
         writer.append_some("score", self.score.map(Value::Double));
@@ -52,7 +53,7 @@ impl Extra {
         writer.append_some("scoreDetails", details.map(Value::Document));
     }
 
-    /// Reads back what `to_spill` wrote; no bytes are no extra.
+    /// Reads the result of `to_spill`; no bytes give `None`.
     pub fn from_spill(bytes: &[u8]) -> Option<Box<Extra>> {
         if bytes.is_empty() {
             return None;
@@ -74,44 +75,44 @@ impl Row {
         Row { record, doc: Some(doc), extra: None }
     }
 
-    /// Returns a row with a document that was made here.
+    /// Returns a row with a new document.
     pub fn made(doc: DocBuf) -> Self {
         Row { record: RecordId(0), doc: Some(Bytes::from(doc.into_bytes())), extra: None }
     }
 
-    /// Returns the row with another document, and what else is known about it.
+    /// Returns the row with another document and the same other data.
     pub fn becoming(&self, doc: DocBuf) -> Self {
         Row { record: self.record, extra: self.extra.clone(), ..Row::made(doc) }
     }
 
-    /// Returns a row with an index entry only.
+    /// Returns a row with only an index entry.
     pub fn of_entry(keys: &Arc<KeySpec>, entry: IndexEntry) -> Self {
         let record = entry.record;
         let key = Some((Arc::clone(keys), entry));
         Row { record, doc: None, extra: Some(Box::new(Extra { key, ..Extra::default() })) }
     }
 
-    /// Returns the document, or an empty one where only a key is known.
+    /// Returns the document; an empty one if only a key is known.
     pub fn doc(&self) -> Doc<'_> {
         self.doc.as_ref().map_or(Doc::empty(), |bytes| Doc::from_valid_bytes(bytes))
     }
 
-    /// Gives it bytes of its own. Those of a scan are slices of the engine's blocks, each of which
-    /// stays in memory as a whole as long as one row reads from it.
+    /// Copies the bytes of the row. The rows of a scan are slices of the engine's blocks, and each
+    /// slice keeps its whole block in memory.
     pub fn detach(&mut self) {
         if let Some(doc) = &mut self.doc {
             *doc = Bytes::copy_from_slice(doc);
         }
     }
 
-    /// As `detach`, with a copy in `chunks`, for rows that are held together.
+    /// Does what `detach` does, with a copy in `chunks`, for rows that are held together.
     pub fn detach_into(&mut self, chunks: &mut Chunks) {
         if let Some(doc) = &mut self.doc {
             *doc = chunks.copy(doc);
         }
     }
 
-    /// Bytes that it holds in memory.
+    /// Returns the bytes that it holds in memory.
     pub fn size(&self) -> usize {
         let extra = self.extra.as_ref();
         let key = extra.and_then(|extra| extra.key.as_ref());
@@ -124,7 +125,7 @@ impl Row {
             + sort_key.map_or(0, ValueBuf::size)
     }
 
-    /// Returns the values of its index key, missing ones as such.
+    /// Returns the values of its index key; a missing value is `None`.
     pub fn key_values(&self) -> Result<Option<KeyValues<'_>>> {
         let Some((keys, entry)) = self.extra.as_ref().and_then(|extra| extra.key.as_ref()) else {
             return Ok(None);
@@ -132,7 +133,8 @@ impl Row {
         Ok(entry.decode(keys)?.map(|key| (keys, key.values)))
     }
 
-    /// The document, or as much of it as the index key knows: `{"a.b": 1}` is `{a: {b: 1}}`.
+    /// Returns the document, or a document made from the index key: `{"a.b": 1}` becomes `{a: {b:
+    /// 1}}`.
     pub fn doc_or_key(&self) -> Result<Bytes> {
         match &self.doc {
             Some(doc) => Ok(doc.clone()),
@@ -140,7 +142,7 @@ impl Row {
         }
     }
 
-    /// Sees to it that `doc` is the document, or as much of it as the index key knows.
+    /// Makes sure that `doc` is the document, or one made from the index key.
     #[inline]
     pub fn know_doc(&mut self) -> Result<()> {
         if self.doc.is_none() {
@@ -171,7 +173,7 @@ pub(crate) fn nested(fields: &[(&str, &ValueBuf)]) -> DocBuf {
     DocBuf::build(|writer| write_nested(fields, 0, writer))
 }
 
-/// Writes the fields of one level; all of them share the components before `depth`.
+/// Writes the fields of one level. All of them have the same components before `depth`.
 fn write_nested(fields: &[(&str, &ValueBuf)], depth: usize, writer: &mut DocWriter<'_>) {
     let component = |path: &'_ str| path.split('.').nth(depth).unwrap_or("").to_owned();
     let mut done: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! The collection that a leaf reads, as the view of the moment knows it.
+//! The collection that a leaf reads, as the current view has it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::env::Run;
 /// The collection of a leaf. Each leaf resolves its own, so that a plan may read several.
 pub(crate) struct Table {
     collection: Arc<Collection>,
-    /// The generation of the run whose view knew it like this; 0 before the first.
+    /// The generation of the run whose view it was resolved on; 0 before the first.
     generation: u64,
 }
 
@@ -20,7 +20,7 @@ impl Table {
         Table { collection: Arc::clone(collection), generation: 0 }
     }
 
-    /// Returns the collection as the run's view knows it.
+    /// Returns the collection as the run's view has it.
     ///
     /// # Errors
     /// 175 QueryPlanKilled if it was dropped.

@@ -1,6 +1,6 @@
-//! What a statement needs of the unit of work that it belongs to: views to read on, a writer, and
-//! the ids under which a session remembers it. Crate `session` implements it twice, for statements
-//! that commit by themselves and for statements of a client's transaction.
+//! The part of a unit of work that a statement uses: views to read on, a writer, and the statement
+//! ids for its session. Crate `session` has two implementations, for statements that commit by
+//! themselves and for statements of a client's transaction.
 
 use std::sync::Arc;
 
@@ -11,44 +11,45 @@ use quire_storage::{Committed, Interrupt};
 
 use crate::views::OpenViews;
 
-/// One statement or one transaction, as the statements that run in it see it.
+/// The unit of work of a statement.
 pub trait UnitOfWork {
-    /// Returns the store that is read and written.
+    /// Returns the store that the statement uses.
     fn store(&self) -> &Arc<Store>;
 
-    /// Returns the collection of that name as a statement would find it now.
+    /// Returns the collection with this name as a statement would find it now.
     ///
     /// # Errors
     /// 166 CommandNotSupportedOnView if the name is a view's.
     fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>>;
 
-    /// Views for a call that reads: outside a transaction a fresh one, inside it the transaction's
-    /// own with its writes. Drop them before waiting for anything.
+    /// Returns the views for a call that reads: a new view outside a transaction, the transaction's
+    /// own view with its writes inside one. Drop them before any wait.
     ///
     /// # Errors
-    /// What the engine answers; 239 SnapshotTooOld for a read time that is not kept any more.
+    /// The errors of the engine; 239 SnapshotTooOld for a read time that is no longer kept.
     fn views(&self) -> Result<OpenViews<'_>>;
 
-    /// The ids of the statements that run now, if a session remembers what they do; else empty.
+    /// Returns the ids of the running statements if a session stores their results; else an empty
+    /// slice.
     fn statements(&self) -> &[i32];
 
     /// Runs `attempt` with a writer. Outside a transaction its writes are committed, and the
     /// attempt runs again after a conflict. Inside a transaction the writes stay uncommitted and no
-    /// commit is answered; a conflict is 112 WriteConflict at once.
+    /// commit is returned; a conflict is 112 WriteConflict at once.
     ///
     /// # Errors
-    /// What `attempt` and the commit answer; what the interrupt says. Nothing is written then.
+    /// The errors of `attempt` and of the commit; the error of an interrupt. After an error nothing
+    /// is written.
     fn write(
         &mut self,
         interrupt: &Arc<Interrupt>,
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
     ) -> Result<Option<Committed>>;
 
-    /// Makes the collection of a write that implies it, if it does not exist. `interrupt` ends
-    /// its waits.
+    /// Creates the collection of a write, if it does not exist. `interrupt` ends its waits.
     ///
     /// # Errors
-    /// What creating a collection answers.
+    /// The errors of creating a collection.
     fn ensure_collection(
         &mut self,
         namespace: &Namespace,
@@ -57,10 +58,11 @@ pub trait UnitOfWork {
 }
 
 impl dyn UnitOfWork + '_ {
-    /// [`write`](UnitOfWork::write) with an answer of the last attempt.
+    /// Runs `attempt` as [`write`](UnitOfWork::write) does, and returns the result of the last
+    /// attempt.
     ///
     /// # Errors
-    /// As [`write`](UnitOfWork::write).
+    /// Those of [`write`](UnitOfWork::write).
     pub fn write_with<T>(
         &mut self,
         interrupt: &Arc<Interrupt>,
@@ -85,7 +87,7 @@ pub(crate) mod testing {
     use quire_collections::WritePolicy;
     use quire_storage::CommitOptions;
 
-    /// Statements whose writes are buffered commits of their own.
+    /// Commits each write of a statement, with buffered durability.
     pub(crate) struct Committing<'t>(pub &'t Arc<Store>);
 
     impl UnitOfWork for Committing<'_> {

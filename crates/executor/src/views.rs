@@ -1,5 +1,5 @@
-//! Where an execution reads: a view that it may exchange for a newer one now and then, so that
-//! no long scan and no idle cursor keeps old data alive.
+//! The views of an execution. It may replace its view by a newer one from time to time, so that no
+//! long scan and no idle cursor keeps old data alive.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use quire_collections::{ReadView, Store, View};
 use quire_error::Result;
 use quire_storage::ClusterTime;
 
-/// Gives an execution its view.
+/// Provides the view of an execution.
 pub trait Views {
     /// Returns the view to read from until the next `renew`.
     fn view(&self) -> View<'_>;
 
-    /// Exchanges the view for a newer one, unless this one is pinned.
+    /// Replaces the view by a newer one, unless it is pinned.
     ///
     /// # Errors
-    /// What the engine answers.
+    /// The errors of the engine.
     fn renew(&mut self) -> Result<()>;
 
-    /// True if `renew` keeps the view (a transaction, a snapshot read).
+    /// Returns true if `renew` keeps the view (in a transaction, or for a snapshot read).
     fn is_pinned(&self) -> bool;
 }
 
-/// Views outside transactions: each renewal is a fresh snapshot, unless they stay at one time.
+/// Views outside transactions: each renewal takes a new snapshot, unless they stay at one time.
 pub struct FreshViews {
     store: Arc<Store>,
     view: ReadView,
@@ -30,29 +30,29 @@ pub struct FreshViews {
 }
 
 impl FreshViews {
-    /// Begins with a view of everything committed so far.
+    /// Returns a view of the latest committed state.
     ///
     /// # Errors
-    /// What the engine answers.
+    /// The errors of the engine.
     pub fn new(store: &Arc<Store>) -> Result<Self> {
         Ok(FreshViews::from_view(store, store.read_view()?))
     }
 
-    /// Begins with a view that is already there.
+    /// Begins with an existing view.
     pub fn from_view(store: &Arc<Store>, view: ReadView) -> Self {
         FreshViews { store: Arc::clone(store), view, at: None }
     }
 
-    /// Returns the state at one time, which it stays at.
+    /// Returns views that stay at the state of one time.
     ///
     /// # Errors
-    /// 239 SnapshotTooOld if that is not kept any more.
+    /// 239 SnapshotTooOld if that state is no longer kept.
     pub fn at(store: &Arc<Store>, time: ClusterTime) -> Result<Self> {
         let view = store.read_view_at(time)?;
         Ok(FreshViews { at: Some(time), ..FreshViews::from_view(store, view) })
     }
 
-    /// Returns the time that it stays at.
+    /// Returns the time of the views, if they stay at one.
     pub fn time(&self) -> Option<ClusterTime> {
         self.at
     }
@@ -75,16 +75,16 @@ impl Views for FreshViews {
     }
 }
 
-/// The views of one call of a statement, as its unit of work gives them.
+/// The views of one call of a statement.
 pub enum OpenViews<'u> {
     /// Outside a transaction.
     Fresh(FreshViews),
-    /// A transaction's one view, with its own writes.
+    /// The only view of a transaction, with its own writes.
     Pinned(View<'u>),
 }
 
 impl OpenViews<'_> {
-    /// The time that the views stay at, if a snapshot read chose one outside a transaction.
+    /// Returns the time of the views, for a snapshot read outside a transaction.
     pub fn time(&self) -> Option<ClusterTime> {
         match self {
             OpenViews::Fresh(views) => views.time(),

@@ -1,5 +1,5 @@
-//! `$group`: documents go to a table of groups by batches; beyond memory, saved states in runs on
-//! disk that are merged by key.
+//! `$group`: batches of documents are added to a table of groups. If the memory is not enough, the
+//! states of groups are saved in runs on disk, which are merged by key.
 
 use std::sync::Arc;
 
@@ -21,32 +21,32 @@ use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::row::Row;
 use crate::scans::collection_scan::{CollectionScan, Given};
 
-/// Rows asked for at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 1024;
-/// Rows grouped at a time.
+/// The rows grouped at a time.
 const BATCH_ROWS: usize = 256;
 
-/// The operator of `$group`: reads all rows, then gives the groups.
+/// The operator of `$group`: reads all rows, then returns the groups.
 pub(crate) struct GroupOp {
     source: Source,
     grouping: Grouping,
-    /// What each step of the chain has let through.
+    /// How many documents each step of the chain has let through.
     passed: Passed,
     output: Output,
     arena: Bump,
     stats: NodeStats,
 }
 
-/// Where documents come from.
+/// The input of the `$group`.
 pub(crate) enum Source {
     Rows(BoxedOperator),
-    /// A scan of which nothing but documents is read: its threads take of them what is grouped.
+    /// A scan whose documents are only grouped: its threads compute the columns.
     Scan(Box<CollectionScan>),
 }
 
 enum Output {
     NotYet,
-    /// From memory, and the number of the next group.
+    /// Groups in memory, and the number of the next one.
     Memory(GroupTable, usize),
     Runs(MergedGroups),
 }
@@ -122,7 +122,7 @@ impl GroupOp {
 }
 
 impl Source {
-    /// As a stage, with a chain above it.
+    /// Returns the operator of the chain above this source.
     pub fn through(self, chain: Chain) -> BoxedOperator {
         let input = match self {
             Source::Rows(input) => input,
@@ -171,8 +171,8 @@ impl Intake<'_> {
         })
     }
 
-    /// Groups documents at once; one by one where one of them fails, so that those before it
-    /// count and the first error is the one that is answered.
+    /// Groups documents in one batch. If one of them fails, groups them one by one, so that the
+    /// documents before it count and the first error is returned.
     fn take_batch(&mut self, docs: &[Doc<'_>]) -> Result<()> {
         let Scope { env, variables } = self.scope;
         let shared = &env.shared;
@@ -190,7 +190,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Groups documents by what a thread has taken of them.
+    /// Groups documents by the columns that a thread computed.
     fn take_columns(&mut self, columns: &Columns) -> Result<()> {
         reset(&mut self.arena);
         self.passed.add(&columns.passed);
@@ -201,10 +201,10 @@ impl Intake<'_> {
         self.runs.limit(&mut self.table, env)
     }
 
-    /// Groups what the chain makes of each row.
+    /// Groups the documents that the chain makes of each row.
     fn take_one_by_one(&mut self, rows: &[Row]) -> Result<()> {
         let Intake { grouping, passed, scope, table, runs, arena } = self;
-        // One document may become very many.
+        // One document can become very many.
         let mut take = |context: &EvalContext<'_>| {
             table.add(grouping, context)?;
             runs.limit(table, scope.env)
@@ -214,7 +214,7 @@ impl Intake<'_> {
     }
 }
 
-/// What a group comes out as.
+/// Returns the output document of a group.
 fn output<'s>(
     group: &Group,
     key: &ValueBuf,

@@ -1,5 +1,5 @@
-//! `$group`: the groups in memory (`table`) and on disk (`runs`), and the operator (`group`). What it
-//! takes of each document is in `columns.rs`, because scans compute it where they read.
+//! `$group`: the groups in memory (`table`) and on disk (`runs`), and the operator (`group`). The
+//! values that it needs of each document are in `columns.rs`, because the scans compute them.
 
 pub(crate) mod group;
 pub(crate) mod runs;

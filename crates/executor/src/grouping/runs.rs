@@ -1,4 +1,4 @@
-//! Groups of a `$group` beyond memory: saved states on disk, merged by key.
+//! Groups that exceed the memory of a `$group`: states saved on disk, merged by key.
 
 use quire_collections::{MergedRuns, RunWriter, SortedRuns, Workspace};
 use quire_document::{Collator, Doc, DocBuf, Value, ValueBuf};
@@ -10,11 +10,11 @@ use quire_mql::stage::Group;
 use crate::env::Env;
 use crate::grouping::table::GroupTable;
 
-/// Groups that did not fit into memory.
+/// The groups on disk.
 #[derive(Default)]
 pub(crate) struct SpilledGroups {
     runs: SortedRuns,
-    /// Times that memory went to disk.
+    /// How many times groups were written to disk.
     pub spills: u64,
 }
 
@@ -23,12 +23,12 @@ impl SpilledGroups {
         self.runs.is_empty()
     }
 
-    /// Goes on on disk where memory ends.
+    /// Spills the table if it exceeds the memory limit.
     pub fn limit(&mut self, table: &mut GroupTable, env: &Env) -> Result<()> {
         if table.bytes() > env.params.group_bytes_max { self.spill(table, env) } else { Ok(()) }
     }
 
-    /// Writes the groups of a table, which is empty then.
+    /// Writes the groups of a table to disk and empties the table.
     pub fn spill(&mut self, table: &mut GroupTable, env: &Env) -> Result<()> {
         let workspace = workspace(env)?;
         let mut run = RunWriter::create(workspace)?;
@@ -49,7 +49,7 @@ impl SpilledGroups {
         self.runs.add(run, workspace)
     }
 
-    /// Returns all of them, merged.
+    /// Returns all groups, merged.
     pub fn merge(self, env: &Env) -> Result<MergedGroups> {
         Ok(MergedGroups(self.runs.merge(workspace(env)?)?))
     }
@@ -58,14 +58,14 @@ impl SpilledGroups {
 /// Groups from disk, in the order of their keys.
 pub(crate) struct MergedGroups(MergedRuns);
 
-/// A group from disk: its key as it first came, and what its accumulators hold.
+/// A group from disk: its first key, and the states of its accumulators.
 pub(crate) struct MergedGroup {
     pub key: ValueBuf,
     pub states: Vec<Box<dyn State>>,
 }
 
 impl MergedGroups {
-    /// Returns the next group, joined from all records that have its key.
+    /// Returns the next group, merged from all records with its key.
     pub fn next(
         &mut self,
         group: &Group,

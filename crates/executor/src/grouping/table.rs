@@ -1,5 +1,5 @@
-//! The groups of a `$group` in memory: keys found by their hash, states in a table for each
-//! accumulator, fed by batches.
+//! The groups of a `$group` in memory: keys are found by their hash, the states of each accumulator
+//! are in one table, and documents are added in batches.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use quire_mql::stage::Group;
 
 use crate::columns::{Columns, Grouping};
 
-/// What a group takes besides its key and its states.
+/// The bytes that a group takes besides its key and its states.
 const GROUP_BYTES: usize = 64;
 
-/// Groups, numbered in the order in which their first documents came.
+/// Groups, numbered in the order of their first documents.
 pub(crate) struct GroupTable {
     index: HashTable<u32>,
-    /// The key of each group as it first came, with its hash.
+    /// The first key of each group, with its hash.
     keys: Vec<(u64, ValueBuf)>,
     key_bytes: usize,
     tables: Vec<Box<dyn Table>>,
-    /// The groups of a batch's documents.
+    /// The group of each document of a batch.
     groups: Vec<u32>,
-    /// The values of a batch may go to one accumulator after the other.
+    /// True if a batch can be added accumulator by accumulator.
     by_column: bool,
 }
 
@@ -43,12 +43,12 @@ impl GroupTable {
         }
     }
 
-    /// How many groups it has.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Bytes that it holds, roughly.
+    /// Returns an estimate of the bytes that it holds.
     pub fn bytes(&self) -> usize {
         self.key_bytes + self.tables.iter().map(|table| table.bytes()).sum::<usize>()
     }
@@ -63,7 +63,7 @@ impl GroupTable {
         self.tables.iter().filter_map(move |table| table.state(at))
     }
 
-    /// The groups in the order of their encoded keys, which two runs on disk are merged by.
+    /// Returns the groups in the order of their encoded keys, by which runs on disk are merged.
     pub fn sorted(&self, collator: Option<&dyn Collator>) -> Vec<(Vec<u8>, usize)> {
         let encoded = |value: &ValueBuf| {
             let mut encoded = Vec::with_capacity(16);
@@ -77,7 +77,7 @@ impl GroupTable {
         sorted
     }
 
-    /// Forgets all groups.
+    /// Removes all groups.
     pub fn clear(&mut self) {
         self.index = HashTable::new();
         self.keys = Vec::new();
@@ -85,7 +85,7 @@ impl GroupTable {
         self.tables.iter_mut().for_each(|table| table.clear());
     }
 
-    /// Gives the document `cx.root` to its group.
+    /// Adds the document `cx.root` to its group.
     pub fn add(&mut self, grouping: &Grouping, cx: &EvalContext<'_>) -> Result<()> {
         let group = &grouping.group;
         let cx = &group.extract(cx)?;
@@ -94,8 +94,8 @@ impl GroupTable {
         group.add(&mut self.tables, at as usize, cx)
     }
 
-    /// Gives documents to their groups, with the results and the errors of `add` one by one.
-    /// False if it took none of them, because one fails or they need too much memory at a time.
+    /// Adds documents to their groups, with the results and the errors of `add` for each of them.
+    /// Returns false and adds none of them if one fails or they need too much memory together.
     pub fn add_batch(
         &mut self,
         grouping: &Grouping,
@@ -109,7 +109,7 @@ impl GroupTable {
         Ok(true)
     }
 
-    /// The same for what was taken of documents elsewhere.
+    /// Adds documents by their columns, like [`add_batch`](Self::add_batch).
     pub fn add_columns(
         &mut self,
         grouping: &Grouping,
@@ -148,7 +148,7 @@ impl GroupTable {
         Ok(())
     }
 
-    /// Returns the group with that key, which is made if there is none.
+    /// Returns the group with this key; creates it if there is none.
     fn find_or_open(
         &mut self,
         group: &Group,

@@ -1,4 +1,4 @@
-//! `$facet`: reads its input once, in memory or beyond that on disk, and runs each branch over it.
+//! `$facet`: reads its input once, into memory or to disk, and runs each branch over it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::views::OpenViews;
 /// The operator of `$facet`.
 pub(crate) struct FacetOp {
     input: BoxedOperator,
-    /// The input's rows have bytes of their own.
+    /// True if the input's rows own their bytes.
     owned_rows: bool,
     stage: Arc<Facet>,
     branches: Arc<[Node]>,
@@ -33,11 +33,11 @@ pub(crate) struct FacetOp {
     stats: NodeStats,
 }
 
-/// What the branches read.
+/// The input of the branches.
 #[derive(Clone)]
 enum Shared {
     Memory(Arc<Vec<Row>>),
-    /// Documents in a file, which one branch reads after the other.
+    /// Documents in a file. The branches read it one after the other.
     Disk(Arc<Mutex<SpillReader>>),
 }
 
@@ -48,10 +48,10 @@ struct Leaf {
     stats: NodeStats,
 }
 
-/// What a branch has given.
+/// The result of a branch.
 struct Found {
     documents: ArrayBuf,
-    /// Bytes that its rows took in memory.
+    /// The bytes that its rows took in memory.
     bytes: usize,
     stats: NodeStats,
 }
@@ -75,7 +75,7 @@ impl FacetOp {
 }
 
 /// Runs the branches: several at a time if each works on many rows in memory and reads nothing
-/// else. Their results come in order, up to the first error.
+/// else. Returns their results in order, up to the first error.
 fn run_all(branches: &[Node], shared: &Shared, run: &mut Run<'_>) -> Result<Vec<Found>> {
     let params = &run.env.params;
     let long = match shared {
@@ -100,7 +100,7 @@ fn run_all(branches: &[Node], shared: &Shared, run: &mut Run<'_>) -> Result<Vec<
     let done = Mutex::new(BTreeMap::new());
     let (scope, view) = (run.scope(), run.view());
     let work = || {
-        // The branches read nothing from it.
+        // The branches do not read from it.
         let mut views = OpenViews::Pinned(view);
         let mut run = Run::new(scope, &mut views, 0);
         loop {
@@ -119,7 +119,7 @@ fn run_all(branches: &[Node], shared: &Shared, run: &mut Run<'_>) -> Result<Vec<
     in_order.collect()
 }
 
-/// Runs a branch whose result may take `bytes_max`.
+/// Runs a branch. Its result may take `bytes_max` bytes.
 fn run_branch(node: &Node, shared: &Shared, run: &mut Run<'_>, bytes_max: usize) -> Result<Found> {
     if let Shared::Disk(reader) = shared {
         reader.lock().restart()?;
@@ -228,7 +228,7 @@ fn write_row(writer: &mut SpillWriter, row: &Row) -> Result<()> {
     writer.write(&[row.doc().as_bytes(), metadata.as_ref().map_or(&[], DocBuf::as_bytes)])
 }
 
-/// Reads documents from a file; false at its end.
+/// Reads documents from a file. Returns false at its end.
 fn read_back(reader: &mut SpillReader, mut filling: Filling<'_>) -> Result<bool> {
     while !filling.is_full() {
         let Some(doc) = reader.read()? else { return Ok(false) };

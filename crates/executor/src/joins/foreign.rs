@@ -1,11 +1,11 @@
-//! The foreign side of a join: finds documents by the keys of local ones.
+//! The foreign side of a join: finds documents by the keys of local documents.
 //!
-//! Without an index it reads the collection once and holds documents by the hashes of their keys (a
-//! hash join: Knuth, TAOCP 3, 6.4; Graefe, "Query evaluation techniques", 1993): those that have one
-//! of the local keys where these are known and few, otherwise all. With an index it looks the keys
-//! up, a batch at a time, and holds what it has found. Where reading the whole
-//! collection costs less than looking up the keys, it reads the collection. Where the documents do not fit in memory, it reads through
-//! the collection again for each batch of keys.
+//! Without an index it reads the collection once and keeps documents in memory by the hashes of
+//! their keys (a hash join: Knuth, TAOCP 3, 6.4; Graefe, "Query evaluation techniques", 1993): only
+//! those with one of the local keys if the keys are known and few, else all. With an index it looks
+//! up a batch of keys at a time and keeps the documents that it found. If reading the whole
+//! collection costs less than looking up the keys, it reads the collection. If the documents do not
+//! fit in memory, it reads the collection again for each batch of keys.
 
 use std::sync::Arc;
 
@@ -27,36 +27,37 @@ use crate::opening::statistics::ViewStatistics;
 use crate::operators::filtering::reset;
 use crate::row::Row;
 
-/// What looking a key up in an index costs, and fetching a document that it finds, in documents of
+/// The cost of looking up a key in an index and of fetching a document, in units of one document of
 /// a scan: estimates, not calibrated.
 const KEY_COST: u64 = 4;
 const FETCH_COST: u64 = 2;
 
-/// The least that a scan costs: over fewer documents than this, an index still answers a few keys.
+/// The minimum cost of a scan: with fewer documents than this, an index is still used for a few
+/// keys.
 const SCAN_COST_MIN: u64 = 1000;
 
-/// The places of rows.
+/// The positions of rows.
 pub(super) type Places = SmallVec<[u32; 8]>;
 
-/// How far the foreign side has been read.
+/// How much of the foreign side has been read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
     Nothing,
-    /// The documents of the keys that were asked for.
+    /// The documents of the requested keys.
     Asked,
     Everything,
 }
 
-/// What is asked of the foreign side besides the keys.
+/// What a request needs of the foreign side besides the keys.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
-    /// The number of different keys, roughly.
+    /// An estimate of the number of different keys.
     pub keys: usize,
-    /// No other keys will be asked for.
+    /// True if no other keys will be requested.
     pub all: bool,
-    /// Bytes that the documents may take together.
+    /// The bytes that the documents may take together.
     pub bytes_max: usize,
-    /// More documents than these may be held, as far as `bytes_max` allows.
+    /// True if documents without the requested keys may be kept, within `bytes_max`.
     pub keeps_others: bool,
 }
 
@@ -65,11 +66,11 @@ pub(super) struct ForeignSide {
     plan: Arc<Foreign>,
     rows: KeyedRows,
     held: Held,
-    /// All documents together are too large.
+    /// True if all documents together are too large.
     too_large: bool,
-    /// The rows came in the order of the collection.
+    /// True if the rows are in the order of the collection.
     in_order: bool,
-    /// Keys that were looked up, and documents that these have found.
+    /// The number of keys that were looked up, and of documents that were found for them.
     looked_up: u64,
     found: u64,
     arena: Bump,
@@ -93,13 +94,13 @@ impl ForeignSide {
         }
     }
 
-    /// Returns the plan that it reads by.
+    /// Returns the plan of the foreign side.
     pub fn plan(&self) -> &Arc<Foreign> {
         &self.plan
     }
 
-    /// Returns true if knowing more keys could change how it reads: not if it holds all documents
-    /// already, or would read them all for the keys at hand.
+    /// Returns true if knowing more keys could change the strategy: not if it holds all documents
+    /// already, or would read them all for the keys known so far.
     pub fn gains_from_keys(&self, keys: usize, run: &Run<'_>) -> bool {
         self.held != Held::Everything
             && (self.too_large || !self.prefers_everything(keys, true, run))
@@ -112,8 +113,8 @@ impl ForeignSide {
         let documents = collection.map_or(0, |collection| run.view().counts(collection).documents);
         let keys = keys as u64;
         if self.plan.index.is_none() {
-            // Either way it is one scan. Keys keep documents out of memory, but each document is
-            // compared with them.
+            // Both ways need one scan. With keys fewer documents are kept in memory, but each
+            // document is compared with the keys.
             return !all || keys.saturating_mul(2) > documents;
         }
         let found = (keys * self.found).checked_div(self.looked_up).unwrap_or(keys);
@@ -122,7 +123,7 @@ impl ForeignSide {
         cost > documents.max(SCAN_COST_MIN)
     }
 
-    /// Reads everything, if it was not; false if that does not fit in memory.
+    /// Reads all documents, if that was not done. Returns false if they do not fit in memory.
     pub fn hold_everything(&mut self, run: &mut Run<'_>) -> Result<bool> {
         if self.held != Held::Everything && !self.too_large {
             let plan = Arc::clone(&self.plan);
@@ -135,8 +136,8 @@ impl ForeignSide {
         Ok(self.held == Held::Everything)
     }
 
-    /// Sees to it that the documents with these keys can be found. False if these take too much
-    /// memory together.
+    /// Makes sure that the documents with these keys are in memory. Returns false if they take too
+    /// much memory together.
     pub fn hold<'k>(
         &mut self,
         keys: &mut dyn Iterator<Item = Value<'k>>,
@@ -177,26 +178,27 @@ impl ForeignSide {
         Ok(fits)
     }
 
-    /// False for a key that a filter does not find in every document where an expression does.
+    /// Returns false for a key for which a filter does not find every document that an expression
+    /// finds.
     fn is_found_by_filter(&self, key: Value<'_>) -> bool {
         matches!(self.plan.key, Some(ForeignKey::Field(_)))
             || !matches!(key, Value::Array(_) | Value::Undefined | Value::Regex(_))
     }
 
-    /// Returns all documents that are held.
+    /// Returns all documents in memory.
     pub fn everything(&self) -> &[Row] {
         self.rows.rows()
     }
 
-    /// Adds the places of the documents with a key.
+    /// Adds the positions of the documents with a key to `found`.
     pub fn add_places(&self, key: &[u8], found: &mut Places) {
         let places = self.rows.find(key).map(|key| self.rows.places(key));
         found.extend(places.into_iter().flatten());
     }
 
-    /// Puts the places of `keys` keys into the order of the collection, or of the stages between it
-    /// and the join, each document once. The order in which an index gives documents is left,
-    /// because it changes with the keys that are asked for together.
+    /// Sorts the positions of `keys` keys into the order of the collection, or of the stages
+    /// between it and the join, and removes duplicates. The order of an index is not kept, because
+    /// it depends on which keys are looked up together.
     pub fn arrange(&self, found: &mut Places, keys: usize) {
         if found.len() < 2 {
             return;
@@ -211,12 +213,12 @@ impl ForeignSide {
         }
     }
 
-    /// Returns the document in a place.
+    /// Returns the document at a position.
     pub fn row(&self, place: u32) -> Option<&Row> {
         self.rows.rows().get(place as usize)
     }
 
-    /// Lets go of documents that a later call reads again.
+    /// Drops documents that a later call reads again.
     pub fn rest(&mut self) {
         if self.held == Held::Asked {
             self.clear();
@@ -229,7 +231,7 @@ impl ForeignSide {
         self.in_order = true;
     }
 
-    /// Returns what reading has counted: for `explain`, and for the counters of the request.
+    /// Returns the statistics of the reads: for `explain`, and for the counters of the request.
     pub fn stats(&self) -> (JoinStats, NodeStats) {
         let strategy = match (&self.plan.key, &self.plan.index) {
             (_, Some(_)) => JoinStrategy::Index,
@@ -239,7 +241,7 @@ impl ForeignSide {
         (JoinStats { strategy, ..self.stats.clone() }, self.read.clone())
     }
 
-    /// Counts what a pipeline of the foreign side did.
+    /// Adds the statistics of a foreign pipeline.
     pub fn note(&mut self, plan: Option<&Plan>, stats: &NodeStats) {
         self.read.keys_examined += stats.total_keys();
         self.read.docs_examined += stats.total_docs();
@@ -256,8 +258,8 @@ impl ForeignSide {
         }
     }
 
-    /// Adds the documents that a plan gives: all, or those with a key that has the number `asked_from`
-    /// or a higher one. False if they are too large; then it holds none.
+    /// Adds the documents of a plan: all, or those with a key whose number is `asked_from` or
+    /// higher. If they are too large, drops all documents and returns false.
     fn fill(
         &mut self,
         plan: &Plan,
@@ -304,20 +306,20 @@ impl ForeignSide {
     }
 }
 
-/// The way of documents into memory.
+/// Adds rows to the documents in memory.
 struct Filling<'f> {
     key: Option<&'f ForeignKey>,
     rows: &'f mut KeyedRows,
-    /// The first of the keys whose documents are wanted; `None` for all documents.
+    /// The number of the first wanted key; `None` for all documents.
     asked_from: Option<u32>,
     arena: &'f mut Bump,
     key_bytes: Vec<u8>,
-    /// The numbers of the keys of the row at hand.
+    /// The numbers of the keys of the current row.
     keys: SmallVec<[u32; 4]>,
 }
 
 impl Filling<'_> {
-    /// Finds the keys of a row; false if none of them is asked for.
+    /// Finds the keys of a row. Returns false if none of them is wanted.
     fn find_keys(&mut self, row: &Row, env: &Env) -> Result<bool> {
         let Filling { key, rows, asked_from, arena, key_bytes, keys } = self;
         keys.clear();
@@ -350,7 +352,7 @@ impl Filling<'_> {
     }
 }
 
-/// Returns how the strings of a request compare.
+/// Returns the collator of a request; `None` compares bytes.
 pub(super) fn collator_of(env: &Env) -> Option<&dyn Collator> {
     env.shared.collator.as_deref().map(|collator| collator as &dyn Collator)
 }

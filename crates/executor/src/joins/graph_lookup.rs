@@ -1,5 +1,5 @@
-//! `$graphLookup`: a breadth-first search for each row; each step looks up all values that the step
-//! before it has found.
+//! `$graphLookup`: a breadth-first search for each row. Each step looks up all values that the
+//! previous step found.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
 
-/// Bytes that a key takes in a set besides its own.
+/// The bytes that a key takes in a set besides its own.
 const KEY_BYTES: usize = 64;
 
 /// The operator of `$graphLookup`.
@@ -35,7 +35,7 @@ pub(crate) struct GraphLookupOp {
     stats: NodeStats,
 }
 
-/// What one search has found.
+/// The state of one search.
 #[derive(Default)]
 struct Search {
     found: Vec<(Row, u64)>,
@@ -49,7 +49,7 @@ struct Search {
 }
 
 impl Search {
-    /// Adds a value to those of the next step, unless it was looked up before.
+    /// Adds a value to the next step, unless it was looked up before.
     fn ask(&mut self, value: Value<'_>, collator: Option<&dyn Collator>) -> Result<()> {
         let key = encode(Some(value), collator);
         let bytes = key.len();
@@ -57,7 +57,7 @@ impl Search {
             return Ok(());
         }
         let value = ValueBuf::new(value);
-        // Each step lets go of the values before it, but the last one may have all of them.
+        // A step drops the values before it, but the last step may hold all of them.
         self.bytes += KEY_BYTES + bytes + value.size();
         self.frontier.push(value);
         self.check()
@@ -85,7 +85,7 @@ impl GraphLookupOp {
         }
     }
 
-    /// Returns the row with what a search from it finds.
+    /// Returns the row with the documents that the search from it finds.
     fn search(&mut self, mut row: Row, run: &mut Run<'_>) -> Result<Row> {
         row.know_doc()?;
         let env = run.env;
@@ -114,7 +114,7 @@ impl GraphLookupOp {
         Ok(row.becoming(doc))
     }
 
-    /// Looks up values; in halves where the documents of all are too large together.
+    /// Looks up values; splits them in halves if the found documents are too large together.
     fn step(
         &mut self,
         values: &[ValueBuf],
@@ -173,7 +173,7 @@ impl GraphLookupOp {
         Ok(())
     }
 
-    /// Returns the row's document with the found ones.
+    /// Returns the row's document with the found documents.
     fn result(&self, row: &Row, search: &Search) -> Result<DocBuf> {
         let depth_path: Option<Vec<&str>> =
             self.stage.depth_field.as_ref().map(|path| path.components().collect());

@@ -1,4 +1,4 @@
-//! Foreign documents in memory, found by the bytes of their keys.
+//! Foreign documents in memory, with an index by the bytes of their keys.
 
 use std::hash::BuildHasher;
 
@@ -7,18 +7,18 @@ use hashbrown::HashTable;
 
 use crate::row::Row;
 
-/// No row, or no further row.
+/// The end of a chain.
 const NONE: u32 = u32::MAX;
 
-/// Bytes that a key takes besides its own: the entry and its place in the table of hashes.
+/// The bytes that a key takes besides its own: the entry and its slot in the hash table.
 const ENTRY_BYTES: usize = std::mem::size_of::<Entry>() + 8;
-/// Bytes that a row takes for each of its keys.
+/// The bytes that a row takes for each of its keys.
 const LINK_BYTES: usize = std::mem::size_of::<Link>();
 
 /// A key with the chain of its rows.
 struct Entry {
     hash: u64,
-    /// Where the key's bytes are.
+    /// The offset of the key's bytes.
     start: usize,
     length: u32,
     /// The first and the last link of the chain.
@@ -32,51 +32,51 @@ struct Link {
     next: u32,
 }
 
-/// Rows with their keys. A row may have several keys, and a key no row.
+/// Rows with their keys. A row may have several keys, and a key may have no row.
 #[derive(Default)]
 pub(super) struct KeyedRows {
     rows: Vec<Row>,
-    /// The bytes of all keys, one behind the other.
+    /// The bytes of all keys, concatenated.
     key_bytes: Vec<u8>,
     entries: Vec<Entry>,
     links: Vec<Link>,
-    /// The numbers of the entries by the hashes of their keys.
+    /// The numbers of the entries, by the hashes of their keys.
     index: HashTable<u32>,
     state: RandomState,
     bytes: usize,
 }
 
 impl KeyedRows {
-    /// Returns the bytes that it holds in memory, roughly.
+    /// Returns an estimate of the bytes that it holds in memory.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns all rows, in the order in which they came.
+    /// Returns all rows in the order in which they were added.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Returns the number of keys. The next new key gets it as its number.
+    /// Returns the number of keys, which is the number of the next new key.
     pub fn keys(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns true if one more row, key and link have numbers of their own.
+    /// Returns true if one more row, key and link can be numbered.
     pub fn has_room(&self) -> bool {
         [self.rows.len(), self.entries.len(), self.links.len()]
             .iter()
             .all(|len| *len < NONE as usize)
     }
 
-    /// Adds a row; returns its place.
+    /// Adds a row. Returns its position.
     pub fn push(&mut self, row: Row) -> u32 {
         self.bytes += row.size();
         self.rows.push(row);
         self.rows.len() as u32 - 1
     }
 
-    /// Returns the number of a key; `None` if it is not there.
+    /// Returns the number of a key; `None` if it is not present.
     pub fn find(&self, key: &[u8]) -> Option<u32> {
         self.find_hashed(self.state.hash_one(key), key)
     }
@@ -95,7 +95,7 @@ impl KeyedRows {
         self.key_bytes.get(entry.start..end).unwrap_or_default()
     }
 
-    /// Returns the number of a key, which is added if it is new.
+    /// Returns the number of a key; adds the key if it is new.
     pub fn find_or_add(&mut self, key: &[u8]) -> u32 {
         let hash = self.state.hash_one(key);
         if let Some(found) = self.find_hashed(hash, key) {
@@ -112,7 +112,7 @@ impl KeyedRows {
         at
     }
 
-    /// Adds the row in a place to those of a key, unless it was added last.
+    /// Links the row at a position to a key, unless it is the last row of that key already.
     pub fn link(&mut self, key: u32, place: u32) {
         let Some(entry) = self.entries.get_mut(key as usize) else { return };
         let new = self.links.len() as u32;
@@ -126,7 +126,7 @@ impl KeyedRows {
         self.bytes += LINK_BYTES;
     }
 
-    /// Returns the places of the rows of a key, in the order in which they came.
+    /// Returns the positions of the rows of a key, in the order in which they were added.
     pub fn places(&self, key: u32) -> impl Iterator<Item = u32> {
         let first = self.entries.get(key as usize).map_or(NONE, |entry| entry.first);
         let mut next = self.links.get(first as usize);

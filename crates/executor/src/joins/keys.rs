@@ -1,5 +1,4 @@
-//! The keys by which documents are joined: encoded so that equal values have equal bytes, as in an
-//! index.
+//! The join keys of documents, encoded so that equal values have equal bytes, as in an index.
 
 use std::ops::ControlFlow;
 
@@ -10,14 +9,14 @@ use quire_document::{Collator, Doc, Value};
 /// The bytes of a key.
 pub(super) type Key = Box<[u8]>;
 
-/// Returns the bytes that all values equal to this one have; a missing value is null.
+/// Returns the encoding, which is the same for all equal values; a missing value counts as null.
 pub(super) fn encode(value: Option<Value<'_>>, collator: Option<&dyn Collator>) -> Key {
     let mut bytes = Vec::with_capacity(16);
     encode_into(value, collator, &mut bytes);
     bytes.into()
 }
 
-/// As [`encode`], into memory that is used again.
+/// Encodes like [`encode`], into a buffer that is reused.
 pub(super) fn encode_into(
     value: Option<Value<'_>>,
     collator: Option<&dyn Collator>,
@@ -28,8 +27,8 @@ pub(super) fn encode_into(
     key::append_full(value, false, collator, bytes, &mut TypeBits::new());
 }
 
-/// Calls `see` with each value that a filter on `path` would compare: the elements of arrays and
-/// the arrays themselves, null where the path ends in nothing.
+/// Calls `see` with each value that a filter on `path` compares: the elements of arrays and the
+/// arrays themselves, and null if nothing is at the path.
 pub(super) fn for_each_foreign<'a>(path: &Path, doc: Doc<'a>, mut see: impl FnMut(Value<'a>)) {
     let _ = path.visit(doc, Leaf::Elements, |found| {
         see(found.value.unwrap_or(Value::Null));
@@ -37,8 +36,8 @@ pub(super) fn for_each_foreign<'a>(path: &Path, doc: Doc<'a>, mut see: impl FnMu
     });
 }
 
-/// Calls `see` with each value at `path`, those of an array one by one. An array without elements
-/// and a missing value are `None`.
+/// Calls `see` with each value at `path`, and with the elements of an array one by one. An empty
+/// array and a missing value are `None`.
 pub(super) fn for_each_local<'a>(
     path: &Path,
     doc: Doc<'a>,

@@ -1,4 +1,4 @@
-//! `$lookup`: joins batches of rows with what the foreign side has for their keys.
+//! `$lookup`: joins batches of rows with the documents of the foreign side.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasher;
@@ -25,26 +25,26 @@ use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
 
-/// Rows of the input that are joined at a time, at first and later.
+/// The number of input rows that are joined at a time: of the first batch and of later ones.
 const BATCH_ROWS: (usize, usize) = (16, 1024);
 
-/// A row of the input with what it is joined by.
+/// A row of the input with its join values.
 struct Local {
     row: Row,
     /// The values of the variables of `let`.
     variables: Vec<Option<ValueBuf>>,
-    /// The value that the foreign field must have, where it is no field of the row.
+    /// The value that the foreign field must have, if it is not a field of the row.
     value: Option<Option<ValueBuf>>,
 }
 
-/// What a row is joined with.
+/// The documents that a row is joined with.
 enum Found {
-    /// Documents of the foreign side, by their places there.
+    /// Documents of the foreign side, by their positions there.
     Held(Places),
     Rows(Vec<Row>),
 }
 
-/// A row that becomes one of the result for each joined document, from the place `next` on.
+/// A row that becomes one result row for each joined document, from number `next` on.
 struct Unwinding {
     row: Row,
     found: Found,
@@ -54,22 +54,22 @@ struct Unwinding {
 /// The operator of `$lookup`.
 pub(crate) struct LookupOp {
     input: BoxedOperator,
-    /// The input's rows have bytes of their own.
+    /// True if the input's rows own their bytes.
     owned_rows: bool,
     stage: Arc<Lookup>,
     side: ForeignSide,
-    /// What each document is joined with, where that is always the same, as one array.
+    /// The joined documents as one array, if they are the same for every row.
     constant: Option<ArrayBuf>,
     batch_rows: usize,
-    /// Rows of the input that are not joined yet. Each is joined when it is asked for, because the
-    /// results of a batch together can be far larger than its foreign documents.
+    /// Input rows that are not joined yet. Each is joined when it is requested, because the results
+    /// of a batch can be far larger than its foreign documents.
     waiting: VecDeque<Local>,
     waiting_bytes: usize,
-    /// The hashes of the keys of the waiting rows, where the number of keys decides how to join.
+    /// The hashes of the keys of the waiting rows, if the number of keys decides the strategy.
     keys: HashSet<u64, RandomState>,
-    /// The bytes of the key that is looked up.
+    /// A buffer for the key that is looked up.
     key: Vec<u8>,
-    /// The first rows of `waiting` whose foreign documents the side holds.
+    /// The number of rows at the front of `waiting` whose foreign documents are in memory.
     held: usize,
     unwinding: Option<Unwinding>,
     done: bool,
@@ -78,7 +78,7 @@ pub(crate) struct LookupOp {
 }
 
 impl Local {
-    /// Bytes that it holds in memory.
+    /// Returns the bytes that it holds in memory.
     fn size(&self) -> usize {
         let variables = self.variables.iter().flatten().chain(self.value.iter().flatten());
         std::mem::size_of::<Local>()
@@ -96,7 +96,7 @@ impl Found {
     }
 }
 
-/// Calls `see` with each value that a row is joined by.
+/// Calls `see` with each value by which a row is joined.
 fn for_each_key<'l>(stage: &Lookup, local: &'l Local, mut see: impl FnMut(Option<Value<'l>>)) {
     match (&stage.fields, &local.value) {
         (Some((path, _)), _) => for_each_local(path, local.row.doc(), see),
@@ -131,8 +131,8 @@ impl LookupOp {
         }
     }
 
-    /// Pulls the next rows of the input: a batch; or, where all of it will be joined and its keys
-    /// decide how, as many as half of the memory holds.
+    /// Pulls the next rows of the input: a batch; or, if all of it will be joined and the number of
+    /// keys decides the strategy, as many rows as fit into half of the memory.
     fn read(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<()> {
         let is_known = self.side.plan().index.is_none() || self.batch_rows == BATCH_ROWS.1;
         let ahead = run.wanted == usize::MAX && is_known && self.side.plan().key.is_some();
@@ -167,7 +167,7 @@ impl LookupOp {
         Ok(())
     }
 
-    /// Evaluates what a row is joined by.
+    /// Evaluates the join values of a row.
     fn local(&mut self, mut row: Row, run: &Run<'_>) -> Result<Local> {
         row.know_doc()?;
         let plain = self.stage.variables.is_empty() && self.stage.equality.is_none();
@@ -195,7 +195,7 @@ impl LookupOp {
         Ok(Local { row, variables, value })
     }
 
-    /// Sees to it that the side holds the foreign documents of the first waiting rows: of all of
+    /// Makes sure that the foreign documents of the first waiting rows are in memory: of all of
     /// them, or of half as many until they fit.
     fn hold(&mut self, run: &mut Run<'_>) -> Result<()> {
         let mut rows = self.waiting.len();
@@ -226,7 +226,7 @@ impl LookupOp {
         }
     }
 
-    /// Joins the first waiting row. Returns it, unless it is to be unwound.
+    /// Joins the first waiting row. Returns it, unless it must be unwound.
     fn join(&mut self, run: &mut Run<'_>) -> Result<Option<Row>> {
         run.env.check_interrupt()?;
         let foreign = Arc::clone(self.side.plan());
@@ -258,7 +258,7 @@ impl LookupOp {
         self.emit(local.row, found)
     }
 
-    /// Returns the places of the held documents that have a key of the row.
+    /// Returns the positions of the documents in memory that have a key of the row.
     fn matching(&mut self, local: &Local, env: &Env) -> Places {
         let (mut places, mut keys, collator) = (Places::new(), 0, collator_of(env));
         let (side, key) = (&self.side, &mut self.key);
@@ -275,7 +275,7 @@ impl LookupOp {
         places.iter().filter_map(|place| self.side.row(*place).cloned()).collect()
     }
 
-    /// Sends the foreign documents of a row through what varies from row to row.
+    /// Runs the stages that depend on the row over its foreign documents.
     fn through_tail(
         &mut self,
         found: Vec<Row>,
@@ -294,7 +294,7 @@ impl LookupOp {
         found.ok_or_else(|| self.too_large())
     }
 
-    /// Runs the whole foreign pipeline for one row, because it does not fit in memory.
+    /// Runs the whole foreign pipeline for one row, because its documents do not fit in memory.
     fn stream(&mut self, foreign: &Foreign, local: &Local, run: &mut Run<'_>) -> Result<Vec<Row>> {
         let source = build(&foreign.whole.root, None)?;
         let mut operator = match &foreign.tail {
@@ -307,8 +307,8 @@ impl LookupOp {
         found.ok_or_else(|| self.too_large())
     }
 
-    /// Returns a row with what it was joined with; `None` if it is to be unwound, a row for each of
-    /// them.
+    /// Returns a row with its joined documents; `None` if it must be unwound into one row for each
+    /// of them.
     fn emit(&mut self, row: Row, found: Found) -> Result<Option<Row>> {
         let bytes: usize = self.documents(&found).map(|row| row.doc().len()).sum();
         if bytes > STAGE_BYTES_MAX {
@@ -321,7 +321,7 @@ impl LookupOp {
         joined_row(&self.stage, &row, &array_of(self.documents(&found))).map(Some)
     }
 
-    /// Returns the documents that were found.
+    /// Returns the joined documents.
     fn documents<'f>(&'f self, found: &'f Found) -> impl Iterator<Item = &'f Row> {
         let (places, rows) = match found {
             Found::Held(places) => (places.as_slice(), &[][..]),
@@ -330,7 +330,7 @@ impl LookupOp {
         places.iter().filter_map(|place| self.side.row(*place)).chain(rows)
     }
 
-    /// Returns the next row that is known without the input.
+    /// Returns the next row that can be produced without the input.
     fn pop(&mut self, env: &Env) -> Result<Option<Row>> {
         let Some(Unwinding { row, found, next }) = self.unwinding.take() else { return Ok(None) };
         let made = self.unwound(&row, &found, next, env)?;
@@ -340,8 +340,8 @@ impl LookupOp {
         Ok(made)
     }
 
-    /// Returns the row with the joined document number `at` in place of all; without any, what the
-    /// `$unwind` leaves of it.
+    /// Returns the row with only the joined document number `at`; without any joined document, the
+    /// row that the `$unwind` keeps.
     fn unwound(&mut self, row: &Row, found: &Found, at: usize, env: &Env) -> Result<Option<Row>> {
         let Some(unwind) = &self.stage.unwind else { return Ok(None) };
         let made = |doc: DocBuf| Ok(row.becoming(checked(doc)?));
@@ -385,7 +385,7 @@ fn checked(doc: DocBuf) -> Result<DocBuf> {
     Err(Error::new(ErrorCode::Overflow, text))
 }
 
-/// The variables around a stage and those that it adds. A stage of a view knows none of the
+/// Returns the variables around a stage and those that it adds. A stage of a view does not see the
 /// variables around the view.
 fn bound<'v>(
     stage: &Lookup,
@@ -398,7 +398,7 @@ fn bound<'v>(
     all
 }
 
-/// True if the stages give nothing for no documents.
+/// Returns true if the stages produce nothing from an empty input.
 fn only_streams(node: &Node) -> bool {
     use quire_mql::stage::StageBody;
     match node {

@@ -1,8 +1,8 @@
 //! Stages that read other collections, or their input several times.
 //!
-//! Reading order: `rows.rs` (a pipeline inside of a stage, run to its end), `keys.rs` (by what
-//! documents are compared), `keyed_rows.rs` (documents in memory), `foreign.rs` (finding foreign documents by their keys), then one file a
-//! stage.
+//! Reading order: `rows.rs` (running a pipeline inside of a stage), `keys.rs` (the join keys of
+//! documents), `keyed_rows.rs` (documents in memory), `foreign.rs` (finding foreign documents by
+//! their keys), then one file for each stage.
 
 pub(crate) mod facet;
 mod foreign;

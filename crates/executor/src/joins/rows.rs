@@ -1,5 +1,5 @@
-//! Rows that are there already as the leaf of a pipeline inside of a stage, and running such a
-//! pipeline to its end.
+//! Rows in memory as the leaf of a pipeline inside of a stage, and running such a pipeline to its
+//! end.
 
 use quire_error::Result;
 use quire_planner::explain::NodeStats;
@@ -9,10 +9,10 @@ use crate::operators::{BoxedOperator, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
 
-/// Rows asked for at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 256;
 
-/// Gives rows that are in memory.
+/// Returns rows from memory.
 pub(crate) struct Rows {
     rows: std::vec::IntoIter<Row>,
     stats: NodeStats,
@@ -38,7 +38,7 @@ impl Operator for Rows {
     }
 }
 
-/// Pulls all rows of an operator with their documents known. `take` answers false to stop.
+/// Pulls all rows of an operator, with their documents loaded. `take` returns false to stop.
 pub(super) fn drain(
     operator: &mut BoxedOperator,
     run: &mut Run<'_>,
@@ -61,7 +61,7 @@ pub(super) fn drain(
     })
 }
 
-/// Pulls all rows of an operator, each of which `keep` has seen. `None` if they take more than
+/// Pulls all rows of an operator, and calls `keep` for each. `None` if they take more than
 /// [`STAGE_BYTES_MAX`] together.
 pub(super) fn collect(
     operator: &mut BoxedOperator,

@@ -11,14 +11,14 @@ use crate::opening::build::build;
 use crate::operators::{BoxedOperator, Operator};
 use crate::row::Row;
 
-/// The stage, or several in a row.
+/// One `$unionWith`, or several in a sequence.
 pub(crate) struct UnionWith {
     input: BoxedOperator,
     input_ended: bool,
     others: Arc<[Plan]>,
-    /// The plan that runs now, built once those before it have ended.
+    /// The running plan. It is built after the plans before it have ended.
     running: Option<BoxedOperator>,
-    /// What the plans before it did.
+    /// The statistics of the plans before it.
     ended: Vec<NodeStats>,
     stats: NodeStats,
 }

@@ -1,4 +1,4 @@
-//! Writing many documents in chunks.
+//! Writes many documents in chunks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,26 +12,25 @@ use crate::UnitOfWork;
 use crate::modify::statement::Statement;
 use crate::record_set::RecordSet;
 
-/// Documents in a chunk.
+/// The largest number of documents in a chunk.
 pub(crate) const CHUNK_DOCS: usize = 1000;
-/// Returns the number of commits that an insert of `documents` documents takes, if no chunk is cut
-/// short.
+/// Returns the number of commits of an insert of `documents` documents, if no chunk ends early.
 pub fn insert_commits(documents: usize) -> usize {
     documents.div_ceil(CHUNK_DOCS)
 }
 
-/// Buffered bytes at which a chunk ends.
+/// The buffered bytes at which a chunk ends.
 pub(crate) const CHUNK_BYTES: usize = 4 << 20;
-/// Time after which a chunk ends.
+/// The time after which a chunk ends.
 const CHUNK_TIME: Duration = Duration::from_millis(20);
 
-/// Writes one document that is there now; answers what to count.
+/// Writes one document that exists now. Returns what to count.
 pub(crate) type WriteOne<'f, T> = dyn FnMut(&mut Writer, &Collection, RecordId, &StoredDoc, &mut Statement) -> Attempt<Option<T>>
     + 'f;
 
-/// Calls `write_one` for every document that the statement's query finds, each once and as it
-/// stands in the transaction that writes it. `on_commit` gets what a chunk's calls answered,
-/// once the chunk is committed.
+/// Calls `write_one` once for every document that the statement's query finds, with the document's
+/// state in the transaction that writes it. `on_commit` gets the results of a chunk's calls after
+/// the chunk is committed.
 pub(crate) fn for_all<T>(
     unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
@@ -87,15 +86,15 @@ pub(crate) fn for_all<T>(
     }
 }
 
-/// What became of some candidates.
+/// The outcome for some candidates.
 struct Chunk<T> {
-    /// What the calls answered.
+    /// The results of the calls.
     answers: Vec<T>,
-    /// How many candidates are dealt with.
+    /// The number of candidates that are done.
     done: usize,
     /// The records that were written.
     written: Vec<RecordId>,
-    /// What ended the statement; what was written before it is kept.
+    /// The error that ended the statement; earlier writes are kept.
     error: Option<Error>,
 }
 
@@ -153,11 +152,11 @@ mod tests {
     use std::cell::Cell;
 
     const DOCS: usize = 2000;
-    /// A chunk of more documents than this meets a conflict.
+    /// In the test, a chunk with more documents than this meets a conflict.
     const UNDISTURBED: usize = 9;
 
-    /// Updates and deletes of many documents did a whole chunk again after each conflict: beside
-    /// writers that touch one document of every large chunk they never ended.
+    /// Updates and deletes of many documents repeated a whole chunk after each conflict: beside
+    /// writers that change one document of every large chunk they never ended.
     #[test]
     fn a_statement_ends_beside_writers_that_touch_every_large_chunk() {
         let store =
@@ -185,7 +184,8 @@ mod tests {
                 let next = last.replace(Some(id.0)).map(|last: u64| last + 1);
                 in_chunk = if next == Some(id.0) { in_chunk + 1 } else { 1 };
                 attempts += usize::from(in_chunk == 1);
-                // Another document each time, since a key that was lost twice is reserved.
+                // A different document each time, because a key that lost two conflicts is
+                // reserved.
                 if in_chunk == UNDISTURBED + attempts {
                     conflicts += 1;
                     let other = doc! { "_id": (id.0 as i32 - 1), "n": conflicts };

@@ -18,28 +18,28 @@ use crate::params::ExecParams;
 /// One delete statement.
 #[derive(Debug, Clone)]
 pub struct DeleteRequest<'d> {
-    /// The collection that is written.
+    /// The collection to write to.
     pub namespace: Namespace,
-    /// `q`: which documents.
+    /// `q`: the documents to delete.
     pub filter: Doc<'d>,
-    /// Only the first (`limit: 1`).
+    /// True to delete only the first (`limit: 1`).
     pub one: bool,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// The order of strings.
+    /// The collation.
     pub collation: AskedCollation,
     /// The variables of `let`.
     pub let_vars: Doc<'d>,
 }
 
-/// What a delete came to.
+/// The result of a delete.
 #[derive(Debug, Default)]
 pub struct DeleteOutcome {
-    /// Documents that are gone.
+    /// The number of deleted documents.
     pub deleted: u64,
     /// The last commit.
     pub committed: Option<Committed>,
-    /// What it has looked at.
+    /// The keys and documents that it examined.
     pub examined: Examined,
 }
 

@@ -1,4 +1,4 @@
-//! `findAndModify`: one document, changed or deleted, as it was before or is after.
+//! `findAndModify`: changes or deletes one document, and returns it as it was before or after.
 
 use quire_catalog::Namespace;
 use quire_collections::{Effect, Image};
@@ -17,7 +17,7 @@ use crate::modify::update::change_one;
 use crate::modify::upsert::upsert;
 use crate::params::ExecParams;
 
-/// What to do with the document.
+/// The change of the document.
 #[derive(Debug, Clone, Copy)]
 pub enum FoundChange<'f> {
     /// Deletes the document.
@@ -26,9 +26,9 @@ pub enum FoundChange<'f> {
     Update {
         /// Operators, a replacement or a pipeline.
         update: Value<'f>,
-        /// `arrayFilters`: which elements `$[name]` takes.
+        /// `arrayFilters`: the elements that `$[name]` selects.
         array_filters: &'f [Doc<'f>],
-        /// Insert if none matches.
+        /// True to insert if none matches.
         upsert: bool,
     },
 }
@@ -36,37 +36,37 @@ pub enum FoundChange<'f> {
 /// The arguments of a findAndModify.
 #[derive(Debug, Clone)]
 pub struct FindAndModifyRequest<'f> {
-    /// The collection that is written.
+    /// The collection to write to.
     pub namespace: Namespace,
-    /// `query`: which documents.
+    /// `query`: the documents to choose from.
     pub filter: Doc<'f>,
-    /// Which of those that match.
+    /// The order that decides which of them is changed.
     pub sort: Doc<'f>,
-    /// What to do.
+    /// The change.
     pub change: FoundChange<'f>,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// The order of strings.
+    /// The collation.
     pub collation: AskedCollation,
     /// The variables of `let`.
     pub let_vars: Doc<'f>,
-    /// The answer is the document after the change, so that is what a session remembers.
+    /// True if the reply has the document after the change; a retry then needs that document too.
     pub answers_after: bool,
 }
 
-/// What a findAndModify came to. The command projects one of the documents.
+/// The result of a findAndModify. The command projects one of the documents.
 #[derive(Debug, Default)]
 pub struct FindAndModifyOutcome {
-    /// The document as it was; `None` if none matched.
+    /// The document before the change; `None` if none matched.
     pub before: Option<DocBuf>,
-    /// The document as it is, also where nothing changed or it was inserted; `None` if it was
+    /// The document after the change, also if nothing changed or it was inserted; `None` if it was
     /// deleted or there is none.
     pub after: Option<DocBuf>,
-    /// The `_id` of the document that was inserted.
+    /// The `_id` of the inserted document.
     pub upserted: Option<ValueBuf>,
     /// The commit, if something changed.
     pub committed: Option<Committed>,
-    /// What it has looked at.
+    /// The keys and documents that it examined.
     pub examined: Examined,
 }
 

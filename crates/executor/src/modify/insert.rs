@@ -1,4 +1,4 @@
-//! Inserting documents, in chunks outside a transaction.
+//! Inserts documents; outside a transaction in chunks.
 
 use std::sync::Arc;
 
@@ -13,20 +13,21 @@ use crate::UnitOfWork;
 use crate::modify::chunk::{CHUNK_BYTES, CHUNK_DOCS};
 use crate::modify::is_conflict;
 
-/// What an insert came to.
+/// The result of an insert.
 #[derive(Debug, Default)]
 pub struct InsertOutcome {
-    /// Documents that are in.
+    /// The number of inserted documents.
     pub inserted: u64,
-    /// What failed, by the document's place; rising. An ordered insert ends with its first.
+    /// The errors with the positions of their documents, in ascending order. An ordered insert ends
+    /// with its first error.
     pub errors: Vec<(usize, Error)>,
     /// The last commit.
     pub committed: Option<Committed>,
 }
 
-/// Inserts documents in their order; makes the collection if there is none. An error of one
-/// document is told in the outcome; an error of the statement (interrupted, out of space) is
-/// the answer, and what was committed before stays.
+/// Inserts documents in order; creates the collection if it does not exist. The errors of single
+/// documents are in the result. An error of the statement (interrupted, out of space) is returned
+/// as an error; earlier commits stay.
 pub fn insert_many(
     unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
@@ -41,8 +42,8 @@ pub fn insert_many(
     while at < docs.len() {
         let rest = docs.get(at..).unwrap_or(&[]);
         if let Err(error) = unit.ensure_collection(namespace, interrupt) {
-            // As mongod tells it: of the document that needed the collection, of each if the
-            // others are tried too.
+            // As in mongod, this is an error of the document that needed the collection, and of
+            // each later one if they are tried too.
             let failed = if ordered { at..at + 1 } else { at..docs.len() };
             outcome.errors.extend(failed.map(|place| (place, copy_of(&error))));
             break;

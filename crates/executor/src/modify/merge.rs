@@ -1,5 +1,5 @@
-//! `$merge`: each document changes the one of the target that it matches by a unique index, or is
-//! inserted.
+//! `$merge`: each document changes the document of the target that it matches by a unique index, or
+//! is inserted.
 
 use std::sync::Arc;
 
@@ -20,29 +20,29 @@ use crate::modify::chunk::{CHUNK_BYTES, CHUNK_DOCS};
 use crate::modify::is_conflict;
 use crate::unit::UnitOfWork;
 
-/// A `$merge` that runs.
+/// A running `$merge`.
 pub(crate) struct Merging {
     spec: Arc<Merge>,
     target: Namespace,
     env: Arc<Env>,
-    /// The collation of the pipeline, which the unique index has to have.
+    /// The collation of the pipeline, which must be that of the unique index.
     collation: Option<Arc<quire_mql::Collation>>,
-    /// The context of updates; its variables are those of a `whenMatched` pipeline.
+    /// The context of updates. Its variables are those of a `whenMatched` pipeline.
     parse: ParseContext,
-    /// A `whenMatched` pipeline, compiled with the first document.
+    /// The `whenMatched` pipeline, compiled at the first document.
     pipeline: Option<Update>,
     size: ChunkSize,
 }
 
-/// What became of some documents.
+/// The outcome for some documents.
 struct Chunk {
     done: usize,
-    /// The first error; the documents behind it were tried all the same.
+    /// The first error. The documents after it were tried nevertheless.
     error: Option<Error>,
 }
 
 impl Merging {
-    /// Compiles what the mode needs.
+    /// Compiles the updates that the mode needs.
     pub fn new(spec: &Arc<Merge>, execution: &Execution) -> Result<Self> {
         let env = Arc::clone(&execution.env);
         let mut parse = env.parse.clone();
@@ -64,13 +64,13 @@ impl Merging {
         })
     }
 
-    /// Returns the collection that is written, as `database.collection`.
+    /// Returns the collection to write to, as `database.collection`.
     pub fn namespace(&self) -> &str {
         self.target.as_str()
     }
 
-    /// Writes a batch. After an error of one document it tries the other documents, then returns the
-    /// first error.
+    /// Writes a batch. After an error of one document it tries the other documents, then returns
+    /// the first error.
     pub fn write(
         &mut self,
         unit: &mut dyn UnitOfWork,
@@ -78,7 +78,7 @@ impl Merging {
         interrupt: &Arc<Interrupt>,
     ) -> Result<Option<Committed>> {
         let (mut rest, mut last, mut failure) = (docs, None, None);
-        // A view is refused also where nothing is written.
+        // A view is refused even if nothing is written.
         unit.collection(&self.target)?;
         if self.pipeline.is_none()
             && !docs.is_empty()
@@ -110,7 +110,7 @@ impl Merging {
         }
     }
 
-    /// `None` if the collection was dropped since it was made.
+    /// Returns `None` if the collection was dropped since it was created.
     fn write_chunk(&self, writer: &mut Writer, docs: &[Doc<'_>]) -> Attempt<Option<Chunk>> {
         let target = writer.catalog().writable(&self.target)?;
         if target.is_none() && self.spec.when_not_matched == WhenNotMatched::Insert {
@@ -158,7 +158,7 @@ impl Merging {
         let mut buffer = Vec::new();
         let store = Arc::clone(writer.store());
         check_on(&self.spec, target.map(|(_, index)| index), doc)?;
-        // The `_id` of the match stays where an incoming document has none.
+        // If the incoming document has no `_id`, the matching document keeps its own.
         let by_id = self.spec.on.is_empty() || self.spec.on.contains("_id");
         let incoming = match by_id || doc.find("_id").is_some() {
             true => prepare_insert(&store, doc, &mut buffer)?,
@@ -193,7 +193,7 @@ impl Merging {
         writer.insert(collection, prepared).map(|_| ())
     }
 
-    /// Changes the document that matches.
+    /// Changes the matching document.
     fn change(
         &self,
         writer: &mut Writer,
@@ -215,8 +215,8 @@ impl Merging {
         }
     }
 
-    /// The update of the document that matches `incoming`, with the values of its own variables; `None`
-    /// if the document stays.
+    /// Returns the update of the document that matches `incoming`, with the values of its own
+    /// variables; `None` if the document stays as it is.
     fn update_of(
         &self,
         incoming: Doc<'_>,
@@ -236,7 +236,7 @@ impl Merging {
                 {
                     return Ok(Some((Compiled::Once(pipeline), values)));
                 }
-                // A variable without a value is no variable.
+                // A variable without a value is not declared.
                 let mut parse = self.parse.clone();
                 parse.variables = declared(&self.env.parse, present.into_iter());
                 let own = update(Value::Array(stages.as_array()), &parse)?;
@@ -265,7 +265,7 @@ impl Merging {
         Ok(outcome.changed.then(|| DocBuf::from_valid_bytes(out)))
     }
 
-    /// Returns the variables that have values for an incoming document, and these.
+    /// Returns the variables that have values for an incoming document, and these values.
     fn values<'s>(
         &self,
         variables: &'s [(Box<str>, Expression)],
@@ -284,8 +284,8 @@ impl Merging {
         Ok((present, values))
     }
 
-    /// The document that is inserted where none matches: what an upsert by the fields of `on` makes
-    /// of the incoming one.
+    /// Returns the document to insert if none matches: the result of an upsert of the incoming
+    /// document by the fields of `on`.
     fn inserted(
         &self,
         index: &Index,
@@ -314,7 +314,7 @@ impl Merging {
 
 /// A compiled update.
 enum Compiled<'m> {
-    /// Compiled for all documents.
+    /// Compiled once for all documents.
     Once(&'m Update),
     /// Compiled for one incoming document.
     ForOne(Box<Update>),
@@ -333,7 +333,8 @@ fn update(update: Value<'_>, parse: &ParseContext) -> Result<Update> {
     Update::parse(UpdateSpec { update, array_filters: &[], multi: false }, parse)
 }
 
-/// Returns the variables of a `whenMatched` pipeline: those of the request's `let`, then its own.
+/// Returns the names of the variables of a `whenMatched` pipeline: those of the request's `let`,
+/// then its own.
 fn declared<'n>(
     request: &ParseContext,
     own: impl Iterator<Item = &'n str>,
@@ -342,7 +343,7 @@ fn declared<'n>(
     Arc::new(request.variables.iter().cloned().chain(own).collect())
 }
 
-/// Returns the value at a dotted path through documents only.
+/// Returns the value at a dotted path that leads only through documents.
 fn value_at<'d>(doc: Doc<'d>, path: &str) -> Option<Value<'d>> {
     match path.split_once('.') {
         None => doc.get(path),
@@ -353,7 +354,7 @@ fn value_at<'d>(doc: Doc<'d>, path: &str) -> Option<Value<'d>> {
     }
 }
 
-/// Fails for a value by which no document can be told from others.
+/// Fails for a value that cannot identify a document.
 fn check_on(spec: &Merge, index: Option<&Index>, doc: Doc<'_>) -> Result<()> {
     let id = std::iter::once("_id").filter(|_| spec.on.is_empty());
     for path in spec.on.iter().map(String::as_str).chain(id) {

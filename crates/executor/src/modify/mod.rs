@@ -1,10 +1,10 @@
 //! Writes: insert, update, delete and findAndModify, of one document or many.
 //!
-//! A statement writes through its [`UnitOfWork`](crate::UnitOfWork). It finds records as a read does, by a plan
-//! on views that it releases, and reads each of them again in the storage transaction that writes
-//! it. Outside a client's transaction many documents are written in chunks. Each chunk is a
-//! commit of its own, so memory stays bounded and other writers proceed; a chunk that meets a
-//! conflict runs again. A writer holds no lock and no snapshot while it waits.
+//! A statement writes through its [`UnitOfWork`](crate::UnitOfWork). It finds records as a read
+//! does, by a plan on views that it releases, and reads each of them again in the storage
+//! transaction that writes it. Outside a client's transaction many documents are written in chunks.
+//! Each chunk is its own commit, so memory stays bounded and other writers make progress; a chunk
+//! that meets a conflict runs again. A writer holds no lock and no snapshot while it waits.
 
 mod chunk;
 mod delete;
@@ -28,7 +28,7 @@ pub use update::{UpdateOutcome, UpdateRequest, update};
 
 use quire_collections::Failure;
 
-/// Returns true if a failed attempt lost against another writer.
+/// Returns true if a failed attempt lost a conflict with another writer.
 fn is_conflict(failure: &Failure) -> bool {
     matches!(failure, Failure::Conflict(_))
 }

@@ -1,5 +1,5 @@
-//! `$out`: the documents fill a temporary collection, which then takes the place of the target in one
-//! commit.
+//! `$out`: the documents are inserted into a temporary collection, which then replaces the target
+//! in one commit.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use quire_storage::{CommitOptions, Interrupt};
 use crate::modify::insert::insert_many;
 use crate::unit::UnitOfWork;
 
-/// A collection that is being replaced.
+/// A running replacement of a collection.
 pub(crate) struct Replacing {
     store: Arc<Store>,
     target: Namespace,
-    /// What stands there now: the options and indexes of what comes.
+    /// The target now; the temporary collection gets its options and indexes.
     model: Option<Arc<Collection>>,
     temporary: Arc<Collection>,
 }
 
 impl Replacing {
-    /// Makes the temporary collection.
+    /// Creates the temporary collection.
     pub fn begin(out: &Out, unit: &dyn UnitOfWork, commit: &CommitOptions) -> Result<Self> {
         let target = target(out)?;
         let store = Arc::clone(unit.store());
@@ -50,7 +50,7 @@ impl Replacing {
         }
     }
 
-    /// Puts the filled collection in place; drops it if filling it failed.
+    /// Puts the filled collection in place; drops it if filling failed.
     pub fn finish(self, filled: Result<()>, commit: &CommitOptions) -> Result<()> {
         let placed = filled.and_then(|()| {
             self.store.put_in_place(&self.temporary, &self.target, self.model.as_deref(), commit)
@@ -62,7 +62,7 @@ impl Replacing {
     }
 }
 
-/// The collection that is written; a name that no collection may get is an IllegalOperation.
+/// Returns the collection to write to. An invalid name is an IllegalOperation.
 fn target(out: &Out) -> Result<Namespace> {
     let refused = |error: Error| Error::new(ErrorCode::IllegalOperation, error.message());
     let target = Namespace::new(&out.db, &out.collection).map_err(refused)?;

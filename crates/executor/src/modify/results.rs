@@ -1,5 +1,5 @@
-//! Writing what a pipeline gives: the loop that both `$out` and `$merge` run. A batch of documents is
-//! read on a view, then written in chunks, each a commit of its own.
+//! Writes the results of a pipeline: the loop of both `$out` and `$merge`. A batch of documents is
+//! read on a view, then written in chunks, each of them its own commit.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::params::BatchLimits;
 use crate::unit::UnitOfWork;
 use crate::views::Views;
 
-/// Documents that are read before they are written.
+/// The documents that are read before they are written.
 const BATCH: BatchLimits = BatchLimits { docs_max: 1000, bytes_max: 4 << 20 };
 
-/// The stage of a pipeline that writes.
+/// The last stage of a pipeline that writes.
 pub(crate) enum ResultStage {
     Out(Arc<Out>),
     Merge(Arc<Merge>),
@@ -41,7 +41,7 @@ impl Execution {
         }
     }
 
-    /// Calls `write` with the documents of each batch, in their order.
+    /// Calls `write` with the documents of each batch, in order.
     fn for_each_batch(
         &mut self,
         views: &mut dyn Views,
@@ -61,18 +61,19 @@ impl Execution {
             if exhausted {
                 return Ok(());
             }
-            // The next batch does not read on a view that was held during the writes.
+            // The next batch must not use a view that was held during the writes.
             views.renew()?;
         }
     }
 }
 
-/// Runs an execution that ends with `$out` or `$merge`. The documents are read on `views` and written
-/// through `unit`; `commit` says how durable the last commit is, `interrupt` ends it early.
+/// Runs an execution that ends with `$out` or `$merge`. The documents are read on `views` and
+/// written through `unit`. `commit` has the durability of the last commit; `interrupt` ends the
+/// execution early.
 ///
 /// # Errors
-/// What reading and writing answer. What a `$merge` committed before stays; an `$out` leaves its
-/// target as it was.
+/// The errors of reading and writing. Earlier commits of a `$merge` stay; a failed `$out` leaves
+/// its target as it was.
 pub fn write_results(
     execution: &mut Execution,
     views: &mut dyn Views,
@@ -103,7 +104,7 @@ pub fn write_results(
     }
 }
 
-/// Returns true if a plan reads a collection, itself or inside of its stages.
+/// Returns true if a plan reads a collection, itself or in a plan inside of its stages.
 fn reads(plan: &Plan, namespace: &str) -> bool {
     plan.namespace == namespace || reads_below(&plan.root, namespace)
 }
@@ -125,8 +126,8 @@ fn reads_below(node: &Node, namespace: &str) -> bool {
     inside || node.inputs().iter().any(|input| reads_below(input, namespace))
 }
 
-/// Views that stay as they are while their pipeline writes to the collection that it reads: a newer
-/// one would show it its own documents, without end.
+/// Views that do not change while their pipeline writes to a collection that it reads: a newer view
+/// would contain the pipeline's own documents, and the pipeline would not end.
 struct Held<'v> {
     views: &'v mut dyn Views,
     is_held: bool,

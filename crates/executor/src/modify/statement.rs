@@ -1,4 +1,4 @@
-//! A compiled statement: its filter, its update, and what evaluating them needs.
+//! A compiled statement: its filter, its update, and their evaluation.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// `one`: only the first is wanted.
+    /// Returns the query; `one` if only the first document is wanted.
     pub fn new(
         namespace: &str,
         filter: Doc<'_>,
@@ -61,39 +61,40 @@ impl Query {
 /// Filter and update, ready to run.
 pub(crate) struct Statement {
     pub env: Arc<Env>,
-    /// The order of strings; `None` is the simple collation.
+    /// The collation; `None` is the simple one.
     pub collation: Option<Arc<Collation>>,
-    /// The collection's `_id` index compares strings as the statement does.
+    /// True if the collection's `_id` index compares strings as the statement does.
     ids_alike: bool,
     pub query: Query,
-    /// What documents must pass; `None` if nothing is asked but an `_id`.
+    /// The filter; `None` if the statement asks only for an `_id`.
     filter: Option<Filter>,
-    /// The `_id` that alone is asked for.
+    /// The `_id`, if the statement asks only for that.
     by_id: Option<ValueBuf>,
     pub update: Option<Update>,
-    /// Times that an upsert met a key which its filter asks for among other things.
+    /// How many times an upsert met an existing key that its filter contains among other
+    /// conditions.
     pub clashes: u32,
-    /// Its id, if a session remembers what it does.
+    /// The statement id, if a session stores its result.
     pub id: Option<i32>,
-    /// The document that the session keeps for findAndModify's answer.
+    /// The document that the session stores, for the reply of findAndModify.
     pub image: Option<Image>,
-    /// What finding its documents has looked at.
+    /// The keys and documents that its search examined.
     pub examined: Examined,
     arena: Bump,
 }
 
-/// The running query of a statement. What it finds are hints: the writer looks at each document again.
+/// The running query of a statement. The writer checks each found document again.
 pub(crate) struct Search {
-    /// The collection that is read.
+    /// The collection to read.
     pub collection: CollectionId,
-    /// It walks an index that the update may change, so that it may meet a record again.
+    /// True if it scans an index that the update may change, so that it can find a record twice.
     pub meets_again: bool,
     execution: Execution,
 }
 
 impl Search {
-    /// The next records, at most `max`, on a fresh view (a transaction's own if there is one).
-    /// Empty only at the end.
+    /// Returns the next records, at most `max`, read on a new view (in a transaction on its own
+    /// view). Empty only at the end.
     pub fn next(
         &mut self,
         unit: &dyn UnitOfWork,
@@ -104,12 +105,12 @@ impl Search {
         self.execution.next_records(&mut unit.views()?, interrupt, max)
     }
 
-    /// True once there are no more.
+    /// Returns true if there are no more records.
     pub fn is_done(&self) -> bool {
         self.execution.is_done()
     }
 
-    /// Adds what it has looked at to what its statement has.
+    /// Adds what it has examined to `examined`.
     pub fn note_examined(&self, examined: &mut Examined) {
         let found = self.execution.examined();
         examined.counters.add(&Counters { returned: 0, ..found.counters });
@@ -117,8 +118,8 @@ impl Search {
     }
 }
 
-/// Returns true if a search may find a record again that its update has changed: a scan in the
-/// order of records never does, one of an index does if the update moves the record's keys.
+/// Returns true if a search can find a record again after its update. A scan in the order of
+/// records cannot; a scan of an index can, if the update changes the record's keys.
 fn may_meet_again(plan: &Plan, update: Option<&Update>) -> bool {
     let Some(update) = update else { return false };
     let mut again = false;
@@ -128,11 +129,11 @@ fn may_meet_again(plan: &Plan, update: Option<&Update>) -> bool {
     again
 }
 
-/// What an update makes of a document.
+/// The result of applying an update to a document.
 pub(crate) enum Applied {
-    /// The filter does not pass (any more).
+    /// The document does not match the filter (any more).
     NoMatch,
-    /// It passes, and nothing changes.
+    /// The document matches, and nothing changes.
     Same,
     /// The new document.
     Changed(DocBuf),
@@ -149,7 +150,7 @@ impl Statement {
         let collation = collation_of(&query.request.collation, collection).cloned();
         let env = Env::new(params.clone(), collation.as_ref(), let_vars, true)?;
         let by_id = id_to_look_up(&query.request, collection).map(ValueBuf::new);
-        // A write to one `_id` sorts nothing, and its sort may be anything.
+        // A write to one `_id` sorts nothing, so its sort is not checked.
         let filter = if by_id.is_none() {
             FindQuery::of_filter(&query.request, None).compile_sort(&env.parse)?;
             Some(Filter::parse(query.filter(), &env.parse)?)
@@ -174,7 +175,7 @@ impl Statement {
         })
     }
 
-    /// Plans the statement's query and makes it ready; `None` if the collection does not exist.
+    /// Plans and opens the statement's query; `None` if the collection does not exist.
     pub fn search(&self, unit: &dyn UnitOfWork) -> Result<Option<Search>> {
         let views = unit.views()?;
         let request = &self.query.request;
@@ -190,7 +191,7 @@ impl Statement {
         Ok(Some(Search { collection, meets_again, execution }))
     }
 
-    /// Tells the session what the statement did: from which document, to which.
+    /// Stores the result of the statement for the session: the document before and after.
     pub fn remember(
         &self,
         writer: &mut Writer,
@@ -209,7 +210,7 @@ impl Statement {
         writer.remember(id, effect, keep);
     }
 
-    /// Returns true if the document passes the filter.
+    /// Returns true if the document matches the filter.
     pub fn matches(&mut self, doc: Doc<'_>) -> Result<bool> {
         reset(&mut self.arena);
         let variables = self.env.variable_values();
@@ -252,7 +253,7 @@ impl Statement {
         })
     }
 
-    /// Writes what the update made of a document, which was the first of the two.
+    /// Writes the document `after` of an update over the document `before`.
     pub fn write(
         &self,
         writer: &mut Writer,
@@ -278,8 +279,8 @@ impl Statement {
         }
     }
 
-    /// The `_id` that a document must have to pass, if it is one value: then there is nothing to
-    /// plan.
+    /// Returns the `_id` that a document must have to match, if it is a single value: then no plan
+    /// is needed.
     pub fn id_point(&self) -> Option<Value<'_>> {
         if let Some(id) = &self.by_id {
             return Some(id.as_value());

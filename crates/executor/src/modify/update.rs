@@ -21,40 +21,40 @@ use crate::params::ExecParams;
 /// One update statement.
 #[derive(Debug, Clone)]
 pub struct UpdateRequest<'u> {
-    /// The collection that is written.
+    /// The collection to write to.
     pub namespace: Namespace,
-    /// `q`: which documents.
+    /// `q`: the documents to update.
     pub filter: Doc<'u>,
     /// `u`: operators, a replacement or a pipeline.
     pub update: Value<'u>,
-    /// `arrayFilters`: which elements `$[name]` takes.
+    /// `arrayFilters`: the elements that `$[name]` selects.
     pub array_filters: &'u [Doc<'u>],
-    /// All documents that match.
+    /// True to update all matching documents.
     pub multi: bool,
-    /// Insert if none matches.
+    /// True to insert if none matches.
     pub upsert: bool,
-    /// Which of them to update, if not all (8.0).
+    /// The order that decides which document is updated, if not all are (8.0).
     pub sort: Doc<'u>,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// The order of strings.
+    /// The collation.
     pub collation: AskedCollation,
     /// The variables of `let` (and `c` of a pipeline update).
     pub let_vars: Doc<'u>,
 }
 
-/// What an update came to.
+/// The result of an update.
 #[derive(Debug, Default)]
 pub struct UpdateOutcome {
     /// Documents that matched (`n`, without the upserted one).
     pub matched: u64,
     /// Documents that changed (`nModified`).
     pub modified: u64,
-    /// The `_id` of the document that was inserted.
+    /// The `_id` of the inserted document.
     pub upserted: Option<ValueBuf>,
     /// The last commit.
     pub committed: Option<Committed>,
-    /// What it has looked at.
+    /// The keys and documents that it examined.
     pub examined: Examined,
 }
 
@@ -149,7 +149,7 @@ fn update_one(
     })
 }
 
-/// Writes one document and answers something of it; `None` if the document does not match.
+/// Writes one document and returns a result; `None` if the document does not match.
 pub(super) type ChangeOne<'f, T> = dyn FnMut(&mut Writer, &Collection, RecordId, Doc<'_>, &mut Statement) -> Attempt<Option<T>>
     + 'f;
 
@@ -192,6 +192,6 @@ pub(super) fn change_one<T>(
         if let Some(answer) = answer {
             return Ok(Some((answer, committed)));
         }
-        // Another writer has changed it: look for another document.
+        // Another writer has changed the document: search for another one.
     }
 }

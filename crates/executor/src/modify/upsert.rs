@@ -1,4 +1,4 @@
-//! The insert of an upsert, and when losing a race means looking again.
+//! The insert of an upsert, and when a lost race means that the search is repeated.
 
 use quire_catalog::Namespace;
 use quire_collections::{Effect, prepare_insert};
@@ -9,15 +9,15 @@ use quire_storage::Committed;
 use crate::UnitOfWork;
 use crate::modify::statement::Statement;
 
-/// What an upsert inserted.
+/// The document that an upsert inserted.
 pub(crate) struct Upserted {
     pub id: ValueBuf,
     pub doc: DocBuf,
     pub committed: Option<Committed>,
 }
 
-/// Inserts what the statement makes of nothing. `None`: another writer inserted it meanwhile, the
-/// statement should look again.
+/// Inserts the document that the statement makes without a match. `None`: another writer inserted
+/// it meanwhile, and the statement should search again.
 pub(crate) fn upsert(
     unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
@@ -49,13 +49,14 @@ pub(crate) fn upsert(
     }
 }
 
-/// Looks at a document that has the key but may not match, before the clash is the answer.
+/// How many times the search is repeated for a document that has the key but may not match, before
+/// the duplicate key is returned as the error.
 const CLASHES_MAX: u32 = 3;
 
-/// Returns true if the key that was taken is what the filter asks for: then the document that has
-/// it may match, and the upsert should have been an update. (Manual: "Upsert with Unique Index".) A
-/// filter that asks for more than the key looks again a few times only, since the document that has
-/// the key may be another one for good.
+/// Returns true if the duplicate key is one that the filter asks for: the document that has it may
+/// match, and the upsert should have been an update. (Manual: "Upsert with Unique Index".) A filter
+/// with more conditions than the key repeats the search only a few times, because the document that
+/// has the key may never match.
 fn lost_race(error: &Error, statement: &mut Statement) -> bool {
     if error.code() != ErrorCode::DuplicateKey {
         return false;
@@ -78,8 +79,8 @@ fn lost_race(error: &Error, statement: &mut Statement) -> bool {
     asked && (exactly || statement.clashes <= CLASHES_MAX)
 }
 
-/// Returns true if a value is the one that the error of a duplicate key names. Under a collation
-/// the error shows sort keys.
+/// Returns true if a value is the one in the details of a duplicate key error. Under a collation
+/// the details have sort keys.
 fn is_key(wanted: Value<'_>, shown: Value<'_>, statement: &Statement) -> bool {
     equal(wanted, shown, None)
         || statement
@@ -88,7 +89,8 @@ fn is_key(wanted: Value<'_>, shown: Value<'_>, statement: &Statement) -> bool {
             .is_some_and(|collation| equal(collation.hex_value(wanted).as_value(), shown, None))
 }
 
-/// Collects `path: value` of a filter; false if it is anything but equalities.
+/// Collects the `path: value` pairs of a filter. Returns false if it has anything except
+/// equalities.
 fn equalities<'f>(filter: Doc<'f>, out: &mut Vec<(&'f str, Value<'f>)>) -> bool {
     filter.fields().all(|(name, value)| match (name, value) {
         ("$and", Value::Array(parts)) => {

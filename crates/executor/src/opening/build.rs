@@ -1,4 +1,4 @@
-//! From a plan's nodes to the operators that run.
+//! Builds the operators for the nodes of a plan.
 
 use std::sync::Arc;
 
@@ -38,13 +38,13 @@ use crate::scans::index_scan::IndexScanOp;
 use crate::scans::random_picks::RandomPicks;
 use crate::table::Table;
 
-/// Makes the operators of a plan. `feed` fills its leaf that no collection feeds.
+/// Builds the operators of a plan. `feed` provides the documents of a leaf without a collection.
 pub(crate) fn build(root: &Node, feed: Option<Box<dyn Feed>>) -> Result<BoxedOperator> {
     let leaf = feed.map(|feed| Box::new(FeedOp::new(feed)) as BoxedOperator);
     Builder { leaf }.node(root, Needs::default())
 }
 
-/// Makes the operators of stages above `leaf`, which takes the place of their `Node::Feed`.
+/// Builds the operators of stages above `leaf`, which replaces their `Node::Feed`.
 pub(crate) fn build_over(root: &Node, leaf: BoxedOperator) -> Result<BoxedOperator> {
     Builder { leaf: Some(leaf) }.node(root, Needs::default())
 }
@@ -52,19 +52,19 @@ pub(crate) fn build_over(root: &Node, leaf: BoxedOperator) -> Result<BoxedOperat
 /// What the nodes above need of a node's rows besides their documents.
 #[derive(Clone, Copy, Default)]
 struct Needs {
-    /// Index keys are read: by a covered projection, a sort of keys, `returnKey`.
+    /// Index keys: for a covered projection, a sort of keys, `returnKey`.
     keys: bool,
-    /// `$meta: "sortKey"` is read.
+    /// `$meta: "sortKey"`.
     sort_keys: bool,
-    /// Any `$meta` is read by a stage.
+    /// Any `$meta`.
     metadata: bool,
 }
 
 impl Needs {
-    /// What a stage needs of its input, if these are needed of the stage.
+    /// Returns what a stage needs of its input, given what is needed of the stage.
     fn below(self, stage: &Stage) -> Needs {
         let kinds = stage.needs().reads.metadata;
-        // A `$group` lets nothing through.
+        // A `$group` passes no metadata on.
         let above = if matches!(stage, Stage::Group(_)) { Needs::default() } else { self };
         Needs {
             keys: above.keys || kinds.contains("indexKey"),
@@ -75,7 +75,7 @@ impl Needs {
 }
 
 struct Builder {
-    /// Takes the place of the leaf that no collection feeds.
+    /// The operator that replaces the leaf without a collection.
     leaf: Option<BoxedOperator>,
 }
 
@@ -146,7 +146,7 @@ impl Builder {
         nodes.iter().map(|node| self.node(node, needs)).collect()
     }
 
-    /// Returns a node that reads a collection.
+    /// Builds a node that reads a collection.
     fn leaf(&mut self, node: &Node, needs: Needs) -> Result<BoxedOperator> {
         Ok(match node {
             Node::RandomPicks { collection, size, scan } => {
@@ -200,7 +200,7 @@ impl Builder {
         Ok(Box::new(Project::new(input, Arc::clone(projection), spec)))
     }
 
-    /// Returns a stage of a pipeline; `node` is the stage with its input.
+    /// Builds a stage of a pipeline; `node` is the stage with its input.
     fn stage(
         &mut self,
         stage: &Stage,
@@ -262,8 +262,8 @@ impl Builder {
         })
     }
 
-    /// What gives the rows below the stages at the top of `node` that handle each document by
-    /// itself, and these stages as one chain.
+    /// Splits off the stages at the top of `node` that process each document separately, as one
+    /// chain. Returns the input of the chain, and the chain.
     fn source(&mut self, node: &Node, needs: Needs) -> Result<(Source, Chain)> {
         let (mut node, mut needs, mut stages) = (node, needs, Vec::new());
         while let Node::Stage { stage, input, .. } = node
@@ -293,8 +293,7 @@ impl Builder {
     }
 }
 
-/// Makes the operator of a stage that has plans inside; `owned` says that the rows of its input have
-/// bytes of their own.
+/// Builds a stage that has inner plans. `owned` is true if the rows of its input own their bytes.
 fn with_inner(node: &Node, input: BoxedOperator, owned: bool) -> Result<BoxedOperator> {
     let Node::Stage { stage, inner, .. } = node else {
         return Err(Error::internal(format!("{} is no stage", node.name())));
@@ -314,8 +313,8 @@ fn with_inner(node: &Node, input: BoxedOperator, owned: bool) -> Result<BoxedOpe
     })
 }
 
-/// Returns true if the rows of a node have bytes of their own: made by a projection, or kept by a
-/// sort.
+/// Returns true if the rows of a node own their bytes, because a projection made them or a sort
+/// keeps them.
 pub(crate) fn owns_rows(node: &Node) -> bool {
     match node {
         Node::Projection { spec, .. } => spec.projection.is_some(),
@@ -325,8 +324,8 @@ pub(crate) fn owns_rows(node: &Node) -> bool {
     }
 }
 
-/// The scan of a collection, if the node does nothing else, and the projection that keeps what
-/// stages above it read.
+/// Returns the collection scan, if the node does nothing else except keep the fields that later
+/// stages read, and that projection.
 fn scan_alone(node: &Node) -> Option<(CollectionScan, Option<&Reshape>)> {
     match node {
         Node::Projection { spec, input, .. } if spec.narrows => {
@@ -341,7 +340,7 @@ fn collection_scan(node: &Node) -> Option<CollectionScan> {
     Some(CollectionScan::new(collection, *backward, compile(filter.as_ref())))
 }
 
-/// Returns the filter that a part of the request's filter is.
+/// Compiles a part of the request's filter.
 fn compile(condition: Option<&Condition>) -> Option<Filter> {
     condition.map(|condition| Filter::from_node(condition.without_implied()))
 }

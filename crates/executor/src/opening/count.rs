@@ -1,4 +1,4 @@
-//! Running a `count`.
+//! Runs a `count`.
 
 use std::sync::Arc;
 
@@ -11,11 +11,10 @@ use crate::opening::open::open;
 use crate::params::ExecParams;
 use crate::views::Views;
 
-/// Counts the documents that match. The request is a `count`, or the pipeline that a `count` on a
-/// view has become.
+/// Counts the matching documents. The request is a `count`, or the pipeline of a `count` on a view.
 ///
 /// # Errors
-/// What `mql` says about the filter, the planner about the hint, and what running it meets.
+/// The errors of `mql` about the filter, of the planner about the hint, and of the execution.
 pub fn count<'r>(
     request: impl Into<ReadRequest<'r>>,
     views: &mut dyn Views,
@@ -27,7 +26,7 @@ pub fn count<'r>(
         execution.drain(views, &interrupt)?;
         return Ok((execution.root.stats().counted, execution.examined()));
     }
-    // No document at all stands for 0.
+    // An empty result means 0.
     let mut found = 0;
     execution.rows(views, &interrupt, usize::MAX, |row| {
         found = match row.doc().get(COUNT_FIELD) {

@@ -1,4 +1,4 @@
-//! Running a `distinct`.
+//! Runs a `distinct`.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,15 +18,15 @@ use crate::params::ExecParams;
 use crate::row::Row;
 use crate::views::Views;
 
-/// Largest reply. MongoDB: 16 MiB (17217).
+/// The largest reply in bytes. MongoDB: 16 MiB (17217).
 const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The distinct values at the path `key`, arrays taken apart, in MongoDB's order of values. The
-/// request is a `distinct`, or the pipeline that a `distinct` on a view has become.
+/// Returns the distinct values at the path `key`, with the elements of arrays, in MongoDB's order
+/// of values. The request is a `distinct`, or the pipeline of a `distinct` on a view.
 ///
 /// # Errors
-/// What `mql` says about the filter, the planner about the hint; 17217 if the values do not fit
-/// into a reply.
+/// The errors of `mql` about the filter and of the planner about the hint; 17217 if the values do
+/// not fit into a reply.
 pub fn distinct<'r>(
     key: &str,
     request: impl Into<ReadRequest<'r>>,
@@ -52,22 +52,23 @@ pub fn distinct<'r>(
     Ok((values.sorted(), execution.examined()))
 }
 
-/// Sets of [`Recent`], and the slots of each: with one slot a thousand values would push each other out.
+/// The sets of [`Recent`] and the slots of each set: with one slot a thousand values would evict
+/// each other.
 const RECENT_SETS: usize = 512;
 const RECENT_SLOTS: usize = 4;
-/// The longest value that is kept in a slot.
+/// The longest value that fits into a slot, in bytes.
 const RECENT_BYTES: usize = 30;
 
-/// The values met last, as bytes: one that is among them is known without being encoded and looked up.
+/// The last values, as bytes. A value that is among them need not be encoded and looked up.
 #[derive(Default)]
 struct Recent {
-    /// The set of a value depends on its hash. Empty before the first value.
+    /// The hash of a value selects its set. Empty before the first value.
     sets: Vec<[[u8; RECENT_BYTES + 2]; RECENT_SLOTS]>,
 }
 
 impl Recent {
-    /// Returns true if this very value was met lately. Remembers it otherwise. False for those that
-    /// are not kept: long ones and rare types.
+    /// Returns true if this value was among the last ones; else stores it. False for long values
+    /// and rare types, which are not stored.
     fn has(&mut self, value: Value<'_>) -> bool {
         let number;
         let (kind, bytes) = match value {
@@ -99,7 +100,8 @@ impl Recent {
             self.sets.resize(RECENT_SETS, [[0; RECENT_BYTES + 2]; RECENT_SLOTS]);
         }
         let words = wanted.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-        // Multiplied by an odd number (Knuth, TAOCP 6.4), its upper bits depend on all.
+        // After multiplication by an odd number (Knuth, TAOCP 6.4) the upper bits depend on all
+        // bits.
         let hash = words.fold(0_u64, |hash, word| {
             (hash.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
         });
@@ -114,12 +116,12 @@ impl Recent {
     }
 }
 
-/// Values met so far.
+/// The values found so far.
 struct Values {
     path: Arc<Path>,
     name: String,
     recent: Recent,
-    /// By their encoded form.
+    /// The values by their encoded form.
     found: BTreeMap<Vec<u8>, ValueBuf>,
     bytes: usize,
     collation: Option<Arc<Collation>>,
@@ -137,7 +139,8 @@ impl Values {
         }
     }
 
-    /// Adds what a row has at the path: a document, or an index key with the value itself.
+    /// Adds the value of a row at the path: from the document, or from an index key that has the
+    /// value.
     fn take_row(&mut self, row: &Row) -> Result<()> {
         if let Some(doc) = &row.doc {
             self.take(Doc::from_valid_bytes(doc));
@@ -146,7 +149,7 @@ impl Values {
         let Some((keys, key)) = row.key_values()? else { return Ok(()) };
         let mut fields = keys.fields().iter().zip(&key);
         match fields.find(|(field, _)| field.part == Part::Value && field.path == self.name) {
-            // An array's elements stand in its place.
+            // The elements replace an array.
             Some((_, Some(value))) if !matches!(value.as_value(), Value::Array(_)) => {
                 self.add(value.as_value());
             }
@@ -156,7 +159,7 @@ impl Values {
         Ok(())
     }
 
-    /// Adds what stands at the path, an array's elements in its place.
+    /// Adds the value at the path; the elements replace an array.
     fn take(&mut self, doc: Doc<'_>) {
         let path = self.path.clone();
         let _ = path.visit::<()>(doc, Leaf::Whole, |found| {
@@ -170,8 +173,8 @@ impl Values {
         });
     }
 
-    /// Of elements that are equal under a collation the one whose bytes come first stands for all,
-    /// as in mongod.
+    /// Adds the elements of an array. Of elements that are equal under a collation the one with the
+    /// smallest bytes is kept, as in mongod.
     fn add_sorted(&mut self, array: Array<'_>) {
         let mut elements: Vec<Value<'_>> = array.iter().collect();
         elements.sort_by(|a, b| compare(*a, *b, None));

@@ -1,4 +1,4 @@
-//! Explaining a request: its plans, and what happened when the chosen one ran.
+//! Explains a request: its plans, and the statistics of the chosen one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,25 +23,25 @@ use crate::operators::feed::Feed;
 use crate::params::ExecParams;
 use crate::views::Views;
 
-/// The largest number of rows that a plan gives on trial.
+/// The largest number of rows of a trial.
 const TRIAL_ROWS: usize = 101;
-/// The shortest time that a plan may take on trial.
+/// The shortest time limit of a trial.
 const TRIAL_TIME_MIN: Duration = Duration::from_millis(100);
 
-/// The first stage of a pipeline whose documents the server makes.
+/// The first stage of a pipeline whose documents come from the server.
 pub struct ServerStage {
-    /// The stage as it was written. The pipeline no longer has it.
+    /// The stage as it was written. It is no longer in the pipeline.
     pub stage: DocBuf,
-    /// Gives its documents.
+    /// Its documents.
     pub documents: Box<dyn Feed>,
 }
 
-/// Explains a request: `explainVersion`, `queryPlanner` and `executionStats`, or `stages`. What runs
-/// are the operators that the request itself runs; nothing is written. `first` is the stage that fills
-/// the leaf of a pipeline that no collection feeds.
+/// Explains a request: `explainVersion`, `queryPlanner` and `executionStats`, or `stages`. It runs
+/// the operators of the request itself, but writes nothing. `first` is the stage that provides the
+/// documents of a leaf without a collection.
 ///
 /// # Errors
-/// What opening the request answers, and running it where `verbosity` asks for that.
+/// The errors of opening the request, and of running it if `verbosity` asks for that.
 pub fn explain(
     request: ReadRequest<'_>,
     first: Option<ServerStage>,
@@ -69,7 +69,7 @@ pub fn explain(
         ReadRequest::Aggregate(_) | ReadRequest::Distinct(_) => None,
     };
     if let (None, Some(written)) = (&plan.filter, written) {
-        // A lookup by `_id` was planned without it.
+        // A lookup by `_id` was planned without its filter.
         let filter = Filter::parse(written.as_doc(), &execution.env.parse)?;
         plan.filter = Some(planned(filter.into_node()));
     }
@@ -102,8 +102,8 @@ pub fn explain(
     Ok(explained)
 }
 
-/// Runs an execution to its end and returns what its nodes did. An error of a pipeline is the
-/// answer; that of another plan stands in its statistics.
+/// Runs an execution to its end and returns its statistics. An error of a pipeline is returned; an
+/// error of another plan is in its statistics.
 fn run(
     execution: &mut Execution,
     begun: Instant,
@@ -123,8 +123,8 @@ fn run(
     Ok(stats)
 }
 
-/// Runs every plan that was considered for a while, the chosen one first: until it has given
-/// [`TRIAL_ROWS`] rows or has taken much longer than the request itself. None if there was no choice.
+/// Runs every candidate for a while, the chosen one first: until it has returned [`TRIAL_ROWS`]
+/// rows or has taken much longer than the request itself. `None` if there was only one candidate.
 fn try_all(
     execution: &Execution,
     considered: &Plan,
@@ -157,7 +157,7 @@ fn try_all(
     Ok(trials)
 }
 
-/// Returns a plan without stages of a pipeline.
+/// Prints a plan without pipeline stages.
 fn whole_plan(
     plan: &Plan,
     stats: Option<&NodeStats>,
@@ -186,7 +186,7 @@ fn write_stages(
     let groups = plan.groups();
     // A stage that writes does not run.
     let running = stages.iter().filter(|stage| !stage.writes()).count();
-    // The outermost stage's statistics come first; each has the one before it as its input.
+    // The outermost stage's statistics come first; each has the stage before it as its input.
     let mut levels: Vec<&NodeStats> = Vec::new();
     let mut next = stats;
     while let Some(level) = next {
@@ -226,7 +226,7 @@ fn write_stages(
             }
             _ => stage.print(&mut one),
         }
-        // MongoDB tells nothing of how a `$graphLookup` searches.
+        // MongoDB reports nothing about the search of a `$graphLookup`.
         if let (Stage::Lookup(_), Inner::Foreign(foreign)) = (stage, inner) {
             join_facts(foreign, levels.get(at + 1).copied(), &mut one);
         }
@@ -236,7 +236,7 @@ fn write_stages(
     }
 }
 
-/// The pipelines of each `$unionWith` in a row: a list of them where there are several.
+/// Prints the pipelines of a sequence of `$unionWith` stages, as a list if there are several.
 fn write_union(
     union: &UnionWith,
     plans: &[Plan],
@@ -260,7 +260,8 @@ fn write_union(
     }
 }
 
-/// A `$group` that a scan gives one document of each group: `{newRoot: {_id: key, field: first}}`.
+/// Prints a `$group` for which a scan returns one document of each group: `{newRoot: {_id: key,
+/// field: first}}`.
 fn write_distinct_group(stage: &Stage, out: &mut DocWriter<'_>) {
     let printed = DocBuf::build(|writer| stage.print(writer));
     let Some(Value::Document(group)) = printed.as_doc().get(stage.name()) else { return };
@@ -275,7 +276,7 @@ fn write_distinct_group(stage: &Stage, out: &mut DocWriter<'_>) {
     }
 }
 
-/// How a join finds foreign documents, and what it looked at.
+/// Prints the strategy of a join and what it examined.
 fn join_facts(foreign: &Foreign, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     let joined = stats.and_then(|stats| stats.joined.as_deref());
     let planned = match (&foreign.key, &foreign.index) {

@@ -1,6 +1,6 @@
-//! From a request to operators that are ready to run. Every plan is opened by `open`; `build` makes the
-//! operators of a plan's nodes, and `statistics` answers the planner's questions about the data. `count`,
-//! `distinct` and `explain` open a plan and run it.
+//! From a request to operators that are ready to run. `open` opens every plan; `build` builds the
+//! operators of a plan's nodes, and `statistics` answers the planner's questions about the data.
+//! `count`, `distinct` and `explain` open a plan and run it.
 
 pub(crate) mod build;
 pub(crate) mod count;

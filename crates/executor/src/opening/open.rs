@@ -1,4 +1,4 @@
-//! Opening a request.
+//! Opens a request.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::views::Views;
 /// Plans a request on the view of `views` and makes it ready to run.
 ///
 /// # Errors
-/// What `mql` says about filter, projection, sort, stages and variables; what the planner says about
-/// the hint, `min` and `max`.
+/// The errors of `mql` about filter, projection, sort, stages and variables; those of the planner
+/// about the hint, `min` and `max`.
 pub fn open<'r>(
     request: impl Into<ReadRequest<'r>>,
     views: &dyn Views,
@@ -31,11 +31,11 @@ pub fn open<'r>(
     Ok(noted(start(&request.into(), None, views, params)?))
 }
 
-/// Opens a pipeline whose first stage reads what `feed` gives
+/// Opens a pipeline whose first stage reads the documents of `feed`
 /// (`quire_planner::AggregateRequest::fed_by`).
 ///
 /// # Errors
-/// As [`open`].
+/// Those of [`open`].
 pub fn open_fed<'r>(
     request: impl Into<ReadRequest<'r>>,
     feed: Box<dyn Feed>,
@@ -45,11 +45,11 @@ pub fn open_fed<'r>(
     Ok(noted(start(&request.into(), Some(feed), views, params)?))
 }
 
-/// Opens the query of a statement that writes what it finds. The statement has compiled its filter,
-/// and evaluates in the environment `env` too.
+/// Opens the query of a statement that writes the documents that it finds. The statement has
+/// compiled its filter, and evaluates it in the environment `env` too.
 ///
 /// # Errors
-/// What the planner says about the hint.
+/// The errors of the planner about the hint.
 pub(crate) fn open_query(
     query: &FindQuery<'_>,
     env: &Arc<Env>,
@@ -61,13 +61,14 @@ pub(crate) fn open_query(
     Ok(noted(Execution::new(Arc::clone(env), root, Arc::new(plan))))
 }
 
-/// Notes the use of the plan's indexes, for `$indexStats`.
+/// Counts the use of the plan's indexes, for `$indexStats`.
 fn noted(execution: Execution) -> Execution {
     execution.plan.root.for_each_scan(&mut |scan| scan.index.note_use());
     execution
 }
 
-/// Opens a request whose run is no use of its indexes, because it is explained; `feed` gives the documents of the plan's leaf that no collection feeds.
+/// Opens a request without counting the use of its indexes, as for an explain. `feed` provides the
+/// documents of a leaf without a collection.
 pub(crate) fn start(
     request: &ReadRequest<'_>,
     feed: Option<Box<dyn Feed>>,
@@ -91,10 +92,10 @@ pub(crate) fn start(
     Ok(Execution::new(Arc::new(env), root, Arc::new(plan)))
 }
 
-/// Puts a plan that was not chosen in the place of the one that was.
+/// Replaces the chosen plan by the candidate number `at`.
 ///
 /// # Errors
-/// 291 NoQueryExecutionPlans if no plan stands at that place.
+/// 291 NoQueryExecutionPlans if there is no candidate with this number.
 fn take_considered(plan: &mut Plan, at: usize) -> Result<()> {
     add_intersection(plan);
     match plan.rejected.get_mut(at) {
@@ -107,8 +108,8 @@ fn take_considered(plan: &mut Plan, at: usize) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a plan that tests each document of a collection, if the server does without such plans.
-/// A request for all documents has no other plan and passes.
+/// Refuses a plan that tests every document of a collection, if the server forbids such plans. A
+/// request for all documents has no other plan and is allowed.
 fn refuse_table_scan(plan: &Plan, env: &Env) -> Result<()> {
     match env.params.no_table_scan {
         true => refuse_tests(&plan.root, &plan.namespace),
@@ -116,7 +117,7 @@ fn refuse_table_scan(plan: &Plan, env: &Env) -> Result<()> {
     }
 }
 
-/// Refuses a node that tests each document of the collection `namespace`; so for what joins read.
+/// Refuses a node that tests every document of the collection `namespace`, also in joins.
 fn refuse_tests(node: &Node, namespace: &str) -> Result<()> {
     let scans = match node {
         Node::CollScan { filter, .. } | Node::ClusteredScan { filter, .. } => {
@@ -156,7 +157,7 @@ fn refuse_join(foreign: &Foreign) -> Result<()> {
     foreign.tail.iter().try_for_each(|tail| refuse_tests(tail, namespace))
 }
 
-/// True for collections of the server, which may be scanned.
+/// Returns true for a collection of the server, which may be scanned.
 fn is_internal(namespace: &str) -> bool {
     Namespace::parse(namespace).is_ok_and(|namespace| {
         namespace.is_system() || matches!(namespace.db(), "admin" | "config" | "local")

@@ -1,4 +1,4 @@
-//! What the planner wants to know of the data, measured on a view.
+//! The planner's statistics, measured on a view.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::scans::random_picks::draws;
 pub(crate) struct ViewStatistics<'v> {
     view: View<'v>,
     env: &'v Env,
-    /// The name of a collection that was looked up before, and what was found.
+    /// A namespace that was looked up before, and its collection.
     known: Option<(&'v str, Option<&'v Arc<Collection>>)>,
 }
 
@@ -26,7 +26,7 @@ impl<'v> ViewStatistics<'v> {
         ViewStatistics { view, env, known: None }
     }
 
-    /// The same, where the collection of that name was looked up before.
+    /// Adds a namespace that was looked up before, and its collection.
     pub fn knowing(mut self, namespace: &'v str, found: Option<&'v Arc<Collection>>) -> Self {
         self.known = Some((namespace, found));
         self
@@ -48,7 +48,7 @@ impl<'v> ViewStatistics<'v> {
         Some(count)
     }
 
-    /// Walks the bounds as the scan itself would.
+    /// Counts the keys as the scan itself would visit them.
     fn count_checked(&self, scan: &IndexScan, limit: u64) -> Option<u64> {
         let mut scan = scan.clone();
         scan.backward = false;

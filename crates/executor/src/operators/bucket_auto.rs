@@ -1,4 +1,4 @@
-//! `$bucketAuto`: the documents in the order of a value, cut into buckets as they come.
+//! `$bucketAuto`: sorts documents by a value, and divides them into buckets in that order.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::operators::sort::{Sorted, Sorter};
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::Row;
 
-/// Rows asked for at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 1024;
-/// Rows taken into a bucket between two looks at the interrupt.
+/// The rows added to a bucket between two checks of the interrupt.
 const INTERRUPT_ROWS: u64 = 1024;
 
 /// The operator of `$bucketAuto`.
@@ -90,21 +90,20 @@ impl Operator for BucketAutoOp {
     }
 }
 
-/// Cuts sorted rows into buckets.
+/// Divides sorted rows into buckets.
 struct Cutter {
     sorted: Sorted,
     /// The first row of the next bucket.
     head: Option<Row>,
-    /// The upper bound of the bucket before, which is the next one's lower bound if bounds are
-    /// rounded.
+    /// The upper bound of the previous bucket. If bounds are rounded it is the next lower bound.
     bound: Option<ValueBuf>,
-    /// Rows of a bucket, roughly.
+    /// The approximate number of rows of a bucket.
     size: u64,
     buckets_left: u32,
     arena: Bump,
 }
 
-/// The bucket that is being filled.
+/// The current bucket.
 struct Bucket<'b> {
     stage: &'b BucketAuto,
     states: Vec<Box<dyn State>>,
@@ -147,8 +146,8 @@ impl Cutter {
     }
 }
 
-/// Takes the rows behind a full bucket that belong to it as well: those with the same value, or
-/// below its rounded upper bound. Sets the bucket's upper bound; returns the row that follows.
+/// Adds the rows after a full bucket that belong to it too: those with the same value, or below its
+/// rounded upper bound. Sets the bucket's upper bound. Returns the next row.
 fn absorb(
     sorted: &mut Sorted,
     bucket: &mut Bucket<'_>,
@@ -171,7 +170,7 @@ fn absorb(
     }
     let is_zero = compare(bucket.max.as_value(), Value::Int32(0), None).is_eq();
     match (granularity, &next) {
-        // Zero is in no series: a bucket of zeros ends where the next one begins.
+        // Zero is in no series: a bucket of zeros ends at the beginning of the next bucket.
         (Some(granularity), Some(row)) if is_zero => {
             bucket.max = ValueBuf::new(granularity.round_down(key_of(row)));
         }
@@ -193,7 +192,7 @@ impl Bucket<'_> {
     }
 }
 
-/// Returns the value by which a row falls into a bucket.
+/// Returns the value that decides the bucket of a row.
 fn key_of(row: &Row) -> Value<'_> {
     row.doc().get("key").unwrap_or(Value::Null)
 }

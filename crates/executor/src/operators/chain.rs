@@ -1,5 +1,5 @@
-//! Stages that work on one document at a time, run as one: a document goes through all of them
-//! without being copied in between.
+//! A chain: adjacent stages that process each document separately, run as one operator. A document
+//! passes through all of them without a copy in between.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use crate::operators::metadata::metadata_of;
 use crate::operators::{BATCH_BYTES, BoxedOperator, Filling, Operator};
 use crate::row::Row;
 
-/// Largest document that may leave a pipeline. MongoDB: 16 MiB and 16 KiB
-/// (10334 BSONObjectTooLarge).
+/// The largest document that may leave a pipeline, in bytes. MongoDB: 16 MiB and 16 KiB (10334
+/// BSONObjectTooLarge).
 const DOC_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
-/// Rows asked for at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 256;
 
-/// Elements of an array that are taken apart at first.
+/// The number of elements of an array that are unwound first.
 const ELEMENTS_FIRST: usize = 16;
 
-/// What is done with each document.
+/// What a step does with each document.
 enum Action {
     Match(Arc<Match>),
     Transform(Transforms),
     Unwind(Arc<Unwind>),
     Redact(Arc<Redact>),
-    /// Keeps the fields that are read later.
+    /// Keeps only the fields that later stages read.
     Keep(Arc<Projection>),
 }
 
 struct Step {
     action: Action,
-    /// The number of the plan's nodes that it stands for: several transforms run as one.
+    /// The number of plan nodes that it stands for: adjacent transforms are merged.
     nodes: usize,
 }
 
-/// How many documents each step of a chain has let through.
+/// The number of documents that each step of a chain has let through.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Passed(SmallVec<[u64; 4]>);
 
@@ -56,29 +56,29 @@ impl Passed {
         }
     }
 
-    /// Adds what the same steps have let through elsewhere.
+    /// Adds the counters of another run of the same steps.
     pub fn add(&mut self, other: &Passed) {
         self.0.iter_mut().zip(&other.0).for_each(|(count, more)| *count += more);
     }
 }
 
-/// A row whose document is known on its way through a chain, with what evaluating needs.
+/// A row with a loaded document on its way through a chain, and the scope of expressions.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent<'s> {
     pub row: &'s Row,
     pub scope: Scope<'s>,
 }
 
-/// Stages in a row.
+/// Adjacent stages.
 #[derive(Default)]
 pub(crate) struct Chain {
     steps: Vec<Step>,
-    /// These steps or later ones read metadata of rows.
+    /// True if these steps or later ones read metadata of rows.
     pub reads_metadata: bool,
 }
 
 impl Chain {
-    /// Takes a stage in, or gives it back if it does not handle each document by itself.
+    /// Adds a stage; returns it if it does not process each document separately.
     pub fn push(&mut self, stage: Stage) -> Option<Stage> {
         let action = match stage {
             Stage::Match(stage) => Action::Match(stage),
@@ -102,17 +102,17 @@ impl Chain {
         self.steps.is_empty()
     }
 
-    /// Begins with a document that has only the fields that are read later.
+    /// Adds a first step that keeps only the fields that later stages read.
     pub fn keep(&mut self, fields: Arc<Projection>) {
         self.steps.insert(0, Step { action: Action::Keep(fields), nodes: 1 });
     }
 
-    /// Returns counters for its steps, all of them 0.
+    /// Returns the counters of its steps, all 0.
     pub fn none_passed(&self) -> Passed {
         Passed(SmallVec::from_elem(0, self.steps.len()))
     }
 
-    /// Returns the statistics of the plan's nodes that it stands for, above those of its input.
+    /// Returns the statistics of the plan nodes that it stands for, above those of its input.
     pub fn stats(&self, passed: &Passed, input: NodeStats) -> NodeStats {
         let mut stats = input;
         for (step, count) in self.steps.iter().zip(&passed.0) {
@@ -125,7 +125,7 @@ impl Chain {
         stats
     }
 
-    /// Sends a row's document through; `emit` gets everything that comes out, with its context.
+    /// Passes a row's document through the chain. Calls `emit` for each result, with its context.
     pub fn run(
         &self,
         sent: Sent<'_>,
@@ -137,7 +137,7 @@ impl Chain {
         self.run_some(sent, arena, all, passed, emit).map(|_| ())
     }
 
-    /// Sends the document of a context through.
+    /// Passes the document of a context through the chain.
     pub fn run_on(
         &self,
         context: &EvalContext<'_>,
@@ -147,8 +147,8 @@ impl Chain {
         self.step(0, context, passed, emit)
     }
 
-    /// As `run`, where a first `$unwind` begins at the element `start` and takes at most `max`;
-    /// returns where to go on.
+    /// Does what `run` does, but unwinds at most `max` elements in a first `$unwind`, from the
+    /// element `start` on. Returns the position at which to continue.
     fn run_some(
         &self,
         sent: Sent<'_>,
@@ -174,8 +174,8 @@ impl Chain {
         }
     }
 
-    /// The same steps in several chains, each of which begins with at most one `$unwind`: what
-    /// an array becomes can then be given piece by piece.
+    /// Splits the chain so that each part begins with at most one `$unwind`: the results of an
+    /// array can then be produced in pieces.
     fn split(self) -> Vec<Chain> {
         let reads_metadata = self.reads_metadata;
         let mut chains: Vec<Chain> = Vec::new();
@@ -191,7 +191,7 @@ impl Chain {
         chains
     }
 
-    /// Sends the document of a context through the steps from number `at` on.
+    /// Passes the document of a context through the steps from number `at` on.
     fn step(
         &self,
         at: usize,
@@ -230,7 +230,7 @@ impl Chain {
     }
 }
 
-/// Fails for a document that no reply can hold.
+/// Fails for a document that is too large for a reply.
 pub(crate) fn check_size(doc: Doc<'_>) -> Result<()> {
     if doc.len() <= DOC_BYTES_MAX {
         return Ok(());
@@ -244,26 +244,26 @@ pub(crate) fn check_size(doc: Doc<'_>) -> Result<()> {
     ))
 }
 
-/// A chain as a stage of its own.
+/// The operator of a chain.
 pub(crate) struct ChainOp {
     input: BoxedOperator,
     chain: Chain,
     passed: Passed,
     arena: Bump,
-    /// What came from the input and has not been sent through.
+    /// Rows of the input that have not been processed.
     waiting: VecDeque<Row>,
     ready: VecDeque<Row>,
-    /// A document whose array is not all taken apart yet.
+    /// A document whose array is partly unwound.
     open: Option<(Row, Position)>,
-    /// Elements of an array that are taken apart next. Follows the size of the documents that the
-    /// last ones became, which can be far larger than the document they came from.
+    /// The number of array elements to unwind next. It follows the size of the last result
+    /// documents, which can be far larger than the document they came from.
     elements: usize,
     done: bool,
     is_eof: bool,
 }
 
 impl ChainOp {
-    /// Returns the chain above its input; several stages where it takes arrays apart.
+    /// Returns the operator of the chain above its input; several operators if it unwinds arrays.
     pub fn over(input: BoxedOperator, chain: Chain) -> BoxedOperator {
         chain.split().into_iter().fold(input, |input, chain| {
             Box::new(ChainOp {
@@ -281,7 +281,8 @@ impl ChainOp {
         })
     }
 
-    /// Sends a document through from `start` on, as far as `max` elements of a first `$unwind`.
+    /// Processes a document from the position `start` on; a first `$unwind` unwinds at most `max`
+    /// elements.
     fn expand(&mut self, row: Row, start: Position, max: usize, scope: Scope<'_>) -> Result<()> {
         let mut row = row;
         row.know_doc()?;
@@ -323,7 +324,7 @@ impl Operator for ChainOp {
             let wanted = filling.rows_left().min(ROWS_MAX);
             let mut next = || self.waiting.pop_front().map(|row| (row, Position::default()));
             if let Some((row, start)) = self.open.take().or_else(&mut next) {
-                // An `$unwind` may copy all of the document for each element.
+                // An `$unwind` may copy the whole document for each element.
                 let fit = (BATCH_BYTES / row.size()).min(self.elements).clamp(1, wanted);
                 self.expand(row, start, fit, scope)?;
                 continue;

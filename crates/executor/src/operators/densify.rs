@@ -1,5 +1,4 @@
-//! `$densify`: documents in the order of a field, and between them those that are made for the
-//! values that are missing.
+//! `$densify`: sorts documents by a field, and adds documents for the missing values between them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,11 +17,12 @@ use crate::operators::filtering::renew;
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::Row;
 
-/// Rows asked for at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 256;
-/// Most documents that a stage makes. MongoDB: internalQueryMaxAllowedDensifyDocs (5897900).
+/// The largest number of documents that a stage adds. MongoDB: internalQueryMaxAllowedDensifyDocs
+/// (5897900).
 const MADE_MAX: u64 = 500_000;
-/// Bytes that a partition takes besides its values.
+/// The bytes that a partition takes besides its values.
 const PARTITION_BYTES: usize = 160;
 
 /// The operator of `$densify`.
@@ -30,7 +30,7 @@ pub(crate) struct DensifyOp {
     input: BoxedOperator,
     stage: Arc<Densify>,
     arrived: VecDeque<Row>,
-    /// The input has ended.
+    /// True after the end of the input.
     done: bool,
     partitions: Partitions,
     /// The least value of all documents.
@@ -43,17 +43,17 @@ pub(crate) struct DensifyOp {
     stats: NodeStats,
 }
 
-/// What the stage does next.
+/// The next action of the stage.
 enum Work {
-    /// Takes the next row.
+    /// Reads the next row.
     Read,
-    /// Makes the documents of a partition that stand before a row, then gives the row.
+    /// Adds the documents of a partition before a row, then returns the row.
     Before { partition: usize, row: Box<Row>, value: ValueBuf },
-    /// The input has ended: completes the partitions from this one on.
+    /// The input has ended: completes the partitions from this number on.
     Complete(usize),
 }
 
-/// The partitions met so far, numbered in their order.
+/// The partitions found so far, numbered in the order of their first documents.
 #[derive(Default)]
 struct Partitions {
     numbers: HashMap<Vec<u8>, usize>,
@@ -63,7 +63,7 @@ struct Partitions {
 
 struct Partition {
     values: Vec<Option<ValueBuf>>,
-    /// The next value that a document is made for; `None` if there is none.
+    /// The value of the next document to add; `None` if there is none.
     next: Option<ValueBuf>,
 }
 
@@ -84,7 +84,7 @@ impl DensifyOp {
         }
     }
 
-    /// Takes a row: what is to be made before it, or the row itself if that is nothing.
+    /// Processes a row. Returns it if no document must be added before it.
     fn take(&mut self, row: Row, scope: Scope<'_>) -> Result<Option<Row>> {
         let mut row = row;
         row.know_doc()?;
@@ -128,7 +128,7 @@ impl DensifyOp {
         Ok(None)
     }
 
-    /// Makes the next document of a partition below `limit`, or up to it if that is `included`.
+    /// Adds the next document of a partition below `limit`, or up to it if `included`.
     fn make(&mut self, number: usize, limit: &ValueBuf, included: bool) -> Result<Option<Row>> {
         let Some(partition) = self.partitions.list.get_mut(number) else { return Ok(None) };
         let Some(value) = partition.next.clone() else { return Ok(None) };
@@ -155,7 +155,7 @@ impl DensifyOp {
         Ok(Some(Row::made(self.stage.document(&partition.values, &value))))
     }
 
-    /// Returns the next row that is known without the input.
+    /// Returns the next row that can be produced without the input.
     fn ready(&mut self) -> Result<Option<Row>> {
         match std::mem::replace(&mut self.work, Work::Read) {
             Work::Read => Ok(None),
@@ -171,7 +171,7 @@ impl DensifyOp {
         }
     }
 
-    /// Steps over the value that a document has.
+    /// Skips the value that a document has.
     fn pass(&mut self, number: usize, value: &ValueBuf) {
         if let Some(partition) = self.partitions.list.get_mut(number)
             && let Some(next) = &partition.next
@@ -181,8 +181,8 @@ impl DensifyOp {
         }
     }
 
-    /// Returns the next document that a partition lacks behind its last one, starting at partition
-    /// `number`; `None` once no partition lacks one.
+    /// Returns the next missing document after the last one of a partition, from partition `number`
+    /// on; `None` if no partition lacks one.
     fn complete(&mut self, number: usize) -> Result<Option<Row>> {
         let (limit, included) = match self.stage.bounds() {
             DensifyBounds::Partition => (None, false),
@@ -203,7 +203,8 @@ impl DensifyOp {
         Ok(None)
     }
 
-    /// Notes that the input has ended. Explicit bounds are filled even where no document came.
+    /// Notes the end of the input. A range with explicit bounds is filled even without any
+    /// document.
     fn end(&mut self) -> Result<()> {
         self.work = Work::Complete(0);
         if let DensifyBounds::Explicit(low, _) = self.stage.bounds()
@@ -217,7 +218,7 @@ impl DensifyOp {
     }
 }
 
-/// Returns the value behind `value`; `None` if steps lead no further.
+/// Returns the value one step after `value`; `None` if there is none.
 fn after(stage: &Densify, value: &ValueBuf) -> Option<ValueBuf> {
     let next = stage.step_from(value.as_value())?;
     compare(next.as_value(), value.as_value(), None).is_gt().then_some(next)
@@ -239,9 +240,9 @@ impl Partitions {
         Ok(number)
     }
 
-    /// Gives a partition the values of its latest document, which may be equal to those before and
-    /// yet not the same: `Apple` and `apple` in a collation, 1 and 1.0. Documents made from now on
-    /// have them.
+    /// Gives a partition the key values of its latest document. They may be equal to earlier ones
+    /// but not identical: `Apple` and `apple` in a collation, 1 and 1.0. Documents that are added
+    /// later have them.
     fn follow(&mut self, number: usize, values: &[Option<Value<'_>>]) {
         let Some(partition) = self.list.get_mut(number) else { return };
         for (kept, value) in partition.values.iter_mut().zip(values) {

@@ -1,4 +1,4 @@
-//! Documents that come from outside of the collections.
+//! Documents from outside of the collections.
 
 use bytes::Bytes;
 use quire_collections::RecordId;
@@ -12,12 +12,12 @@ use crate::env::Run;
 use crate::operators::Operator;
 use crate::row::Row;
 
-/// Gives documents to the leaf of a plan that no collection feeds, such as `$currentOp`.
+/// Provides the documents of a plan's leaf without a collection, such as `$currentOp`.
 pub trait Feed: Send {
-    /// Appends at most `max` documents to `out`. False once nothing follows.
+    /// Appends at most `max` documents to `out`. Returns false if no more follow.
     ///
     /// # Errors
-    /// What making the documents answers.
+    /// The errors of producing the documents.
     fn next(&mut self, max: usize, out: &mut Vec<DocBuf>) -> Result<bool>;
 }
 
@@ -28,7 +28,7 @@ impl Feed for std::vec::IntoIter<DocBuf> {
     }
 }
 
-/// The leaf that a feed fills.
+/// The leaf that a feed provides.
 pub(crate) struct FeedOp {
     feed: Box<dyn Feed>,
     docs: Vec<DocBuf>,
@@ -56,10 +56,10 @@ impl Operator for FeedOp {
     }
 }
 
-/// The leaf of a stage that tells of the server: it asks for the documents when it is first read.
+/// The leaf of a stage about the server. It requests the documents when it is first read.
 pub(crate) struct ServedOp {
     stage: Arc<Served>,
-    /// `None` until it is read.
+    /// `None` before the first read.
     rows: Option<FeedOp>,
 }
 

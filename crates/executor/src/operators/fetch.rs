@@ -1,4 +1,4 @@
-//! FETCH: the documents of keys, those that pass a filter.
+//! FETCH: reads the documents of index keys, and keeps those that match a filter.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::operators::{
 use crate::row::Row;
 use crate::table::Table;
 
-/// Rows fetched at first, when nothing is known of their size.
+/// The rows of the first fetch, when their size is not known.
 const ROWS_FIRST: usize = 16;
-/// Rows fetched at a time.
+/// The largest number of rows of a fetch.
 const ROWS_MAX: usize = 256;
 
-/// Reads the documents of its input's rows.
+/// Fetches the documents of its input's rows.
 pub(crate) struct Fetch {
     table: Table,
     input: BoxedOperator,
@@ -29,7 +29,7 @@ pub(crate) struct Fetch {
     rows: Vec<Row>,
     ids: Vec<RecordId>,
     docs: Vec<Option<StoredDoc>>,
-    /// Rows to fetch next: about as many as `BATCH_BYTES` hold.
+    /// The number of rows of the next fetch: about as many as fit into `BATCH_BYTES`.
     step: usize,
     done: bool,
     stats: NodeStats,
@@ -51,7 +51,7 @@ impl Fetch {
     }
 }
 
-/// How many documents to fetch after `count` of them had `bytes`.
+/// Returns how many documents to fetch after `count` of them had `bytes`.
 fn step_for(bytes: usize, count: usize) -> usize {
     let mean = bytes / count.max(1);
     BATCH_BYTES.checked_div(mean).unwrap_or(ROWS_MAX).clamp(1, ROWS_MAX)
@@ -101,7 +101,7 @@ impl Operator for Fetch {
         Ok(!self.done)
     }
 
-    /// Without a filter it reads no documents.
+    /// Reads no documents if there is no filter.
     fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
         if self.filter.is_some() {
             return make_and_drop(self, run, max);
@@ -124,7 +124,7 @@ impl Operator for Fetch {
 mod tests {
     use super::*;
 
-    /// Rows of 16 MB were fetched 256 at a time.
+    /// A regression test: rows of 16 MB were fetched 256 at a time.
     #[test]
     fn large_documents_are_fetched_one_by_one_and_small_ones_together() {
         assert_eq!(step_for(16 * (16 << 20), 16), 1);

@@ -1,4 +1,4 @@
-//! A compiled filter with the arena that evaluating it needs.
+//! A compiled filter with an arena for its evaluation.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use quire_mql::filter::Filter;
 
 use crate::env::{Env, Scope};
 
-/// Bytes of an arena that are kept from document to document.
+/// The largest size of an arena that is reused for the next document, in bytes.
 const ARENA_KEPT_BYTES: usize = 64 * 1024;
 
-/// Tests documents against a filter.
+/// Tests documents with a filter.
 pub(crate) struct Matcher {
     filter: Arc<Filter>,
     arena: Bump,
@@ -24,17 +24,17 @@ impl Matcher {
         Matcher::sharing(Arc::new(filter))
     }
 
-    /// Tests documents beside others that have the same filter.
+    /// Returns a matcher that shares a filter with other threads.
     pub fn sharing(filter: Arc<Filter>) -> Self {
         Matcher { filter, arena: Bump::new() }
     }
 
-    /// What it tests them by.
+    /// Returns the filter.
     pub fn filter(&self) -> &Arc<Filter> {
         &self.filter
     }
 
-    /// True if the document passes.
+    /// Returns true if the document matches.
     #[inline]
     pub fn matches(&mut self, doc: Doc<'_>, scope: Scope<'_>) -> Result<bool> {
         renew(&mut self.arena, scope.env)?;
@@ -43,8 +43,8 @@ impl Matcher {
     }
 }
 
-/// Empties an arena before the next document. After one that took much memory, and so perhaps much
-/// time, looks whether to stop.
+/// Empties an arena before the next document. After a document that took much memory, and so
+/// perhaps much time, checks the interrupt.
 #[inline]
 pub(crate) fn renew(arena: &mut Bump, env: &Env) -> Result<()> {
     if arena.allocated_bytes() > ARENA_KEPT_BYTES {
@@ -54,7 +54,7 @@ pub(crate) fn renew(arena: &mut Bump, env: &Env) -> Result<()> {
     Ok(())
 }
 
-/// Empties an arena; gives its memory back if it has grown.
+/// Empties an arena, and frees its memory if it has grown.
 pub(crate) fn reset(arena: &mut Bump) {
     if arena.allocated_bytes() == 0 {
         return;

@@ -1,5 +1,5 @@
-//! AND_SORTED: the records that all inputs give, each of which gives them by rising record id. The rows
-//! are those of the first input, with its index keys.
+//! AND_SORTED: the records that all inputs return. Each input returns its records by rising record
+//! id. The rows are those of the first input, with its index keys.
 
 use std::collections::VecDeque;
 
@@ -11,17 +11,17 @@ use crate::env::Run;
 use crate::operators::{BoxedOperator, Operator};
 use crate::row::Row;
 
-/// Rows asked of an input at a time.
+/// The rows pulled from an input at a time.
 const ROWS_MAX: usize = 128;
 
-/// Walks its inputs beside each other.
+/// Scans its inputs in parallel.
 pub(crate) struct Intersection {
     branches: Vec<Branch>,
     rows: Vec<Row>,
     stats: NodeStats,
 }
 
-/// An input with the rows that were read and not passed.
+/// An input with the rows that were read from it and not used.
 struct Branch {
     input: BoxedOperator,
     queue: VecDeque<Row>,
@@ -29,7 +29,7 @@ struct Branch {
 }
 
 impl Branch {
-    /// Returns the first record at or behind `from`; `None` if none follows.
+    /// Returns the first record with an id of at least `from`; `None` if there is none.
     fn seek(
         &mut self,
         from: RecordId,
@@ -60,11 +60,11 @@ impl Intersection {
         Intersection { branches, rows: Vec::new(), stats: NodeStats::default() }
     }
 
-    /// Returns the next record that all inputs have at or behind `from`.
+    /// Returns the next record, from the id `from` on, that all inputs have.
     fn common(&mut self, from: RecordId, run: &mut Run<'_>) -> Result<Option<RecordId>> {
         let mut wanted = from;
         let mut agreed = 0;
-        // In turns, until each of them has the same record.
+        // The inputs are advanced in turn until all have the same record.
         for at in (0..self.branches.len()).cycle() {
             let Some(branch) = self.branches.get_mut(at) else { break };
             match branch.seek(wanted, run, &mut self.rows)? {

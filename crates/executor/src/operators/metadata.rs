@@ -1,4 +1,4 @@
-//! What `$meta` reads of a row.
+//! The metadata of a row, which `$meta` reads.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::operators::filtering::reset;
 use crate::operators::{BoxedOperator, Operator};
 use crate::row::Row;
 
-/// What `$meta` can read of a row.
+/// Returns the metadata of a row.
 pub(crate) fn metadata_of(row: &Row) -> Result<DocBuf> {
     let key = row.key_values()?;
     Ok(DocBuf::build(|writer| {
@@ -33,7 +33,7 @@ pub(crate) fn metadata_of(row: &Row) -> Result<DocBuf> {
     }))
 }
 
-/// Notes on a row what it is sorted by.
+/// Sets the sort key of a row.
 pub(crate) fn add_sort_key(
     row: &mut Row,
     pattern: &SortPattern,
@@ -52,7 +52,7 @@ pub(crate) fn add_sort_key(
     Ok(())
 }
 
-/// Notes what its rows are sorted by where no sort has done it, because an index gives the order.
+/// Sets the sort keys of rows if no sort has done so, because an index provides the order.
 pub(crate) struct SortKeys {
     input: BoxedOperator,
     pattern: Arc<SortPattern>,

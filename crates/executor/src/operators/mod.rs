@@ -1,4 +1,4 @@
-//! The interface of an operator, and the operators that take their rows from others.
+//! The interface of operators, and the operators that read rows from other operators.
 
 pub(crate) mod bucket_auto;
 pub(crate) mod chain;
@@ -23,10 +23,10 @@ use quire_planner::explain::NodeStats;
 use crate::env::Run;
 use crate::row::Row;
 
-/// Bytes of rows made here after which a stage gives what it has: what comes next may be as large.
+/// The bytes of new rows after which a call ends: the next row may be as large.
 pub(crate) const BATCH_BYTES: usize = 4 << 20;
 
-/// The rows that one call of a stage gives: at most as many as are asked for, and no more once they
+/// The output of one call of a stage: at most as many rows as requested, and no more after they
 /// take [`BATCH_BYTES`].
 pub(crate) struct Filling<'o> {
     out: &'o mut Vec<Row>,
@@ -35,30 +35,30 @@ pub(crate) struct Filling<'o> {
 }
 
 impl<'o> Filling<'o> {
-    /// Begins behind the rows that are in `out`, which gets at most `max` more.
+    /// Appends to the rows in `out`, at most `max` rows.
     pub fn new(out: &'o mut Vec<Row>, max: usize) -> Self {
         let rows_max = out.len().saturating_add(max);
         Filling { out, rows_max, bytes: 0 }
     }
 
-    /// Returns true if the call has to end.
+    /// Returns true if the call must end.
     pub fn is_full(&self) -> bool {
         self.rows_left() == 0 || self.bytes >= BATCH_BYTES
     }
 
-    /// Returns how many rows are still asked for.
+    /// Returns how many more rows were requested.
     pub fn rows_left(&self) -> usize {
         self.rows_max.saturating_sub(self.out.len())
     }
 
-    /// Gives a row.
+    /// Appends a row.
     pub fn push(&mut self, row: Row) {
         self.bytes += row.size();
         self.out.push(row);
     }
 }
 
-/// Rows that are made at a time only to be counted.
+/// The number of rows that are made at a time only to be counted.
 const PASSED_ROWS_MAX: usize = 1024;
 
 /// The result of [`Operator::pass`].
@@ -66,7 +66,7 @@ const PASSED_ROWS_MAX: usize = 1024;
 pub(crate) struct Passed {
     /// The number of rows that were skipped.
     pub rows: u64,
-    /// False once nothing follows, as [`Operator::next`] answers it.
+    /// False if no rows follow, like the result of [`Operator::next`].
     pub more: bool,
 }
 
@@ -75,31 +75,31 @@ pub(crate) fn at_most(rows: u64, limit: usize) -> usize {
     usize::try_from(rows).map_or(limit, |rows| rows.min(limit))
 }
 
-/// A stage that is pulled for rows.
+/// A stage from which rows are pulled.
 pub(crate) trait Operator: Send {
-    /// Appends at most `max` rows to `out`. False once nothing follows; true may come with fewer
-    /// rows than asked for, even none. Reads no more from its input than the rows need, so that
-    /// counters are exact and a limit stops the scan.
+    /// Appends at most `max` rows to `out`. Returns false if no more follow; after true it may have
+    /// appended fewer rows than requested, even none. Reads no more from its input than the rows
+    /// need, so that counters are exact and a limit stops the scan.
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool>;
 
-    /// Skips at most `max` rows without making them, for a `$skip` or a count. The statistics count the
-    /// keys and documents that it examines.
+    /// Skips at most `max` rows without producing them, for a `$skip` or a count. The statistics
+    /// count the keys and documents that it examines.
     fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
         make_and_drop(self, run, max)
     }
 
-    /// Ends a call. Forgets rows that were read ahead, because the next call reads them again in its
+    /// Ends a call. Drops rows that were read ahead, because the next call reads them again on its
     /// newer view. An operator that pulls its input again in the next call calls this on the input.
     fn rest(&mut self) {}
 
-    /// What it did so far, with its inputs.
+    /// Returns its statistics so far, with those of its inputs.
     fn stats(&self) -> NodeStats;
 }
 
 /// An operator of any type.
 pub(crate) type BoxedOperator = Box<dyn Operator>;
 
-/// Goes past at most `max` rows of a stage that has to make them.
+/// Skips at most `max` rows of a stage that must produce them.
 pub(crate) fn make_and_drop<O: Operator + ?Sized>(
     stage: &mut O,
     run: &mut Run<'_>,
@@ -110,7 +110,7 @@ pub(crate) fn make_and_drop<O: Operator + ?Sized>(
     Ok(Passed { rows: rows.len() as u64, more })
 }
 
-/// Pulls an input whose rows are given on, and counts them.
+/// Pulls rows from an input that are passed on unchanged, and counts them.
 pub(crate) fn pass_on(
     input: &mut BoxedOperator,
     stats: &mut NodeStats,
@@ -125,7 +125,7 @@ pub(crate) fn pass_on(
     Ok(more)
 }
 
-/// Goes past rows of an input whose rows are given on, and counts them.
+/// Skips rows of an input that are passed on unchanged, and counts them.
 pub(crate) fn pass_by(
     input: &mut BoxedOperator,
     stats: &mut NodeStats,

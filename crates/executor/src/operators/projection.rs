@@ -26,7 +26,7 @@ const RECORD_ID: &str = "$recordId";
 /// The operator that applies a projection to each row.
 pub(crate) struct Project {
     input: BoxedOperator,
-    /// What came from the input and has not been reshaped, and whether that was all.
+    /// Rows of the input that have not been projected, and true if the input has ended.
     waiting: vec::IntoIter<Row>,
     done: bool,
     projection: Arc<Projection>,
@@ -39,7 +39,7 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// `projection` is what is run of `spec`.
+    /// Returns the operator of `spec`; `projection` is its compiled projection.
     pub fn new(input: BoxedOperator, projection: Arc<Projection>, spec: &Reshape) -> Self {
         let reads_metadata = !projection.needs().metadata.is_empty();
         Project {
@@ -65,7 +65,7 @@ impl Project {
             && self.empty_sort_key
             && !metadata.as_doc().contains("sortKey")
         {
-            // A find that does not sort has an empty key.
+            // In a find without a sort the sort key is empty.
             metadata.extend(|writer| {
                 writer.append("sortKey", &ArrayBuf::new());
             });
@@ -80,8 +80,8 @@ impl Project {
     }
 }
 
-/// Writes into `bytes` what a projection makes of the document of `context`, with the number of its
-/// record if that is shown.
+/// Writes the projection of the document of `context` into `bytes`, with the record id if `spec`
+/// shows it.
 fn shape(
     projection: &Projection,
     record: Option<RecordId>,
@@ -98,7 +98,7 @@ fn shape(
     projection.check(Doc::from_valid_bytes(bytes), context)
 }
 
-/// A projection that reads documents and no metadata, with the memory that running it needs. A scan
+/// A projection that reads documents and no metadata, with the memory for its evaluation. A scan
 /// runs it in the threads that read.
 pub(crate) struct Shaper {
     projection: Arc<Projection>,
@@ -108,14 +108,14 @@ pub(crate) struct Shaper {
 }
 
 impl Shaper {
-    /// Returns `None` for a projection that needs more of a row than its document.
+    /// Returns `None` for a projection that needs metadata of a row.
     pub fn new(spec: &Reshape) -> Option<Self> {
         let projection = spec.projection.as_ref()?;
         let plain = !spec.show_record_id && projection.needs().metadata.is_empty();
         plain.then(|| Shaper::sharing(Arc::clone(projection)))
     }
 
-    /// Projects documents beside others that run the same projection.
+    /// Returns a shaper that shares a projection with other threads.
     pub fn sharing(projection: Arc<Projection>) -> Self {
         let (scratch, chunks) = (Vec::new(), Chunks::default());
         Shaper { projection, arena: Bump::new(), scratch, chunks }
@@ -126,8 +126,7 @@ impl Shaper {
         &self.projection
     }
 
-    /// Returns what the projection makes of a document, in memory that it shares with the
-    /// documents before and behind it.
+    /// Returns the projection of a document, in memory that is shared with other results.
     pub fn shape(&mut self, doc: Doc<'_>, scope: Scope<'_>) -> Result<Bytes> {
         renew(&mut self.arena, scope.env)?;
         let context = EvalContext::new(&self.arena, doc, &scope.env.shared);

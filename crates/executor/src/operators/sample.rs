@@ -1,6 +1,6 @@
-//! `$sample`: rows at random. Each gets a random key, and those with the least keys are the sample
-//! (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006, without weights): a
-//! sort with a limit, which goes on on disk where memory ends.
+//! `$sample`: random rows. Each row gets a random key, and the rows with the smallest keys are the
+//! sample (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006, without
+//! weights): a sort with a limit, which can spill to disk.
 
 use quire_error::Result;
 use quire_planner::explain::NodeStats;
@@ -11,7 +11,7 @@ use crate::operators::sort::{Sorted, Sorter};
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::Row;
 
-/// Rows asked for at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 1024;
 
 /// The operator of a `$sample` that sorts its input by random numbers.
@@ -23,7 +23,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// The number of rows to choose.
+    /// Returns the operator; `size` is the number of rows to choose.
     pub fn new(input: BoxedOperator, size: u64) -> Self {
         let stats = NodeStats::default();
         Sample { input, size, chosen: None, stats }
@@ -35,7 +35,7 @@ impl Sample {
         loop {
             let more = self.input.next(run, ROWS_MAX, &mut rows)?;
             for mut row in rows.drain(..) {
-                // No later stage may take the rows for sorted.
+                // No later stage may treat the rows as sorted.
                 if let Some(extra) = &mut row.extra {
                     extra.sort_key = None;
                 }

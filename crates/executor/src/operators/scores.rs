@@ -1,4 +1,4 @@
-//! The stages that give documents a score: `$score`, and the parts of `$rankFusion` and
+//! The stages that set the score of documents: `$score`, and the parts of `$rankFusion` and
 //! `$scoreFusion` that are neither unions nor groups.
 
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::operators::metadata::metadata_of;
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::Row;
 
-/// Rows asked for at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 256;
 
-/// Pulls rows and gives what `change` makes of them.
+/// Pulls rows and returns the results of `change`.
 fn changed(
     input: &mut BoxedOperator,
     stats: &mut NodeStats,
@@ -38,7 +38,7 @@ fn changed(
     Ok(more)
 }
 
-/// The end of an input pipeline of a fusion.
+/// The last step of an input pipeline of a fusion.
 pub(crate) struct FusionInputs {
     input: BoxedOperator,
     stage: Arc<FusionInput>,
@@ -72,7 +72,7 @@ impl Operator for FusionInputs {
     }
 }
 
-/// A stage that gives documents a score.
+/// A stage that sets the score of documents.
 pub(crate) struct Scores {
     input: BoxedOperator,
     stage: Arc<dyn SetScore>,
@@ -103,7 +103,7 @@ impl Operator for Scores {
     }
 }
 
-/// The row with its score, and with the document that the stage makes of its own.
+/// Returns the row with its score and with the document that the stage makes of its own.
 fn scored(stage: &dyn SetScore, row: Row, arena: &mut Bump, scope: Scope<'_>) -> Result<Row> {
     let Scope { env, variables } = scope;
     renew(arena, env)?;

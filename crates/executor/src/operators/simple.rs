@@ -8,7 +8,7 @@ use crate::env::Run;
 use crate::operators::{BoxedOperator, Operator, Passed, over, pass_by, pass_on};
 use crate::row::Row;
 
-/// At most `left` rows of its input, then the end.
+/// Returns at most `left` rows of its input, then ends.
 pub(crate) struct Limit {
     pub input: BoxedOperator,
     pub left: u64,
@@ -36,7 +36,7 @@ impl Operator for Limit {
     }
 }
 
-/// The rows of its input without the first `left`.
+/// Skips the first `left` rows of its input.
 pub(crate) struct Skip {
     pub input: BoxedOperator,
     pub left: u64,
@@ -67,7 +67,7 @@ impl Operator for Skip {
     }
 }
 
-/// A stage that only shows where its input was planned branch by branch.
+/// A stage that only shows in explain that its input was planned branch by branch.
 pub(crate) struct Subplan {
     pub input: BoxedOperator,
     pub stats: NodeStats,
@@ -91,8 +91,8 @@ impl Operator for Subplan {
     }
 }
 
-/// A scan of a clustered collection: documents in the order of the clustered index. It examines
-/// documents and no keys, since users see no index.
+/// A scan of a clustered collection: its documents in the order of the clustered index. It counts
+/// documents and no keys, because users see no index.
 pub(crate) struct ClusteredScan(pub BoxedOperator);
 
 impl Operator for ClusteredScan {
@@ -109,11 +109,11 @@ impl Operator for ClusteredScan {
     }
 }
 
-/// Counts rows and gives none.
+/// Counts rows and returns none.
 pub(crate) struct Count {
     pub input: BoxedOperator,
     pub skip: u64,
-    /// 0 for all.
+    /// The largest number to count; 0 for all.
     pub limit: u64,
     pub stats: NodeStats,
 }
@@ -144,10 +144,10 @@ impl Operator for Count {
     }
 }
 
-/// Index keys in place of documents.
+/// Returns index keys instead of documents.
 pub(crate) struct ReturnKey {
     pub input: BoxedOperator,
-    /// Fields that get what the row is sorted by.
+    /// The fields that get the sort key of the row.
     pub sort_keys: Vec<String>,
     pub stats: NodeStats,
 }

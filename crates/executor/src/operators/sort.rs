@@ -1,5 +1,5 @@
-//! SORT: everything, in order; in memory, with a limit only the best, beyond memory in runs on
-//! disk that are merged (Knuth, TAOCP 3, 5.4).
+//! SORT: sorts its whole input: in memory, with a limit in a heap of the first rows, and beyond the
+//! memory limit in runs on disk that are merged (Knuth, TAOCP 3, 5.4).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -23,12 +23,12 @@ use crate::operators::union::sort_bytes;
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::{Extra, Row};
 
-/// Rows asked for at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 1024;
-/// Rows below which sorting them as they are takes less than preparing anything.
+/// Below this number of rows a direct sort is faster than one by prefixes of the keys.
 const ROWS_MIN: usize = 64;
 
-/// A row with the bytes by which it sorts; equal ones stay in their order of arrival.
+/// A row with its sort key as bytes. Rows with equal keys stay in the order of arrival.
 struct Keyed {
     key: Vec<u8>,
     order: u64,
@@ -52,52 +52,52 @@ impl Ord for Keyed {
     }
 }
 
-/// Collects rows and gives them back in order.
+/// Collects rows and returns them sorted.
 pub(crate) struct Sorter {
-    /// What rows are sorted by; `None` if each comes with the bytes of its key.
+    /// The sort pattern; `None` if each row comes with its sort key.
     pattern: Option<Arc<SortPattern>>,
-    /// The stage that memory errors name.
+    /// The name of the stage, for memory errors.
     name: &'static str,
     limit: usize,
-    /// Rows that come in have bytes of their own.
+    /// True if the incoming rows own their bytes.
     owned_rows: bool,
-    /// With a limit: the first rows in order so far, in a heap whose top is the last of them.
+    /// With a limit: the first rows so far, in a heap with the last of them on top.
     best: BinaryHeap<Keyed>,
     rows: Vec<Keyed>,
     bytes: usize,
     next_order: u64,
     runs: SortedRuns,
-    /// What the keys of rows hold.
+    /// The specification of the rows' index keys.
     keys: Option<Arc<KeySpec>>,
     arena: Bump,
-    /// Bytes of all rows that were added.
+    /// The bytes of all rows that were added.
     pub bytes_sorted: u64,
-    /// How often the rows in memory were written to disk.
+    /// How many times the rows in memory were written to disk.
     pub spills: u64,
 }
 
-/// What a sorter gives back.
+/// The sorted rows.
 pub(crate) enum Sorted {
     /// All rows are in memory.
     Memory {
-        /// Those that are left.
+        /// The remaining rows.
         rows: std::vec::IntoIter<Row>,
-        /// What all took.
+        /// The bytes of all rows.
         bytes: usize,
     },
-    /// From runs on disk.
+    /// The rows are merged from runs on disk.
     Runs {
         /// The rows of all runs, in order.
         merged: MergedRuns,
-        /// Rows still to give.
+        /// The number of rows still to return.
         left: u64,
-        /// What the keys of rows held.
+        /// The specification of the rows' index keys.
         keys: Option<Arc<KeySpec>>,
     },
 }
 
-/// Sorts rows by eight bytes of their keys where these differ, which are compared without a look at
-/// the key itself; rows move only once, into their places.
+/// Sorts rows by eight bytes of their keys where these differ, which are compared without reading
+/// the keys themselves. Each row is moved only once, to its position.
 fn order_rows(rows: &mut [Keyed]) {
     if rows.len() < ROWS_MIN || u32::try_from(rows.len()).is_err() {
         return rows.sort_unstable();
@@ -110,7 +110,8 @@ fn order_rows(rows: &mut [Keyed]) {
         a.0.cmp(&b.0).then_with(whole)
     });
     for start in 0..order.len() {
-        // Along one cycle: what stood at its start is handed on to the place where it belongs.
+        // Follows one cycle of the permutation: the row at its start moves to its position, and so
+        // on.
         let mut place = start;
         while let Some((_, from)) = order.get_mut(place) {
             let from = std::mem::replace(from, place as u32) as usize;
@@ -130,7 +131,7 @@ impl Sorter {
         Sorter { pattern: Some(pattern), ..sorter }
     }
 
-    /// Returns the sorter for rows that have bytes of their own, which it need not copy.
+    /// Returns the sorter for rows that own their bytes, which it need not copy.
     pub fn of_owned(self, owned_rows: bool) -> Self {
         Sorter { owned_rows, ..self }
     }
@@ -140,7 +141,7 @@ impl Sorter {
         Sorter { limit: usize::try_from(limit).unwrap_or(usize::MAX), ..self }
     }
 
-    /// Returns a sorter for `push_keyed`, part of the stage `name`.
+    /// Returns a sorter for `push_keyed`, as part of the stage `name`.
     pub fn by_given_keys(name: &'static str) -> Self {
         Sorter {
             pattern: None,
@@ -159,7 +160,7 @@ impl Sorter {
         }
     }
 
-    /// Takes a row.
+    /// Adds a row.
     pub fn push(&mut self, row: Row, run: &Run<'_>) -> Result<()> {
         let key = match &self.pattern {
             Some(pattern) => sort_bytes(pattern, &row, run, &mut self.arena)?,
@@ -168,7 +169,7 @@ impl Sorter {
         self.push_keyed(key, row, run.env)
     }
 
-    /// Takes a row that sorts by the bytes `key`.
+    /// Adds a row with the sort key `key`.
     pub fn push_keyed(&mut self, key: Vec<u8>, row: Row, env: &Env) -> Result<()> {
         let size = row.size() + key.capacity() + 32;
         if self.keys.is_none()
@@ -187,7 +188,7 @@ impl Sorter {
                 self.bytes -= worst.row.size() + worst.key.capacity() + 32;
             }
         }
-        // One of few rows that stay would keep the memory of its neighbours.
+        // A row that stays would keep the shared memory of its dropped neighbours.
         if !self.owned_rows || self.limit > 0 {
             keyed.row.detach();
         }
@@ -229,7 +230,7 @@ impl Sorter {
         self.runs.add(run, workspace)
     }
 
-    /// Ends collecting and returns the rows in order.
+    /// Ends the input and returns the sorted rows.
     pub fn finish(mut self, env: &Env) -> Result<Sorted> {
         if self.runs.is_empty() {
             let bytes = self.bytes;
@@ -246,7 +247,7 @@ impl Sorter {
 }
 
 impl Sorted {
-    /// Bytes of the rows that are in memory, those included that were given.
+    /// Returns the bytes of the rows in memory, including those already returned.
     pub fn held_bytes(&self) -> u64 {
         match self {
             Sorted::Memory { rows, bytes } if rows.len() > 0 => *bytes as u64,
@@ -254,7 +255,7 @@ impl Sorted {
         }
     }
 
-    /// True if there are no more.
+    /// Returns true if there are no more rows.
     pub fn is_empty(&self) -> bool {
         match self {
             Sorted::Memory { rows, .. } => rows.len() == 0,
@@ -275,8 +276,8 @@ impl Sorted {
     }
 }
 
-/// Writes a row: its record, the lengths of the three parts that many rows lack, these parts, and
-/// the document.
+/// Writes a row: its record id, the lengths of the three parts that most rows lack, these parts,
+/// and the document.
 fn write_row(row: &Row, out: &mut Vec<u8>) {
     let entry = row.extra.as_ref().and_then(|extra| extra.key.as_ref()).map(|(_, entry)| entry);
     let metadata = row.extra.as_ref().and_then(|extra| extra.to_spill());
@@ -291,7 +292,7 @@ fn write_row(row: &Row, out: &mut Vec<u8>) {
     out.extend_from_slice(row.doc.as_deref().unwrap_or(&[]));
 }
 
-/// Reads what `write_row` wrote.
+/// Reads a row that `write_row` wrote.
 fn read_row(record: SortedRecord, keys: Option<&Arc<KeySpec>>) -> Result<Row> {
     let mut rest = Bytes::from(record.payload);
     let mut take = |len: u64| match usize::try_from(len) {
@@ -318,7 +319,7 @@ pub(crate) struct Sort {
     input: BoxedOperator,
     pattern: Arc<SortPattern>,
     limit: u64,
-    /// `$meta: "sortKey"` is wanted above.
+    /// True if a stage above reads `$meta: "sortKey"`.
     keep_sort_key: bool,
     sorter: Option<Sorter>,
     sorted: Option<Sorted>,
@@ -375,7 +376,7 @@ impl Operator for Sort {
         if self.sorted.is_none() {
             run.for_all(|run| self.collect(run))?;
         }
-        // Rows from runs on disk may be of any size.
+        // Rows from runs on disk can have any size.
         let mut filling = Filling::new(out, max);
         while !filling.is_full() {
             let row = match &mut self.sorted {

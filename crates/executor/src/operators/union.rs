@@ -18,7 +18,7 @@ use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::record_set::RecordSet;
 use crate::row::Row;
 
-/// One input after the other.
+/// Returns the rows of one input after the other.
 pub(crate) struct Union {
     inputs: Vec<BoxedOperator>,
     at: usize,
@@ -74,7 +74,7 @@ struct Branch {
     done: bool,
 }
 
-/// Sorted inputs, merged.
+/// Merges sorted inputs.
 pub(crate) struct Merge {
     branches: Vec<Branch>,
     pattern: Arc<SortPattern>,
@@ -98,7 +98,7 @@ impl Merge {
         }
     }
 
-    /// Gives every branch a next row that was not given before.
+    /// Gives every branch a next row whose record was not returned before.
     fn fill(&mut self, run: &mut Run<'_>) -> Result<()> {
         for branch in &mut self.branches {
             while branch.head.is_none() && !branch.done {
@@ -121,7 +121,7 @@ impl Merge {
     }
 }
 
-/// Returns the bytes by which a row sorts.
+/// Returns the sort key of a row as bytes.
 pub(crate) fn sort_bytes(
     pattern: &SortPattern,
     row: &Row,

@@ -1,5 +1,6 @@
-//! What `$setWindowFields` does to sorted documents: partition by partition they wait until their
-//! window functions have seen enough of those behind them. What waits beyond memory goes to disk.
+//! `$setWindowFields` over sorted documents. The documents of a partition wait until their window
+//! functions have read enough later documents. Waiting documents beyond the memory limit go to
+//! disk.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,22 +21,22 @@ use crate::operators::filtering::{renew, reset};
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::{Extra, Row};
 
-/// Rows asked for at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 256;
-/// Rows given between two looks at the interrupt and at the memory in use.
+/// The rows returned between two checks of the interrupt and of the memory.
 const CHECK_ROWS: u64 = 16;
 
 /// The operator of `$setWindowFields`.
 pub(crate) struct Windows {
     input: BoxedOperator,
-    /// The input's rows have bytes of their own.
+    /// True if the input's rows own their bytes.
     owned_rows: bool,
     stage: Arc<WindowFields>,
-    /// Rows from the input that belong to no partition yet.
+    /// Rows of the input that are not assigned to a partition yet.
     arrived: VecDeque<Row>,
-    /// The partition in work, with the value that its documents share.
+    /// The current partition, with the value that its documents share.
     partition: Option<(ValueBuf, Partition)>,
-    /// The documents of the partition that have not been given.
+    /// The documents of the partition that have not been returned.
     held: Held,
     done: bool,
     steps: u64,
@@ -63,7 +64,7 @@ impl Windows {
         }
     }
 
-    /// Returns the next document whose results are known.
+    /// Returns the next document whose results are complete.
     fn ready(&mut self, scope: Scope<'_>) -> Result<Option<Row>> {
         let Some((_, partition)) = &mut self.partition else { return Ok(None) };
         if !partition.is_ready()? {
@@ -78,7 +79,7 @@ impl Windows {
         Ok(Some(Row { doc: Some(doc), ..row }))
     }
 
-    /// Takes a row into the partition in work, or ends that and gives the row back.
+    /// Adds a row to the current partition, or ends the partition and returns the row.
     fn take(&mut self, row: Row, scope: Scope<'_>) -> Result<Option<Row>> {
         let mut row = row;
         row.know_doc()?;
@@ -105,7 +106,7 @@ impl Windows {
         Ok(None)
     }
 
-    /// Moves the documents that wait to disk if the stage holds more than it may.
+    /// Moves waiting documents to disk if the stage exceeds its memory limit.
     fn check_memory(&mut self, env: &Env) -> Result<()> {
         let Some((_, partition)) = &self.partition else { return Ok(()) };
         let functions = partition.size();
@@ -119,7 +120,7 @@ impl Windows {
             );
             return Err(Error::location(5414201, text));
         }
-        // What functions hold can't go to disk; half of the memory is left to documents.
+        // The state of functions cannot go to disk; half of the memory is for documents.
         let limit = env.params.stage_bytes_max;
         if self.held.bytes + functions.min(limit / 2) <= limit {
             return Ok(());
@@ -128,8 +129,8 @@ impl Windows {
         self.held.spill(env)
     }
 
-    /// Brings the stage one step further: takes a row in, asks for more, or ends a partition. False
-    /// if there is nothing left to do.
+    /// Does one step: adds a row, reads more rows, or ends a partition. Returns false if nothing is
+    /// left to do.
     fn step(&mut self, run: &mut Run<'_>, rows: &mut Vec<Row>) -> Result<bool> {
         if self.partition.as_ref().is_some_and(|(_, partition)| partition.is_finished()) {
             self.partition = None;
@@ -189,12 +190,12 @@ impl Operator for Windows {
     }
 }
 
-/// Documents in the order in which they came: the older ones on disk if not all fit into memory.
+/// Documents in the order of arrival: the older ones on disk if not all fit into memory.
 #[derive(Default)]
 struct Held {
     files: VecDeque<SpillReader>,
     rows: VecDeque<Row>,
-    /// Bytes of `rows`.
+    /// The bytes of `rows`.
     bytes: usize,
 }
 
@@ -223,7 +224,7 @@ impl Held {
         Ok(row)
     }
 
-    /// Writes all rows that are in memory to a file. 5643011 if the stage may not use the disk.
+    /// Writes all rows in memory to a file. Fails with 5643011 if the stage must not use the disk.
     fn spill(&mut self, env: &Env) -> Result<()> {
         let Some(directory) = env.spill_directory() else {
             let text = format!(

@@ -1,4 +1,4 @@
-//! UPDATE and DELETE as explain runs them: what is found is counted, nothing is written.
+//! UPDATE and DELETE as explain runs them: the found documents are counted, nothing is written.
 
 use quire_error::Result;
 use quire_planner::WriteKind;
@@ -8,13 +8,13 @@ use crate::env::Run;
 use crate::operators::{BoxedOperator, Operator, over};
 use crate::row::Row;
 
-/// Rows asked for at a time.
+/// The rows pulled at a time.
 const ROWS_MAX: usize = 256;
 
-/// Counts what a write would find, and gives no rows.
+/// Counts the documents that a write would find, and returns no rows.
 pub(crate) struct WouldWrite {
     pub input: BoxedOperator,
-    /// What the write would do.
+    /// The kind of the write.
     pub kind: WriteKind,
     pub stats: NodeStats,
 }

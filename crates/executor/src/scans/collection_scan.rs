@@ -1,4 +1,4 @@
-//! COLLSCAN: all documents in record order, by several threads once it proves long.
+//! COLLSCAN: all documents in record order, read by several threads if the scan is long.
 
 use std::sync::Arc;
 
@@ -19,23 +19,23 @@ use crate::scans::scan_pieces::{Found, Kept, Piece};
 use crate::scans::split_scan::{Splitter, Step, Stretch};
 use crate::table::Table;
 
-/// Rows of the first page; later ones grow.
+/// The rows of the first page; later pages are larger.
 const PAGE_ROWS_FIRST: usize = 16;
-/// Rows of the largest page.
+/// The rows of the largest page.
 const PAGE_ROWS_MAX: usize = 1024;
-/// Rows walked over between two looks at the interrupt.
+/// The rows skipped between two checks of the interrupt.
 const PASSED_ROWS_MAX: usize = 1024;
-/// Bytes of a page.
+/// The bytes of a page.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// What a `$group` is given.
+/// The input that a scan gives to a `$group`.
 pub(crate) enum Given {
     Rows(Vec<Row>),
-    /// What it takes of some documents.
+    /// The columns of some documents.
     Columns(Columns),
 }
 
-/// A walk over a collection.
+/// A scan of a collection.
 pub(crate) struct CollectionScan {
     table: Table,
     direction: Direction,
@@ -45,7 +45,7 @@ pub(crate) struct CollectionScan {
     page: std::vec::IntoIter<Record>,
     buffer: Vec<Record>,
     page_rows: usize,
-    /// What several threads have read.
+    /// The rows that several threads have read.
     stretch: Option<Stretch>,
     splitter: Splitter,
     last: Option<RecordId>,
@@ -72,12 +72,12 @@ impl CollectionScan {
         }
     }
 
-    /// Gives what a projection makes of each document.
+    /// Returns a scan that projects each document.
     pub fn shaping(self, shaper: Shaper) -> ShapingScan {
         ShapingScan(CollectionScan { shaper: Some(shaper), ..self })
     }
 
-    /// Gives what follows to a `$group` as long as several threads read it.
+    /// Passes the documents to a `$group` as long as several threads read them.
     pub fn feed(
         &mut self,
         run: &mut Run<'_>,
@@ -111,7 +111,7 @@ impl CollectionScan {
         Ok(())
     }
 
-    /// Reads the next page or stretch; false if there is none.
+    /// Reads the next page or stretch. Returns false at the end.
     fn fill(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<bool> {
         run.pause()?;
         let long = self.is_long(run);
@@ -145,7 +145,7 @@ impl CollectionScan {
         Ok(any)
     }
 
-    /// Sees to it that the cursor stands behind the last record, for the view that is current.
+    /// Makes sure that the cursor is positioned after the last record, for the current view.
     fn position(&mut self, run: &Run<'_>) -> Result<()> {
         if self.cursor.is_some() && self.generation == run.generation {
             return Ok(());
@@ -164,8 +164,8 @@ impl CollectionScan {
         Ok(())
     }
 
-    /// Returns true if several threads should read on: the scan has proved long, and as many rows
-    /// are wanted as a stretch gives, going by those so far.
+    /// Returns true if several threads should continue: the scan is long, and judging by the rows
+    /// so far as many rows are wanted as a stretch has.
     fn is_long(&self, run: &Run<'_>) -> bool {
         let (examined, returned) = (self.stats.docs_examined, self.stats.returned);
         let given = returned.saturating_mul(Splitter::stretch_rows(run)) / examined.max(1);
@@ -174,7 +174,7 @@ impl CollectionScan {
             && given <= run.wanted as u64
     }
 
-    /// Gives what is left of a stretch; false if there is none.
+    /// Returns rows that are left of a stretch. Returns false if there are none.
     fn take_stretch(&mut self, limit: usize, out: &mut Vec<Row>) -> Result<bool> {
         let Some(stretch) = &mut self.stretch else { return Ok(false) };
         while out.len() < limit {
@@ -199,7 +199,7 @@ impl CollectionScan {
     }
 }
 
-/// Returns the record id behind another.
+/// Returns the next record id.
 fn after(id: RecordId) -> RecordId {
     RecordId(id.0.saturating_add(1))
 }
@@ -243,7 +243,7 @@ impl Operator for CollectionScan {
         Ok(true)
     }
 
-    /// Without a filter it reads no documents.
+    /// Reads no documents if there is no filter.
     fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
         if self.generation != run.generation {
             self.rest();
@@ -276,7 +276,7 @@ impl Operator for CollectionScan {
     }
 }
 
-/// A walk over a collection with the projection above it.
+/// A scan of a collection with a projection.
 pub(crate) struct ShapingScan(CollectionScan);
 
 impl Operator for ShapingScan {

@@ -10,9 +10,9 @@ use crate::operators::Operator;
 use crate::row::Row;
 use crate::scans::index_scan::IndexScanOp;
 
-/// The first key of each group of keys that agree in the fields up to one. Documents without that
-/// field stand among those where it is null: they are passed over, until one has it, unless they are
-/// wanted too.
+/// Returns the first key of each group of keys that agree in the fields up to one. Documents
+/// without that field have keys among those where it is null: they are skipped until a document has
+/// it, unless they are wanted too.
 pub(crate) struct DistinctScan {
     pub scan: IndexScanOp,
     pub field: usize,

@@ -12,13 +12,13 @@ use crate::row::Row;
 use crate::scans::collection_scan::CollectionScan;
 use crate::table::Table;
 
-/// Counts the documents of a collection and gives no rows.
+/// Counts the documents of a collection and returns no rows.
 pub(crate) struct FastCount {
     table: Table,
     skip: u64,
-    /// 0 for all.
+    /// The largest number to count; 0 for all.
     limit: u64,
-    /// Counts where the view is not the latest: the counters are.
+    /// Counts if the view is not the newest, because the counters are.
     scan: CollectionScan,
     stats: NodeStats,
 }

@@ -1,19 +1,19 @@
-//! Threads that help executions. All executions together never run more of them than the machine has
-//! processors: an execution that gets none works alone.
+//! Helper threads of executions. All executions together never run more of them than the machine
+//! has processors; an execution that gets none works alone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::params::processors;
 
-/// The helper threads of all executions that run now.
+/// The number of running helper threads of all executions.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 
-/// Permission to run this number of threads besides the caller's own, until it is dropped.
+/// The permission to run this number of threads besides the caller's, until it is dropped.
 pub(crate) struct Helpers(usize);
 
 impl Helpers {
-    /// Takes at most `wanted` threads, fewer where fewer are left.
+    /// Reserves at most `wanted` threads, or fewer if fewer are free.
     pub fn acquire(wanted: usize) -> Helpers {
         let left = |busy: usize| processors().saturating_sub(busy).min(wanted);
         let take = |busy| Some(busy + left(busy));
@@ -26,8 +26,9 @@ impl Helpers {
         self.0
     }
 
-    /// Runs `help` on each of the threads, which are called `name`, and `own` on this one, and returns
-    /// what `own` gives once all have ended. Where the system has no thread left, `help` runs on fewer.
+    /// Runs `help` on each of the threads, which are named `name`, and `own` on the calling thread.
+    /// Returns the result of `own` after all have ended. If the system cannot start a thread,
+    /// `help` runs on fewer.
     pub fn run<T>(&self, name: &str, help: impl Fn() + Sync, own: impl FnOnce() -> T) -> T {
         let help = || {
             help();

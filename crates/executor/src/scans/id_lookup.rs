@@ -9,13 +9,13 @@ use crate::operators::Operator;
 use crate::row::Row;
 use crate::table::Table;
 
-/// Gives the document whose `_id` is `id`, if there is one.
+/// Returns the document whose `_id` is `id`, if there is one.
 pub(crate) struct IdLookup {
     pub table: Table,
     pub id: ValueBuf,
-    /// The collection is clustered: users see no index that is looked into.
+    /// True if the collection is clustered: users see no index that is used.
     pub clustered: bool,
-    /// True if the document was found, once it was looked for.
+    /// Set by the lookup: true if the document was found.
     pub found: Option<bool>,
 }
 

@@ -1,12 +1,12 @@
-//! Index bounds as bytes: where a key stands to the intervals of each field, and where to seek.
-//! (The rules are those of the MongoDB manual's "index bounds" in explain: a scan skips from
-//! interval to interval, and counts each key it lands on.)
+//! Index bounds as bytes: the position of a key relative to the intervals of each field, and where
+//! to seek. (The rules are those of "index bounds" in the MongoDB manual's pages on explain: a scan
+//! skips from interval to interval, and counts each key that it reads.)
 
 use quire_catalog::key::KeySpec;
 use quire_document::key::{self, KeyError};
 use quire_planner::{IndexScan, Intervals};
 
-/// The intervals of one field in the order of the index's bytes.
+/// The intervals of one field in the byte order of the index.
 #[derive(Debug)]
 struct FieldBounds {
     descending: bool,
@@ -28,29 +28,30 @@ pub(crate) struct ByteBounds {
     backward: bool,
 }
 
-/// What to do about a key.
+/// The decision about a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It lies within the bounds.
+    /// The key is within the bounds.
     Valid,
-    /// Go to the first key at or (exclusive) after these bytes in the direction of the scan.
+    /// Continue with the first key at or (exclusive) after these bytes, in the direction of the
+    /// scan.
     Seek(Seek),
-    /// No key from here on can lie within the bounds.
+    /// No later key can be within the bounds.
     Done,
 }
 
-/// A place to go on at.
+/// A position at which to continue.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seek {
     /// Encoded values of the first fields.
     pub bytes: Vec<u8>,
-    /// Leave out all keys that begin with `bytes`.
+    /// True to skip all keys that begin with `bytes`.
     pub exclusive: bool,
 }
 
 enum Place {
     Within,
-    /// Before this interval, in the direction of the scan.
+    /// Before the interval with this number, in the direction of the scan.
     Before(usize),
     /// After all intervals.
     After,
@@ -67,7 +68,7 @@ impl ByteBounds {
         ByteBounds { fields, backward: scan.backward }
     }
 
-    /// Where the scan begins; `None` if no key can lie within the bounds.
+    /// Returns where the scan begins; `None` if no key can be within the bounds.
     pub fn start(&self) -> Option<Seek> {
         self.seek_from(&[], 0, self.first_interval(0)?)
     }
@@ -77,7 +78,7 @@ impl ByteBounds {
         Some(if self.backward { last } else { 0 })
     }
 
-    /// A seek to an interval of a field and the first intervals of those after it.
+    /// Returns the seek to an interval of a field, and to the first intervals of the later fields.
     fn seek_from(&self, prefix: &[u8], field: usize, interval: usize) -> Option<Seek> {
         let mut seek = Seek { bytes: prefix.to_vec(), exclusive: false };
         for at in field..self.fields.len() {
@@ -97,7 +98,7 @@ impl ByteBounds {
         Some(seek)
     }
 
-    /// Judges a key by its encoded values.
+    /// Decides about a key by its encoded values.
     pub fn check(&self, values: &[u8]) -> Result<Verdict, KeyError> {
         let mut rest = values;
         let mut begin = 0;
@@ -162,7 +163,7 @@ impl FieldBounds {
         FieldBounds { descending, intervals }
     }
 
-    /// True if no greater value (in the direction of the scan) is within the intervals.
+    /// Returns true if no greater value (in the direction of the scan) is within the intervals.
     fn is_last(&self, value: &[u8], backward: bool) -> bool {
         if backward {
             return self

@@ -1,4 +1,4 @@
-//! IXSCAN and COUNT_SCAN: keys of an index within bounds, each record once.
+//! IXSCAN and COUNT_SCAN: the keys of an index within bounds, each record once.
 
 use bytes::Bytes;
 use quire_catalog::Collection;
@@ -21,13 +21,13 @@ use crate::table::Table;
 
 const PAGE_ROWS_FIRST: usize = 8;
 const PAGE_ROWS_MAX: usize = 1000;
-/// A page is dense if one in this many of its keys is the target of a seek.
+/// A page is dense if at least one in this many of its keys is the target of a seek.
 const DENSE_SHARE: usize = 4;
-/// Keys that are counted between two looks at the interrupt.
+/// The keys that are counted between two checks of the interrupt.
 const PASSED_KEYS_MAX: usize = 4096;
 
-/// The last entry that a walk has met. Its bytes are copied into the same memory each time, which
-/// costs less than handles to those of the page.
+/// The last entry of a scan. Its bytes are copied into the same buffer each time, which costs less
+/// than references to the page.
 #[derive(Default)]
 struct Last {
     /// `None` before the first entry.
@@ -46,24 +46,24 @@ impl Last {
     }
 }
 
-/// A walk over an index.
+/// A scan of an index.
 pub(crate) struct IndexScanOp {
     table: Table,
     scan: Box<IndexScan>,
     direction: Direction,
-    /// What is checked key by key; `None` where one range of keys is all.
+    /// The bounds to check for each key; `None` if the scan is one range of keys.
     bounds: Option<ByteBounds>,
     filter: Option<Matcher>,
-    /// Records given already, if a record can have several keys.
+    /// The records returned so far, if a record can have several keys.
     seen: Option<RecordSet>,
-    /// Keys and their values are wanted, not only records.
+    /// True if keys are needed, and not only record ids.
     keep_keys: bool,
-    /// COUNT_SCAN looks at one key beyond its range.
+    /// True for a COUNT_SCAN, which reads one key after its range.
     counts_end: bool,
     cursor: Option<IndexCursor>,
     page: std::vec::IntoIter<IndexEntry>,
     page_rows: usize,
-    /// Entries of the page at hand, and how many seeks have ended in it.
+    /// The number of entries of the current page, and of the seeks that ended in it.
     page_len: usize,
     near: usize,
     last: Last,
@@ -102,7 +102,7 @@ impl IndexScanOp {
         }
     }
 
-    /// A scan whose keys are always judged one by one, as one that skips must.
+    /// Returns a scan that checks each key, because it skips keys.
     pub fn distinct(scan: Box<IndexScan>) -> Self {
         let bounds = Some(ByteBounds::new(&scan));
         IndexScanOp { bounds, ..Self::new(scan, None, true, false) }
@@ -139,7 +139,7 @@ impl IndexScanOp {
         Ok(())
     }
 
-    /// Returns the next key, not yet judged.
+    /// Returns the next key, before the bounds are checked.
     fn next_entry(&mut self, run: &mut Run<'_>, may_pause: bool) -> Result<Option<IndexEntry>> {
         loop {
             if self.done {
@@ -162,7 +162,7 @@ impl IndexScanOp {
                 return Ok(None);
             }
             let rows = match self.page_rows {
-                // The first page of a single range has what is wanted of it.
+                // The first page of a single range has as many rows as are wanted.
                 PAGE_ROWS_FIRST if self.bounds.is_none() && run.wanted <= PAGE_ROWS_MAX => {
                     run.wanted.max(2)
                 }
@@ -179,7 +179,8 @@ impl IndexScanOp {
         }
     }
 
-    /// The next entry within the bounds whose record was not given before and whose key passes.
+    /// Returns the next entry within the bounds whose record was not returned before and whose key
+    /// matches the filter.
     pub fn next_match(&mut self, run: &mut Run<'_>, may_pause: bool) -> Result<Option<IndexEntry>> {
         if self.generation != run.generation && self.cursor.is_some() {
             self.page = Vec::new().into_iter();
@@ -220,7 +221,7 @@ impl IndexScanOp {
         Ok(None)
     }
 
-    /// Notes that no key follows.
+    /// Notes the end of the scan.
     fn end(&mut self) {
         if !self.stats.is_eof && self.counts_end {
             self.stats.keys_examined += 1;
@@ -231,7 +232,7 @@ impl IndexScanOp {
 
     fn seek(&mut self, seek: &Seek) {
         self.stats.seeks += 1;
-        // A target within the page at hand needs no new read.
+        // A target within the current page needs no new read.
         while let Some(next) = self.page.as_slice().first() {
             if within(&self.scan, seek, &next.values) {
                 self.near += 1;
@@ -239,7 +240,7 @@ impl IndexScanOp {
             }
             self.page.next();
         }
-        // Where the targets stand close together, pages grow as if every key was read.
+        // If the targets are close together, pages grow as if every key was read.
         if self.near * DENSE_SHARE < self.page_len {
             self.page_rows = PAGE_ROWS_FIRST;
         }
@@ -255,10 +256,11 @@ impl IndexScanOp {
         filter.matches(Doc::from_valid_bytes(&doc), run.scope())
     }
 
-    /// Goes on after all keys that share the values of the first `fields` fields with the last
-    /// one: how a DISTINCT_SCAN skips.
+    /// Continues after all keys that have the same values in the first `fields` fields as the last
+    /// one: this is how a DISTINCT_SCAN skips keys.
     pub fn skip_group(&mut self, fields: usize) -> Result<()> {
-        // A shortened key does not say where its values end; the next may be of the same group.
+        // A shortened key does not show where its values end; the next one may be of the same
+        // group.
         if self.last.record.is_none() || self.last.is_shortened {
             return Ok(());
         }
@@ -277,7 +279,7 @@ impl IndexScanOp {
         &self.scan
     }
 
-    /// What it did.
+    /// Returns its statistics.
     pub fn counters(&self) -> &NodeStats {
         &self.stats
     }
@@ -336,8 +338,8 @@ impl Operator for IndexScanOp {
     }
 }
 
-/// Returns true if arrays have come into the index since the plan was made. Fails if the keys stand
-/// for the documents, which they no longer do then, or if the index is gone.
+/// Returns true if the index has become multikey since the plan was made. Fails if the plan uses
+/// keys instead of documents, which is no longer correct then, or if the index is gone.
 fn grown_multikey(collection: &Collection, scan: &IndexScan, by_keys: bool) -> Result<bool> {
     let killed = |why: String| Err(Error::new(ErrorCode::QueryPlanKilled, why));
     match collection.index_by_id(scan.index.id) {
@@ -368,7 +370,7 @@ pub(crate) fn seek_range(scan: &IndexScan, seek: &Seek) -> IndexRange {
     }
 }
 
-/// Returns true if a key is at or behind the target of a seek.
+/// Returns true if a key is at or after the target of a seek.
 fn within(scan: &IndexScan, seek: &Seek, values: &[u8]) -> bool {
     let begins = values.starts_with(&seek.bytes);
     match (scan.backward, seek.exclusive) {
@@ -379,7 +381,7 @@ fn within(scan: &IndexScan, seek: &Seek, values: &[u8]) -> bool {
     }
 }
 
-/// Returns the one range that a scan visits.
+/// Returns the single range that a scan visits.
 pub(crate) fn whole_range(scan: &IndexScan) -> IndexRange {
     if let Some(range) = &scan.range {
         let values = |doc: &Option<quire_document::DocBuf>| -> Vec<quire_document::ValueBuf> {
@@ -417,7 +419,7 @@ pub(crate) fn whole_range(scan: &IndexScan) -> IndexRange {
     IndexRange::new(&scan.index, &start, start_in, &end, end_in)
 }
 
-/// Returns the ends of an interval in the order of the index.
+/// Returns the ends of an interval in index order.
 fn ends(interval: &Interval, descending: bool) -> (Value<'_>, bool, Value<'_>, bool) {
     let low = (interval.low.as_value(), interval.low_inclusive);
     let high = (interval.high.as_value(), interval.high_inclusive);
@@ -425,7 +427,7 @@ fn ends(interval: &Interval, descending: bool) -> (Value<'_>, bool, Value<'_>, b
     (first.0, first.1, last.0, last.1)
 }
 
-/// What a key means that cannot be told apart into values.
+/// Returns the error of a key that cannot be split into values.
 fn damaged(_: KeyError) -> Error {
     Error::new(ErrorCode::DataCorruptionDetected, "stored data is damaged: an index key")
 }

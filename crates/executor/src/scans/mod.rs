@@ -1,4 +1,4 @@
-//! The leaves of an operator tree: what reads a collection or an index. A long scan of a collection
+//! The leaves of an operator tree, which read a collection or an index. A long scan of a collection
 //! uses several threads: `split_scan`, `scan_pieces`, `helper_threads`.
 
 pub(crate) mod collection_scan;

@@ -1,6 +1,5 @@
-//! A few documents of a large collection at random, without reading the others: record ids are
-//! drawn until enough of them exist. Every document is as likely as any other, wherever ids are
-//! missing.
+//! Random documents of a large collection, without reading the others: random record ids are drawn
+//! until enough of them exist. All documents have the same probability, wherever ids are missing.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -17,14 +16,14 @@ use crate::operators::{BoxedOperator, Operator, pass_on};
 use crate::row::Row;
 use crate::table::Table;
 
-/// A collection of no more documents than this is read as a whole, as MongoDB does it.
+/// A collection of at most this many documents is read as a whole, as in MongoDB.
 const SMALL_DOCS: u64 = 100;
-/// So many times the draws must not exceed the documents: looking one up costs as much as reading
-/// some in a row. MongoDB draws the line at 5 %, too.
+/// The number of documents in the collection for each draw that makes drawing worthwhile: a look-up
+/// costs as much as reading some adjacent documents. MongoDB's limit is 5 % too.
 const DOCS_PER_DRAW_MIN: u64 = 20;
-/// Draws beyond twice as many as should do before they are given up.
+/// How many draws beyond twice the expected number are made before the operator gives up.
 const SPARE_DRAWS: u64 = 100;
-/// Ids looked up at a time.
+/// The number of ids that are looked up at a time.
 const DRAWS_MAX: u64 = 1024;
 
 /// Returns true if it costs less to draw `size` documents than to find them by a scan.
@@ -36,11 +35,11 @@ fn expected(view: &View<'_>, collection: &Collection, ids: &Range<u64>, size: u6
     expected_draws(view.counts(collection).documents, ids, size)
 }
 
-/// The operator of a `$sample` that picks documents by random record ids.
+/// The operator of a `$sample` that draws random record ids.
 pub(crate) struct RandomPicks {
     table: Table,
     size: u64,
-    /// Gives all documents.
+    /// A scan of all documents.
     scan: BoxedOperator,
     state: State,
     stats: NodeStats,
@@ -48,14 +47,15 @@ pub(crate) struct RandomPicks {
 
 enum State {
     New,
-    /// These are left of what was drawn.
+    /// The remaining drawn rows.
     Drawn(Vec<Row>),
-    /// Too many draws met nothing.
+    /// Too many draws found no document.
     Scanning,
 }
 
 impl RandomPicks {
-    /// The number of documents to choose of those that `scan` gives.
+    /// Returns the operator; `size` is the number of documents to choose. `scan` returns all
+    /// documents.
     pub fn new(collection: &Arc<Collection>, scan: BoxedOperator, size: u64) -> Self {
         RandomPicks {
             table: Table::new(collection),
@@ -94,9 +94,9 @@ impl Operator for RandomPicks {
     }
 }
 
-/// What was drawn, and how many documents were looked up for it.
+/// The drawn rows, and the number of documents looked up for them.
 struct Picks {
-    /// The documents, or `None` if reading them all is the better way.
+    /// The documents; `None` if reading all documents is better.
     rows: Option<Vec<Row>>,
     docs_examined: u64,
 }
@@ -112,7 +112,7 @@ fn pick(run: &mut Run<'_>, table: &mut Table, size: u64) -> Result<Picks> {
     let (mut found, mut drawn, mut bytes) = (Vec::new(), Vec::new(), 0);
     let mut left = expected.saturating_mul(2).saturating_add(SPARE_DRAWS);
     while let missing @ 1.. = size.saturating_sub(rows.len() as u64) {
-        // A scan's sample goes on on disk.
+        // The sample of a scan can spill to disk.
         if left == 0 || bytes > run.env.params.stage_bytes_max {
             return Ok(picks);
         }
@@ -137,8 +137,8 @@ fn pick(run: &mut Run<'_>, table: &mut Table, size: u64) -> Result<Picks> {
     Ok(picks)
 }
 
-/// Returns the expected number of ids to draw until `size` of them exist; `None` if a scan costs no
-/// more.
+/// Returns the expected number of ids to draw until `size` of them exist; `None` if a scan does not
+/// cost more.
 fn expected_draws(documents: u64, ids: &Range<u64>, size: u64) -> Option<u64> {
     if documents <= SMALL_DOCS || ids.is_empty() {
         return None;

@@ -1,5 +1,6 @@
-//! What one thread of a split scan reads: ranges of record ids that no other thread reads. Of each it
-//! keeps the rows that pass the filter, or what a `$group` accumulates of them.
+//! The work of one thread of a split scan. A piece is a range of record ids that only one thread
+//! reads. Of each piece the thread keeps the rows that match the filter, or their columns for a
+//! `$group`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,21 +25,21 @@ use crate::operators::filtering::Matcher;
 use crate::operators::projection::Shaper;
 use crate::row::Row;
 
-/// Bytes at which a piece ends early.
+/// The kept bytes at which a piece ends early.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// What is kept of a collection.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept<'k> {
-    /// Documents that it lets pass.
+    /// The filter.
     pub filter: Option<&'k Arc<Filter>>,
-    /// What becomes of them.
+    /// The projection of the matching documents.
     pub projection: Option<&'k Arc<Projection>>,
     /// The `$group` that takes all of them.
     pub grouping: Option<&'k Grouping>,
 }
 
-/// Pieces of a collection, shared by the threads that read them.
+/// The pieces of a collection, shared by the threads that read them.
 pub(crate) struct Pieces<'t> {
     view: View<'t>,
     scope: Scope<'t>,
@@ -48,15 +49,15 @@ pub(crate) struct Pieces<'t> {
     bound: RecordId,
     width: u64,
     count: usize,
-    /// Pieces that a thread has taken.
+    /// The number of pieces that threads have taken.
     taken: AtomicUsize,
     rows_left: Budget,
     bytes_left: Budget,
-    /// What has been read and not been given away.
+    /// The pieces that were read and not yet passed on.
     done: Mutex<BTreeMap<usize, Piece>>,
 }
 
-/// How much of something may still be kept, by all threads together.
+/// A number of rows or bytes that all threads together may still keep.
 struct Budget(AtomicUsize);
 
 impl Budget {
@@ -64,7 +65,7 @@ impl Budget {
         Budget(AtomicUsize::new(all))
     }
 
-    /// Takes some of it away; true if nothing is left.
+    /// Subtracts an amount. Returns true if nothing is left.
     fn spend(&self, amount: usize) -> bool {
         let rest = |left: usize| Some(left.saturating_sub(amount));
         let before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
@@ -72,30 +73,31 @@ impl Budget {
     }
 }
 
-/// What a thread makes of a piece.
+/// The result of reading a piece.
 pub(crate) struct Piece {
     pub rows: vec::IntoIter<Found>,
-    /// What the `$group` takes of the documents; there are no rows then.
+    /// The columns for the `$group`; there are no rows then.
     pub columns: Option<Columns>,
-    /// Documents looked at, how many of them after the last row, and how many passed.
+    /// The number of examined documents, how many of them came after the last row, and how many
+    /// matched.
     pub examined: u64,
     pub tail: u64,
     pub passed: u64,
-    /// Bytes of memory that its rows may keep.
+    /// The bytes of memory that its rows may keep.
     bytes: usize,
     /// The last record id that it covers.
     pub end: RecordId,
-    /// It was read to its end.
+    /// True if it was read to its end.
     pub whole: bool,
-    /// What ended it, after the rows.
+    /// The error that ended it, after the rows.
     pub failed: Option<Error>,
 }
 
-/// A document that the filter lets pass.
+/// A document that matches the filter.
 pub(crate) struct Found {
     id: RecordId,
     doc: Bytes,
-    /// Documents looked at since the one before in the piece, this one among them.
+    /// The number of documents examined since the previous match in the piece, including this one.
     pub examined: u64,
 }
 
@@ -105,7 +107,7 @@ impl Found {
     }
 }
 
-/// What a thread keeps from piece to piece.
+/// Buffers that a thread reuses for each piece.
 struct Worker {
     matcher: Option<Matcher>,
     shaper: Option<Shaper>,
@@ -114,8 +116,8 @@ struct Worker {
 }
 
 impl<'t> Pieces<'t> {
-    /// So many pieces, of each of which `width` record ids are read, up to the end of `range`; all
-    /// of them end once `bytes_max` are kept.
+    /// Returns `count` pieces of `width` record ids each, up to the end of `range`. All of them end
+    /// when `bytes_max` bytes are kept.
     pub fn new(
         run: &'t Run<'_>,
         collection: &'t Collection,
@@ -139,14 +141,14 @@ impl<'t> Pieces<'t> {
         }
     }
 
-    /// What has been read and not been given away, by number.
+    /// Returns the pieces that were read and not yet passed on, by number.
     pub fn done(&self) -> &Mutex<BTreeMap<usize, Piece>> {
         &self.done
     }
 }
 
 impl Pieces<'_> {
-    /// Reads pieces until none are left, and does something after each of them.
+    /// Reads pieces until none are left, and calls `after` after each of them.
     pub fn work(&self, mut after: impl FnMut() -> Result<()>) -> Result<()> {
         let matcher = self.kept.filter.cloned().map(Matcher::sharing);
         let shaper = self.kept.projection.cloned().map(Shaper::sharing);
@@ -167,12 +169,12 @@ impl Pieces<'_> {
         }
     }
 
-    /// The rows that follow are not needed.
+    /// Notes that the following rows are not needed.
     fn end(&self) {
         self.taken.fetch_max(self.count, Ordering::Relaxed);
     }
 
-    /// Returns true if all that may be kept has been found.
+    /// Returns true if as much was found as may be kept.
     fn is_enough(&self, piece: &Piece) -> bool {
         let rows = piece.rows.len();
         let bytes = match &piece.columns {
@@ -254,7 +256,7 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// What the `$group` takes of the documents, if it can take all of them at once.
+    /// Returns the columns of the documents for the `$group`, if they can be computed in one batch.
     fn columns(&self, rows: &[Found], arena: &mut Bump) -> Option<Columns> {
         let grouping = self.kept.grouping.filter(|_| !rows.is_empty())?;
         let docs: Vec<Doc<'_>> = rows.iter().map(|row| Doc::from_valid_bytes(&row.doc)).collect();

@@ -1,7 +1,7 @@
-//! A long walk over a collection by several threads: record ids ahead are cut into pieces, each
-//! thread reads and filters the next piece that no thread has, and what they found comes out in order,
-//! with what was looked at for it, as if one thread had read everything. For a `$group` the threads
-//! also compute what it takes of each document.
+//! A long collection scan by several threads. A stretch of record ids is divided into pieces. Each
+//! thread reads and filters the next free piece. The results are returned in order, with the number
+//! of examined documents, as if one thread had read everything. For a `$group` the threads also
+//! compute the columns of each document.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,31 +15,32 @@ use crate::row::Row;
 use crate::scans::helper_threads::Helpers;
 use crate::scans::scan_pieces::{Kept, Piece, Pieces};
 
-/// Rows that a piece should have: their blocks fit into the cache of one core.
+/// The intended number of rows of a piece: their blocks fit into the cache of one core.
 const PIECE_ROWS: u64 = 512;
-/// Pieces of a stretch, for each thread. At its end the threads wait for each other.
+/// The pieces of a stretch for each thread. At the end of a stretch the threads wait for each
+/// other.
 const PIECES_EACH: usize = 64;
-/// Pieces of the shortest stretch that is worth it, for each thread.
+/// The pieces of the shortest worthwhile stretch for each thread.
 const PIECES_EACH_MIN: usize = 8;
-/// Bytes kept of a stretch, for each thread, at which it ends early.
+/// The kept bytes of a stretch, for each thread, at which it ends early.
 const KEPT_BYTES_EACH: usize = 8 << 20;
 
-/// What was read of a stretch of record ids.
+/// The results of a stretch of record ids.
 pub(crate) struct Stretch(VecDeque<Piece>);
 
-/// What a stretch gives next, with how many documents were looked at for it.
+/// The next result of a stretch, with the number of documents that were examined for it.
 pub(crate) enum Step {
     Row(Row, u64),
-    /// Nothing up to this record id.
+    /// No match up to this record id.
     Nothing(RecordId, u64),
     End,
 }
 
 impl Stretch {
-    /// What comes next.
+    /// Returns the next result.
     ///
     /// # Errors
-    /// What ended the stretch.
+    /// The error that ended the stretch.
     pub fn next(&mut self) -> Result<Step> {
         let Some(piece) = self.0.front_mut() else { return Ok(Step::End) };
         if let Some(found) = piece.rows.next() {
@@ -54,9 +55,9 @@ impl Stretch {
     }
 }
 
-/// Cuts the way ahead into pieces.
+/// Divides the record ids ahead into pieces.
 pub(crate) struct Splitter {
-    /// Record ids of a piece: more than rows where many records were deleted.
+    /// The record ids of a piece: more than its rows if many records were deleted.
     width: u64,
 }
 
@@ -65,13 +66,13 @@ impl Splitter {
         Splitter { width: PIECE_ROWS }
     }
 
-    /// About how many documents the shortest stretch holds.
+    /// Returns the approximate number of documents of the shortest stretch.
     pub fn stretch_rows(run: &Run<'_>) -> u64 {
         run.env.params.threads_max.saturating_mul(PIECES_EACH_MIN) as u64 * PIECE_ROWS
     }
 
-    /// Reads a stretch that begins at a record id. `None` if little is left of the collection or
-    /// no thread is free.
+    /// Reads a stretch that begins at a record id. `None` if little is left of the collection or no
+    /// thread is free.
     pub fn read(
         &mut self,
         run: &Run<'_>,
@@ -87,8 +88,9 @@ impl Splitter {
         Ok(any.then_some(Stretch(stretch)))
     }
 
-    /// As above, but gives each piece to `take` while the threads go on reading: in order, up to the
-    /// first piece that is not whole. Returns false if nothing was read.
+    /// Reads a stretch as [`read`](Self::read) does, but passes each piece to `take` while the
+    /// threads go on reading: in order, up to the first piece that is not whole. Returns false if
+    /// nothing was read.
     pub fn feed(
         &mut self,
         run: &Run<'_>,
@@ -109,7 +111,7 @@ impl Splitter {
         let size = (threads * PIECES_EACH, self.width, threads * KEPT_BYTES_EACH);
         let pieces = Pieces::new(run, collection, kept, from..bound, size);
         let mut queue = Queue { pieces: 0, examined: 0, whole: true, ended: false, take };
-        // What goes wrong for a helper stands in its piece.
+        // The error of a helper is in its piece.
         let help = || drop(pieces.work(|| Ok(())));
         helpers.run("scan", help, || pieces.work(|| queue.advance(pieces.done())))?;
         queue.advance(pieces.done())?;
@@ -117,7 +119,7 @@ impl Splitter {
         Ok(true)
     }
 
-    /// Pieces of the next stretch that have about as many rows as they should.
+    /// Adapts the width of the next pieces so that they have the intended number of rows.
     fn adapt(&mut self, read: &Queue<'_>) {
         if !read.whole {
             self.width = (self.width / 2).max(1);
@@ -127,19 +129,20 @@ impl Splitter {
     }
 }
 
-/// Puts pieces back into their order.
+/// Puts pieces into order.
 struct Queue<'q> {
-    /// How many were taken, documents looked at for them, and whether the last of them was whole.
+    /// How many were passed on, the documents examined for them, and whether the last one was
+    /// whole.
     pieces: usize,
     examined: u64,
     whole: bool,
-    /// What follows is of no use.
+    /// True if later pieces are not needed.
     ended: bool,
     take: &'q mut dyn FnMut(Piece) -> Result<()>,
 }
 
 impl Queue<'_> {
-    /// Gives away those whose turn it is.
+    /// Passes on the pieces that are next in order.
     fn advance(&mut self, done: &Mutex<BTreeMap<usize, Piece>>) -> Result<()> {
         while !self.ended {
             let Some(piece) = done.lock().remove(&self.pieces) else { break };

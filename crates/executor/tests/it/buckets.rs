@@ -1,4 +1,5 @@
-//! `$bucketAuto`: no document is lost, buckets follow each other, and memory gives what disk gives.
+//! `$bucketAuto`: no document is lost, buckets are adjacent, and the result is the same with
+//! spilling.
 
 use super::*;
 use quire_document::testing::Generator;

@@ -1,5 +1,5 @@
-//! Which index a query takes, and what explain counts: the rule of equality, sort and range, skewed
-//! data, the `$group` in the plan, and what an explained findAndModify returns.
+//! Which index a query uses, and the counters of explain: the equality-sort-range rule, skewed
+//! data, the `$group` in the plan, and the result of an explained findAndModify.
 
 use super::*;
 use quire_document::{Value, doc};
@@ -35,7 +35,7 @@ fn text<'d>(doc: &'d DocBuf, path: &str) -> &'d str {
     at(doc, path).and_then(|value| value.as_str()).unwrap_or_default()
 }
 
-/// 100,000 orders of 100 users in five states.
+/// Returns a store with 100,000 orders of 100 users in five states.
 fn orders() -> Arc<Store> {
     let store = store();
     let states = ["active", "paid", "shipped", "done", "cancelled"];
@@ -85,7 +85,7 @@ fn equality_sort_range_needs_no_sort_and_reads_what_it_returns() {
 
 #[test]
 fn the_chosen_index_follows_the_values_that_are_asked_for() {
-    // Nearly all documents are `done` and have a zone of their own each; few are `failed`, all in one
+    // Nearly all documents are `done`, each with a zone of its own; few are `failed`, all in one
     // zone.
     let store = store();
     let docs: Vec<DocBuf> = (0..5000)
@@ -115,7 +115,8 @@ fn the_chosen_index_follows_the_values_that_are_asked_for() {
     assert_eq!(chosen(range), ("state".into(), 10));
 }
 
-/// 20,000 documents, 200 of each value of `a`, `b` and `same`; `same` is `a` again. `tags` holds `b`.
+/// Returns a store with 20,000 documents, 200 for each value of `a`, `b` and `same`; `same` equals
+/// `a`, and `tags` contains `b`.
 fn crossed() -> Arc<Store> {
     let store = store();
     let docs: Vec<DocBuf> = (0..20_000_i32)
@@ -152,16 +153,17 @@ fn an_intersection_is_read_where_it_saves_documents() {
     assert_eq!(figures(of(doc! { "a": 5, "tags": 74 })), (true, [2, 2]));
     let sorted = FindRequest { sort: doc! { "_id": -1 }, ..of(filter.clone()) };
     assert_eq!(figures(sorted), (true, [2, 2]));
-    // The estimate is wrong where one condition implies the other: it costs the other index's keys.
+    // The estimate is wrong if one condition implies the other: the keys of the second index are
+    // read in vain.
     assert_eq!(figures(of(doc! { "a": 5, "same": 5 })), (true, [200, 200]));
-    // Five documents are read sooner than 200 keys.
+    // Reading five documents is cheaper than 200 keys.
     assert_eq!(figures(of(doc! { "a": 5, "rare": 5 })), (false, [5, 5]));
-    // A range gives its records in no order.
+    // The records of a range are in no order.
     let range = doc! { "a": 5, "b": { "$gte": 74, "$lt": 75 } };
     assert_eq!(figures(of(range)), (false, [2, 200]));
     let limited = FindRequest { limit: 1, ..of(filter.clone()) };
     assert!(!figures(limited).0);
-    // Its rows know the key of the better index.
+    // Its rows have the key of the better index.
     let keyed = FindRequest {
         namespace: NAME.into(),
         projection: doc! { "_id": 0, "key": { "$meta": "indexKey" }, "tags": 0 },

@@ -1,5 +1,5 @@
-//! Collations: a scan of an index, a sort and pairs of comparisons give one order, and filters find
-//! the same with and without an index, for random strings and specifications.
+//! Collations: an index scan, a sort and pairwise comparisons give the same order, and filters find
+//! the same documents with and without an index, for random strings and specifications.
 
 use super::*;
 use quire_document::testing::Generator;
@@ -13,7 +13,8 @@ use quire_planner::{FindRequest, Hint};
 const NAME: &str = "db.c";
 const LOCALES: &[&str] =
     &["en", "fr", "fr_CA", "da", "de@collation=phonebook", "th", "zh", "lt", "tr", "sv", "ja"];
-/// Texts that differ on one level only, or are made of several characters in one of the locales.
+/// Texts that differ in one level only, or have several characters that form one letter in a
+/// locale.
 const PARTS: &[&str] = &[
     "a",
     "A",
@@ -182,7 +183,7 @@ fn an_index_of_another_collation_serves_no_strings() {
     };
     let own = || AskedCollation::parse(english.as_doc()).unwrap();
     let only_text = doc! { "s": 1, "_id": 0 };
-    // The keys have no strings to give back: the answer comes from the documents.
+    // The keys do not contain the strings: the results come from the documents.
     let given = ids(doc! { "s": { "$gte": "a" } }, only_text.clone(), own());
     let given: Vec<DocBuf> = given.into_iter().collect();
     assert_eq!(given, [doc! { "s": "A" }, doc! { "s": "a" }, doc! { "s": "b" }, doc! { "s": "B" }]);
@@ -192,8 +193,8 @@ fn an_index_of_another_collation_serves_no_strings() {
     assert_eq!(ids(prefix, doc! { "_id": 1 }, own()), [doc! { "_id": 2 }]);
 }
 
-/// `functional-tests` hold this of 8.2: a `$expr` that is a `$in` of a path in a list of constants
-/// compares bytes, any other one follows the collation.
+/// In 8.2, according to `functional-tests`, a `$expr` that is a `$in` of a path in a list of
+/// constants compares bytes; any other `$expr` uses the collation.
 #[test]
 fn an_expr_in_of_a_path_and_constants_compares_bytes() {
     let store = store();

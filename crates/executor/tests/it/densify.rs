@@ -1,5 +1,4 @@
-//! `$densify` and `$fill`: the documents that are made stand between the others, on the grid of the
-//! bounds.
+//! `$densify` and `$fill`: the added documents are between the others, on the grid of the bounds.
 
 use super::*;
 use quire_document::testing::Generator;
@@ -26,7 +25,7 @@ fn int(doc: &DocBuf, field: &str) -> Option<i32> {
     }
 }
 
-/// Partition and value of each document, and whether it was there before.
+/// Returns the partition and the value of each document, and whether it was there before.
 fn shown(docs: &[DocBuf]) -> Vec<(Option<i32>, Option<i32>, bool)> {
     docs.iter().map(|doc| (int(doc, "p"), int(doc, "v"), doc.get("_id").is_some())).collect()
 }
@@ -151,7 +150,7 @@ fn fill_takes_values_lines_and_the_last_ones() {
     assert_eq!([0, 1, 2].map(|at| field(at, "c")), [Some(1.0), Some(7.0), Some(5.0)]);
 }
 
-/// Values of partitions that are equal and not the same: made documents have the latest.
+/// Partition values that are equal but not identical: added documents have the latest.
 #[test]
 fn made_documents_have_the_partition_of_the_document_behind_them() {
     let docs = [doc! { "_id": 1, "p": 1, "v": 0 }, doc! { "_id": 2, "p": 1.0, "v": 20 }];

@@ -1,4 +1,4 @@
-//! Explain's plans and counters against the recorded replies of `tests/cases/conformance/explain`.
+//! Explain's plans and counters compared with the replies in `tests/cases/conformance/explain`.
 
 use super::*;
 use quire_document::literal::{parse_doc, print};
@@ -9,7 +9,7 @@ use quire_planner::{
 };
 use std::path::Path;
 
-/// Fields that change from run to run, and those that only newer versions have.
+/// Fields that differ between runs, and fields that only newer versions have.
 const VOLATILE: &[&str] = &[
     "explainVersion",
     "indexFilterSet",
@@ -145,7 +145,7 @@ fn explained(case: &Case, command: Doc<'_>, verbosity: Verbosity) -> Option<Resu
     }
 }
 
-/// Runs one command; `Some` with the two texts if it was an explain that could be compared.
+/// Runs one command. Returns the two texts if it was an explain that can be compared.
 fn step(case: &mut Case, command: &DocBuf, expected: &DocBuf) -> Option<(String, String)> {
     let doc = command.as_doc();
     let first = doc.first()?;
@@ -220,7 +220,7 @@ fn recorded_plans() {
     assert!(same * 100 >= all * 95, "{same} of {all}");
 }
 
-/// Commands and their replies.
+/// Returns the commands with their replies.
 fn steps(section: &str) -> Vec<(DocBuf, DocBuf)> {
     let mut out = Vec::new();
     let (mut command, mut reply) = (String::new(), String::new());

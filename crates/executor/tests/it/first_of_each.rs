@@ -1,5 +1,5 @@
-//! A `$group` that reads one document of each group gives the same from an index as from a scan, and
-//! reads the index where it may.
+//! A `$group` that reads one document of each group has the same result with an index as with a
+//! scan, and uses the index if possible.
 
 use super::*;
 use quire_document::literal::{parse_doc, print};
@@ -10,7 +10,7 @@ use quire_planner::{AggregateRequest, ReadRequest, Verbosity};
 
 const NAME: &str = "d.first";
 
-/// Pipelines, and whether an index gives one document of each group.
+/// Pipelines, and whether an index can provide one document of each group.
 const PIPELINES: &[(&str, bool)] = &[
     ("[{$group: {_id: '$a'}}]", true),
     ("[{$group: {_id: '$c.d'}}]", true),

@@ -1,5 +1,5 @@
-//! `$rankFusion`, `$scoreFusion` and `$score` against a naive evaluation, with an index and without,
-//! in small batches, with and without spilling.
+//! `$rankFusion`, `$scoreFusion` and `$score` compared with a naive evaluation, with and without an
+//! index, in small batches, with and without spilling.
 
 use super::*;
 use quire_document::testing::Generator;
@@ -8,7 +8,7 @@ use quire_error::ErrorCode;
 use quire_executor::open;
 use quire_planner::AggregateRequest;
 
-/// Documents with a few equal values each of `a` and `b`, some without.
+/// Returns documents with few different values of `a` and `b`, some without these fields.
 fn documents(random: &mut Generator, count: i32) -> Vec<DocBuf> {
     let document = |id| {
         let mut doc = doc! { "_id": id };
@@ -48,7 +48,7 @@ fn aggregate(
     try_drain(store, &mut open(&request, &FreshViews::new(store)?, params)?, batch)
 }
 
-/// Runs a pipeline in every way, and checks that all of them give the same.
+/// Runs a pipeline in every way, and checks that the results are equal.
 fn in_every_way(docs: &[DocBuf], pipeline: &[DocBuf]) -> Vec<DocBuf> {
     let plain = aggregate(&filled(docs, false), pipeline, params(), 1000).unwrap();
     let mut small = params();
@@ -74,7 +74,7 @@ fn shown() -> DocBuf {
     doc! { "$project": { "score": { "$meta": "score" } } }
 }
 
-/// Returns the documents that `score` gives a score, best first, then by `_id`.
+/// Returns the documents with a result of `score`, best first, then by `_id`.
 fn best_first(docs: &[DocBuf], score: impl Fn(&DocBuf) -> Option<f64>) -> Vec<(i32, f64)> {
     let mut scores: Vec<(i32, f64)> =
         docs.iter().filter_map(|doc| Some((number(doc, "_id")? as i32, score(doc)?))).collect();

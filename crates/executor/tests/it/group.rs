@@ -1,5 +1,5 @@
-//! `$group`: batches against documents one by one, memory against disk, and that memory ends
-//! where it should.
+//! `$group`: batches compared with single documents, memory compared with disk, and the memory
+//! limits.
 
 use super::*;
 use quire_document::testing::Generator;
@@ -63,7 +63,8 @@ fn group(key: ValueBuf) -> DocBuf {
     doc! { "$group": &stage }
 }
 
-/// Documents whose numbers add up exactly in any order: some of one type, some of several.
+/// Returns documents whose numbers have the same sum in any order: some of one type, some of
+/// several.
 fn filled(random: &mut Generator, count: i32) -> Arc<Store> {
     let store = store();
     let mixed = random.one_in(2);
@@ -104,8 +105,8 @@ fn keys() -> Vec<ValueBuf> {
     ]
 }
 
-/// A batch is grouped as its documents are one by one (behind a stage that they pass singly), and
-/// what went to disk comes back as it would have been in memory.
+/// A batch is grouped like its documents one by one (after a stage that passes them singly), and
+/// groups from disk are the same as groups from memory.
 #[test]
 fn batches_and_spills_change_nothing() {
     let mut random = Generator::new(5);
@@ -126,7 +127,7 @@ fn batches_and_spills_change_nothing() {
     }
 }
 
-/// The error is that of the first document that has one, whatever the batch met first.
+/// The error is that of the first document that has one, whichever the batch found first.
 #[test]
 fn the_first_error_counts() {
     let store = store();
@@ -152,7 +153,7 @@ fn the_first_error_counts() {
     let added = doc! { "$push": { "$add": ["$a", "$b"] } };
     assert_eq!(code(doc! { "x": &divided, "y": &added }, 0), 14);
     assert_eq!(code(doc! { "x": &divided, "y": &added }, 800), 4848401);
-    // Adding to a state fails at document 700, evaluating another field at 900.
+    // The accumulator fails at document 700, the evaluation of another field at document 900.
     let merged = doc! { "$mergeObjects": { "$cond": [{ "$eq": ["$b", "x"] }, 1, {}] } };
     assert_eq!(code(doc! { "x": &divided, "y": &merged }, 0), 5911200);
 }
@@ -187,7 +188,7 @@ fn memory_ends_in_an_error_or_on_disk() {
     }
 }
 
-/// One group that needs more than an accumulator may hold: disk does not help.
+/// A group that exceeds the memory of an accumulator: spilling does not help.
 #[test]
 fn one_group_has_a_limit() {
     let store = store();
@@ -205,7 +206,7 @@ fn one_group_has_a_limit() {
     }
 }
 
-/// A test of a key: of each kind, most of them with a value that some document may have.
+/// Returns a condition on a group key: of any kind, mostly with a value that some document has.
 fn test_of_key(random: &mut Generator) -> DocBuf {
     let value = match random.one_in(2) {
         true => random.value(),
@@ -227,7 +228,7 @@ fn test_of_key(random: &mut Generator) -> DocBuf {
 }
 
 /// A filter on a group's key finds the same groups whether the planner moves it before the stage or
-/// leaves it where it was written, with and without an index.
+/// not, with and without an index.
 #[test]
 fn a_filter_on_the_key_means_the_same_before_the_stage() {
     let mut random = Generator::new(11);

@@ -1,5 +1,5 @@
-//! Every stage ends soon after its request has to: behind rows that would take minutes, with a time
-//! limit that ends in the middle of them.
+//! Every stage ends soon after its time limit: the limit ends in the middle of rows that would take
+//! minutes.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use quire_executor::open;
 use quire_mql::stage::{Reads, STAGES};
 use quire_planner::AggregateRequest;
 
-/// How long each pipeline may run, and how much later it must have ended. Of this the time that a
-/// machine takes which has other work to do is the most.
+/// How long each pipeline may run, and how much later it must have ended. Most of the second is for
+/// a machine that is busy with other work.
 const LIMIT: Duration = Duration::from_millis(60);
 const LATE: Duration = Duration::from_millis(1500);
 
-/// What stands behind a thousand rows for each of 3,000 documents; `None` for stages that do not work
-/// on the rows of an execution.
+/// Returns the stages that follow a thousand rows for each of 3,000 documents; `None` for stages
+/// that do not process the rows of an execution.
 fn stages() -> Vec<(&'static str, Option<Vec<DocBuf>>)> {
     let one = |stage: DocBuf| Some(vec![stage]);
     let by = doc! { "l": 1, "_id": -1 };

@@ -1,4 +1,4 @@
-//! `$lookup` and `$graphLookup`: every strategy finds what a comparison of all pairs finds.
+//! `$lookup` and `$graphLookup`: every strategy has the result of a comparison of all pairs.
 
 use super::*;
 use quire_document::testing::Generator;
@@ -8,7 +8,7 @@ use quire_planner::AggregateRequest;
 
 const KEYS: usize = 12;
 
-/// Returns a value that a join may compare; `None` for a missing field.
+/// Returns a value for a join to compare; `None` for a missing field.
 fn value(random: &mut Generator, nested: bool) -> Option<ValueBuf> {
     Some(match random.below(if nested { 10 } else { 8 }) {
         0 => return None,
@@ -44,7 +44,7 @@ fn documents_with(random: &mut Generator, count: usize) -> Vec<DocBuf> {
     (0..count).map(|id| one(id, random)).collect()
 }
 
-/// What a filter finds by a value of the other side.
+/// Returns true if a filter by the value of the other side finds the document.
 fn is_equal(local: Option<Value<'_>>, foreign: Option<Value<'_>>) -> bool {
     let same = |a: Value<'_>, b: Value<'_>| compare(a, b, None).is_eq();
     let elements: Vec<Value<'_>> = match local {
@@ -77,7 +77,7 @@ fn run_with(
     drain(store, &mut execution, batch)
 }
 
-/// Returns the `_id`s that each document was joined with.
+/// Returns the `_id`s of the documents that each document was joined with.
 fn joined(docs: &[DocBuf]) -> Vec<(i32, Vec<i32>)> {
     let id = |doc: Doc<'_>| doc.get("_id").and_then(|id| id.as_number()).unwrap().to_f64() as i32;
     let of = |doc: &DocBuf| {
@@ -89,7 +89,7 @@ fn joined(docs: &[DocBuf]) -> Vec<(i32, Vec<i32>)> {
     docs.iter().map(of).collect()
 }
 
-/// Calls `check` with stores that have the same documents and other indexes.
+/// Calls `check` with stores that have the same documents and different indexes.
 fn for_each_store(local: &[DocBuf], foreign: &[DocBuf], mut check: impl FnMut(&Arc<Store>, &str)) {
     let indexes = [
         None,
@@ -136,7 +136,7 @@ fn every_strategy_equals_a_comparison_of_all_pairs() {
             "from": "foreign", "let": { "x": "$k" }, "as": "j",
             "pipeline": [{ "$match": { "$expr": { "$eq": ["$k", "$$x"] } } }]
         } };
-        // No equality stands out: all pairs are compared.
+        // No equality can be used: all pairs are compared.
         let compared = doc! { "$lookup": {
             "from": "foreign", "let": { "x": "$k" }, "as": "j",
             "pipeline": [{ "$match": { "$expr": { "$not": { "$ne": ["$k", "$$x"] } } } }]
@@ -161,7 +161,7 @@ fn what_is_unwound_and_filtered_while_it_is_joined_is_the_same() {
     let lookup = doc! { "$lookup": {
         "from": "foreign", "localField": "k", "foreignField": "k", "as": "j"
     } };
-    // Between the stages stands one that changes nothing and that nothing moves across.
+    // A stage between them that changes nothing and that no stage moves across.
     let apart = doc! { "$replaceWith": "$$ROOT" };
     let sort = doc! { "$sort": { "_id": 1, "j._id": 1 } };
     let filters = [
@@ -259,7 +259,7 @@ fn what_later_stages_read_is_all_that_is_needed() {
     });
 }
 
-/// With few and many keys, which are all known before the first document is joined.
+/// With few and with many keys, which are all known before the first document is joined.
 #[test]
 fn joins_of_many_documents_find_the_same_by_every_strategy() {
     let foreign: Vec<DocBuf> =

@@ -1,4 +1,4 @@
-//! Plans against a naive evaluation, and explain against recorded replies.
+//! Plans compared with a naive evaluation, and explain compared with recorded replies.
 
 #![allow(clippy::unwrap_used)]
 
@@ -37,11 +37,11 @@ use quire_error::Result;
 use quire_executor::{BatchLimits, ExecParams, Execution, FreshViews, OpenViews, UnitOfWork};
 use quire_storage::{CommitOptions, Committed, Interrupt};
 
-/// Statements whose writes are commits of their own, as outside a transaction.
+/// Commits each write of a statement, as outside a transaction.
 struct Own<'t> {
     store: &'t Arc<Store>,
     commit: CommitOptions,
-    /// The session that remembers the statements, and their ids.
+    /// The session that stores the results of the statements, and their ids.
     retry: Option<(&'t mut RetryLog, &'t [i32])>,
 }
 
@@ -163,7 +163,7 @@ fn create_indexes<'d>(
     store.create_indexes(&request, &Interrupt::new(), &CommitOptions::buffered()).map(|_| ())
 }
 
-/// Returns all documents, in batches of `batch` documents, each on a fresh view.
+/// Returns all documents, in batches of `batch` documents, each on a new view.
 fn drain(store: &Arc<Store>, execution: &mut Execution, batch: usize) -> Vec<DocBuf> {
     try_drain(store, execution, batch).unwrap()
 }
@@ -172,7 +172,7 @@ fn try_drain(store: &Arc<Store>, execution: &mut Execution, batch: usize) -> Res
     drain_between(store, execution, batch, || ())
 }
 
-/// As [`try_drain`]; calls `before_each` before each batch.
+/// Does what [`try_drain`] does; calls `before_each` before each batch.
 fn drain_between(
     store: &Arc<Store>,
     execution: &mut Execution,

@@ -1,4 +1,4 @@
-//! What pipelines hold in memory: the peak of a process that runs one of them.
+//! The memory of pipelines: the peak of a process that runs one of them.
 
 use super::*;
 use quire_document::{Value, doc};
@@ -8,15 +8,15 @@ use quire_planner::AggregateRequest;
 /// A pipeline over `db.c`, a collection of one document.
 struct Pipeline {
     name: &'static str,
-    /// Makes the stages, larger or smaller by a factor.
+    /// Returns the stages, scaled by a factor.
     stages: fn(i32) -> Vec<DocBuf>,
-    /// The factors of a run before the measurement and of the run that is measured.
+    /// The factors of a first run, and of the run that is measured.
     factors: (i32, i32),
     /// The code of the error of the measured run; `None` if it succeeds.
     error: Option<i32>,
-    /// What stages may hold before they go on on disk.
+    /// The memory limit of stages before they spill.
     stage_bytes: usize,
-    /// The process may grow by less than this in the measured run.
+    /// The process must grow by less than this in the measured run.
     kilobytes: u64,
 }
 
@@ -51,7 +51,7 @@ const PIPELINES: &[Pipeline] = &[
         stage_bytes: 16 << 20,
         kilobytes: 40 << 10,
     },
-    // 100 MB of what the pipeline of the join makes is the most.
+    // The results of the join's pipeline may take 100 MB at most.
     Pipeline {
         name: "lookup that multiplies",
         stages: |count| {
@@ -101,18 +101,18 @@ const PIPELINES: &[Pipeline] = &[
     },
 ];
 
-/// Gives each document a text `t` of somewhat more than `bytes`.
+/// Returns a stage that gives each document a text `t` of slightly more than `bytes`.
 fn with_text(bytes: usize) -> DocBuf {
     let text = "z".repeat(bytes);
     doc! { "$set": { "t": { "$concat": [text.as_str(), { "$toString": "$a" }] } } }
 }
 
-/// Reads the text of each document, and has it count as one.
+/// Returns a stage that reads the text of each document and counts the document once.
 fn counted() -> DocBuf {
     doc! { "$set": { "n": { "$cond": [{ "$gt": ["$t", ""] }, 1, 0] } } }
 }
 
-/// Stages that make `count` documents of one.
+/// Returns stages that make `count` documents of one.
 fn unwound(count: i32) -> Vec<DocBuf> {
     vec![doc! { "$project": { "a": { "$range": [0, count] } } }, doc! { "$unwind": "$a" }]
 }
@@ -170,7 +170,7 @@ fn peak_of_a_pipeline() {
     println!("grown by {} KB", peak_kilobytes() - before);
 }
 
-/// Returns the most memory that this process has had.
+/// Returns the peak memory of this process.
 fn peak_kilobytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();

@@ -1,11 +1,11 @@
-//! `$meta` in pipelines: wherever a stage reads it, up to a `$group`.
+//! `$meta` in pipelines, in every stage that reads it, up to a `$group`.
 
 use super::*;
 use quire_document::{Value, doc};
 use quire_executor::open;
 use quire_planner::AggregateRequest;
 
-/// What the pipeline gives over three documents, with an index on `a`.
+/// Runs a pipeline over three documents, with an index on `a`.
 fn run(pipeline: Vec<DocBuf>) -> Vec<DocBuf> {
     let store = store();
     let docs: Vec<DocBuf> =

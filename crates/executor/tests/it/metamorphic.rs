@@ -1,5 +1,5 @@
-//! Every plan gives the answer of a collection scan: generated documents, indexes and queries with
-//! sorts, skips and limits. A cursor goes on in a newer view after each batch, and between two
+//! Every plan has the result of a collection scan: random documents, indexes and queries with
+//! sorts, skips and limits. A cursor continues on a newer view after each batch, and between two
 //! batches a writer changes documents that the query does not match.
 
 use super::*;
@@ -12,14 +12,14 @@ use quire_executor::{count, open};
 use quire_planner::{CountRequest, FindRequest, Hint};
 
 const NAME: &str = "d.metamorphic";
-/// Collections with indexes of their own; `QUIRE_METAMORPHIC_SEEDS` asks for more.
+/// The number of collections, each with its own indexes; `QUIRE_METAMORPHIC_SEEDS` sets more.
 const SEEDS: u64 = 12;
 const QUERIES: u64 = 40;
 const DOCUMENTS: i32 = 120;
-/// Documents beyond this `_id` match no query; writers change them.
+/// Documents with an `_id` above this match no query; writers change them.
 const NOISE: i32 = 1000;
 
-/// One index of each kind and of each option that decides which queries it may serve.
+/// Returns one index of each kind, and of each option that decides which queries it serves.
 fn each_kind() -> Vec<DocBuf> {
     vec![
         doc! { "key": { "a": 1 }, "name": "a_1" },
@@ -36,7 +36,7 @@ fn each_kind() -> Vec<DocBuf> {
     ]
 }
 
-/// Between two and six indexes, most of them compound, some of a kind of [`each_kind`].
+/// Returns between two and six indexes, most of them compound, some of a kind of [`each_kind`].
 fn indexes(random: &mut Generator) -> Vec<DocBuf> {
     let (mut specs, mut keys): (Vec<DocBuf>, Vec<DocBuf>) = (Vec::new(), Vec::new());
     let kinds = each_kind();
@@ -163,8 +163,8 @@ fn filter(random: &mut Generator) -> DocBuf {
     }
 }
 
-/// Returns a query of documents below [`NOISE`]. Half of them have an order that no two documents
-/// share; the others ask for the sort key of each document, because two documents may be in either
+/// Returns a query of documents below [`NOISE`]. Half of the queries have a total order; the others
+/// request the sort key of each document, because documents with equal keys may come in either
 /// order.
 fn request(random: &mut Generator) -> FindRequest {
     let filter = filter(random);
@@ -199,12 +199,12 @@ fn request(random: &mut Generator) -> FindRequest {
 struct Disturbed {
     store: Arc<Store>,
     random: Generator,
-    /// Runs a plan that was considered and not chosen.
+    /// The number of a candidate plan to run instead of the chosen one.
     considered: Option<usize>,
 }
 
 impl Disturbed {
-    /// Adds documents that all indexes take.
+    /// Adds documents that all indexes accept.
     fn add(&mut self, ids: std::ops::Range<i32>) {
         let collection = self.store.ensure_collection(&ns(NAME)).unwrap();
         for id in ids {
@@ -220,7 +220,7 @@ impl Disturbed {
         }
     }
 
-    /// Gives a document that no query matches other values, among them arrays at new paths.
+    /// Gives a document that no query matches new values, also arrays at new paths.
     fn disturb(&mut self) {
         let id = doc! { "_id": NOISE + self.random.below(20) as i32 };
         let (a, c) = (&value(&mut self.random, 0), &value(&mut self.random, 0));
@@ -242,8 +242,8 @@ impl Disturbed {
         }
     }
 
-    /// The answer of the plan, five documents a batch; `None` if the hinted index cannot serve it. A
-    /// plan that a new array has ended begins anew.
+    /// Returns the result of the plan in batches of five documents; `None` if the hinted index
+    /// cannot serve the query. If a new array ends the plan, it is started again.
     fn answer(&mut self, request: &FindRequest) -> Result<Option<Vec<DocBuf>>> {
         loop {
             let store = Arc::clone(&self.store);
@@ -285,13 +285,13 @@ impl Disturbed {
     }
 }
 
-/// True for what an index says of a document that it cannot hold: two arrays in one key, an array in
-/// a hashed field, an array with a field of a number's name.
+/// Returns true for the error of an index about a document that it cannot hold: two arrays in one
+/// key, an array in a hashed field, an array with a numeric field name inside.
 fn refuses_document(code: ErrorCode) -> bool {
     matches!(code.number(), 171 | 16746 | 16766)
 }
 
-/// The order of an answer: whole documents where it is total, sort keys where it is not.
+/// Compares two results: whole documents if the order is total, else sort keys.
 fn assert_same(found: &[DocBuf], expected: &[DocBuf], request: &FindRequest, told: &str) {
     let shown = || {
         let request = FindRequest { namespace: String::new(), ..request.clone() };
@@ -317,8 +317,8 @@ fn assert_same(found: &[DocBuf], expected: &[DocBuf], request: &FindRequest, tol
     }
 }
 
-/// Compares the plan of each index, the plan that is chosen and those that are not with a collection
-/// scan. Returns how many answers of chosen plans and of the others were compared.
+/// Compares the plan of each index, the chosen plan and the other candidates with a collection
+/// scan. Returns how many results of chosen plans and of the others were compared.
 fn compare_plans(seed: u64, specs: &[DocBuf]) -> (u64, u64) {
     let told = format!("seed {seed}, indexes {specs:?}");
     let mut collection =
@@ -327,19 +327,20 @@ fn compare_plans(seed: u64, specs: &[DocBuf]) -> (u64, u64) {
     create_indexes(&collection.store, NAME, specs.iter().map(DocBuf::as_doc)).unwrap();
     let (mut compared, mut others) = (0, 0);
     for round in 0..4 {
-        // Arrays come into the indexes little by little.
+        // Arrays are added to the indexes step by step.
         collection.add(round * DOCUMENTS..(round + 1) * DOCUMENTS);
         for _ in 0..QUERIES / 4 {
             let mut request = request(&mut collection.random);
             request.hint = Some(Hint::Natural(true));
             let expected = match collection.answer(&request) {
                 Ok(expected) => expected.unwrap(),
-                // The sort meets two arrays in one document, or an array with a field `0` in it.
+                // The sort meets two arrays in one document, or an array that has a field `0`
+                // inside.
                 Err(error) if matches!(error.code().number(), 2 | 16746) => continue,
                 Err(error) => panic!("{error} {request:?}"),
             };
             let matching = collection.counted(&request);
-            // An index that does not hold all documents answers for those that it holds.
+            // An index without all documents has a result for those that it holds.
             let whole = specs.iter().filter(|spec| {
                 !spec.as_doc().contains("sparse")
                     && !spec.as_doc().contains("partialFilterExpression")
@@ -368,7 +369,7 @@ fn compare_plans(seed: u64, specs: &[DocBuf]) -> (u64, u64) {
                     break;
                 };
                 assert_same(&found, &expected, &request, &format!("{told}, considered {at}"));
-                // A count has no sort, and so fewer plans to choose from.
+                // A count has no sort, and so fewer candidates.
                 if let Some(counted) = collection.counted(&request) {
                     assert_eq!(Some(counted), matching, "{told}, considered {at}: {request:?}");
                 }

@@ -1,4 +1,4 @@
-//! Random writes through the engine, read back by a scan and by each index, against a map of
+//! Random writes through the engine, read back by a scan and by each index, compared with a map of
 //! documents that `mql` changes one by one.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const STEPS: u64 = 1500;
 
 type Model = BTreeMap<i32, DocBuf>;
 
-/// Numbers of all the forms that an index key has: small, beyond 32 bits, fractions.
+/// Returns numbers of all forms in an index key: small, beyond 32 bits, fractions.
 fn number(random: &mut Generator) -> ValueBuf {
     let small = random.below(6) as i32;
     match random.below(5) {
@@ -84,7 +84,7 @@ fn change(random: &mut Generator) -> ValueBuf {
     change.into()
 }
 
-/// What the engine must do with an update: the documents that change, or that it fails.
+/// Applies an update to the model. Returns the number of changed documents; `None` if it must fail.
 fn update_model(model: &mut Model, filter: Doc<'_>, change: Value<'_>, multi: bool) -> Option<u64> {
     let context = ParseContext::default();
     let filter = Filter::parse(filter, &context).unwrap();
@@ -108,7 +108,7 @@ fn update_model(model: &mut Model, filter: Doc<'_>, change: Value<'_>, multi: bo
     Some(matched)
 }
 
-/// Two arrays under one compound index.
+/// Returns true for two arrays in one compound index.
 fn is_parallel(doc: &DocBuf) -> bool {
     ["a", "b"].iter().all(|name| matches!(doc.get(name), Some(Value::Array(_))))
 }
@@ -149,7 +149,7 @@ fn assert_same(store: &Arc<Store>, model: &Model, filter: &DocBuf, step: u64) {
     }
 }
 
-/// One random statement on both; what the engine answers must be what the model says.
+/// Runs a random statement on the engine and on the model, and compares the results.
 struct Run {
     store: Arc<Store>,
     model: Model,
@@ -227,7 +227,7 @@ impl Run {
             }
             (Err(_), None) => {
                 self.failed += 1;
-                // What a statement changed before it failed stays.
+                // Changes of a statement before its error stay.
                 self.model = stored(&self.store);
             }
             (outcome, expected) => panic!("{outcome:?} but {expected:?}"),

@@ -296,7 +296,7 @@ fn a_merge_does_not_read_what_it_writes() {
     let root = doc! { "$replaceWith": "$all" };
     let union = doc! { "$unionWith": "t" };
     let facet = doc! { "$facet": { "all": [&union] } };
-    // What is read, the stages, and how many documents there are besides those of the target.
+    // The source, the stages, and the number of documents besides those of the target.
     let ways: [(&str, Vec<&DocBuf>, usize); 4] = [
         ("t", vec![], 0),
         ("one", vec![&union], 1),
@@ -322,7 +322,7 @@ fn a_merge_does_not_read_what_it_writes() {
     }
 }
 
-/// A `whenMatched` pipeline reads the variables of the request's `let` beside its own, which hide
+/// A `whenMatched` pipeline reads the variables of the request's `let` and its own, which hide
 /// those of the same name.
 #[test]
 fn a_merge_reads_the_variables_of_the_request() {
@@ -351,8 +351,8 @@ fn a_merge_reads_the_variables_of_the_request() {
     assert_eq!(world.all(), [changed]);
 }
 
-/// The collection that the first document makes has the simple collation, which the next look for an
-/// index on `on` refused: 51183 for a `$merge` with a collation into a new collection.
+/// The collection that the first document creates has the simple collation, and the next look-up of
+/// an index on `on` refused that: 51183 for a `$merge` with a collation into a new collection.
 #[test]
 fn a_merge_with_a_collation_may_make_its_collection() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Every plan gives what a scan with the filter gives.
+//! Every plan has the result of a scan with the filter.
 
 use super::*;
 use quire_document::literal::parse_doc;
@@ -6,7 +6,7 @@ use quire_document::{Value, compare, doc};
 use quire_executor::{count, distinct, open};
 use quire_planner::{AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint};
 
-/// A small generator (xorshift64*), so that failures repeat.
+/// A small random generator (xorshift64*), so that failures repeat.
 struct Random(u64);
 
 impl Random {
@@ -178,7 +178,7 @@ fn ids(docs: &[DocBuf]) -> Vec<i32> {
     ids
 }
 
-/// Comparisons of a path with a constant, either way round, alone and among others.
+/// Returns comparisons of a path with a constant, in both orders, alone and in combination.
 fn comparing_expressions() -> Vec<String> {
     let mut filters = Vec::new();
     for path in ["$a", "$c", "$a.b", "$a.0"] {
@@ -202,7 +202,7 @@ fn comparing_expressions() -> Vec<String> {
     filters
 }
 
-/// What a sparse or a partial index leaves out is found where a comparison holds for missing.
+/// Documents that a sparse or a partial index lacks are found if a comparison holds for missing.
 #[test]
 fn expressions_find_the_same_with_any_index() {
     let filters = comparing_expressions();
@@ -321,7 +321,7 @@ fn limits_skips_and_projections() {
     assert!(find(&store, &keys, 4).iter().all(|doc| *doc == doc! { "c": 1 }));
 }
 
-/// What a skip or a count passes over is not read: it must be as many rows as there are.
+/// Rows that a skip or a count skips are not produced: their number must be right.
 #[test]
 fn skips_and_counts_are_those_of_all_rows() {
     const DOCUMENTS: i32 = 2600;
@@ -378,8 +378,8 @@ fn skips_and_counts_are_those_of_all_rows() {
     }
 }
 
-/// A projection that keeps what later stages read took the 0 of `t.0` for a field and lost the
-/// elements of the array.
+/// A projection of the fields that later stages read treated the 0 of `t.0` as a field name and
+/// lost the elements of the array.
 #[test]
 fn positions_in_arrays_are_read_behind_stages_that_copy_documents() {
     let store = store();
@@ -440,7 +440,8 @@ fn pipelines() {
     assert_eq!(plain("[{$sample: {size: 20}}]").len(), 20);
 }
 
-/// They were joined pair by pair, each pair one level deeper, until the filter was too deep.
+/// Adjacent filters were joined pair by pair, each pair one level deeper, until the filter was too
+/// deep.
 #[test]
 fn a_thousand_filters_in_a_row_are_one_flat_filter() {
     let store = store();

@@ -1,5 +1,5 @@
-//! Retryable writes on the simulated disk: whatever a crash leaves, a repeated statement is not
-//! done twice and none that was not done is taken for done.
+//! Retryable writes on the simulated disk: after a crash a repeated statement is not executed
+//! twice, and a statement that was not executed does not count as executed.
 
 use super::*;
 use quire_collections::{Effect, Image, RetryLog, SessionKey, load_retry_log};
@@ -58,7 +58,7 @@ fn next(dice: &mut u64, sides: u64) -> u64 {
     (*dice >> 33) % sides
 }
 
-/// A client increments in batches and repeats each batch that the server did not live to answer.
+/// A client increments in batches and repeats each batch that got no reply before the crash.
 fn life(seed: u64, crash: Crash, commit: &CommitOptions) {
     let mut dice = seed;
     let faults = Faults { conflict_one_in: 5, ..Faults::none(seed) };
@@ -159,7 +159,7 @@ fn a_new_number_replaces_the_rows_of_the_last() {
     increment(&store, &mut log, 0, &CommitOptions::buffered());
     let nobody = |_: &[u8; 16], _: Option<&[u8; 32]>| false;
     let stop = Interrupt::new();
-    // Nothing is older than the last write, and the three later rows of number 1 are gone.
+    // No record is older than the last write, and the three later rows of number 1 are gone.
     assert_eq!(store.reap_retry_records(20, &nobody, &stop).unwrap(), 0);
     let everybody = |_: &[u8; 16], _: Option<&[u8; 32]>| true;
     assert_eq!(store.reap_retry_records(21, &everybody, &stop).unwrap(), 0);

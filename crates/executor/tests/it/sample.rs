@@ -9,7 +9,7 @@ use quire_planner::{AggregateRequest, ReadRequest, Verbosity};
 
 const DOCS: i32 = 1000;
 
-/// Returns a collection of documents of which some are gone again.
+/// Returns a collection from which some documents were deleted.
 fn store_without(gone: impl Fn(i32) -> bool) -> Arc<Store> {
     let store = store();
     let docs: Vec<DocBuf> = (0..DOCS).map(|n| doc! { "_id": n, "v": n }).collect();
@@ -27,7 +27,7 @@ fn store_without(gone: impl Fn(i32) -> bool) -> Arc<Store> {
     store
 }
 
-/// Returns the `_id`s that a pipeline gives, and how many documents it looked at.
+/// Returns the `_id`s of a pipeline's documents, and how many documents it examined.
 fn run(store: &Arc<Store>, pipeline: Vec<DocBuf>) -> (Vec<i32>, u64) {
     let request =
         AggregateRequest { namespace: "db.t".into(), pipeline, ..AggregateRequest::default() };
@@ -92,7 +92,7 @@ fn what_is_not_drawn_is_read() {
     assert_eq!(run(&sparse, vec![sample(200)]).0.len(), 125, "all there are");
 }
 
-/// Returns the plan's stage, the pipeline's first one, and the documents looked at.
+/// Returns the stage of the plan, the first stage of the pipeline, and the examined documents.
 fn explained(store: &Arc<Store>, size: i32) -> (String, String, i64) {
     let request = AggregateRequest {
         namespace: "db.t".into(),

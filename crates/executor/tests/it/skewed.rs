@@ -1,6 +1,6 @@
-//! The choice of an index on data of which no statistics are kept: for generated collections, whose
-//! values are spread evenly, follow Zipf's law, depend on each other, or lie in runs, the chosen plan
-//! examines little more than the best of those that were considered.
+//! The choice of an index without statistics about the data: in random collections, whose values
+//! are spread evenly, follow Zipf's law, depend on each other, or come in runs, the chosen plan
+//! examines little more than the best candidate.
 
 use super::*;
 use quire_document::testing::Generator;
@@ -9,26 +9,26 @@ use quire_executor::{ExecParams, explain, open};
 use quire_planner::{FindRequest, ReadRequest, Verbosity};
 
 const NAME: &str = "d.skewed";
-/// Collections and queries on each of them.
+/// The number of collections, and of queries on each.
 const COLLECTIONS: u64 = 20;
 const QUERIES: u64 = 20;
 const DOCUMENTS: u64 = 4000;
-/// What a plan may examine more than the best: a dive does not read all keys.
+/// How many times more a plan may examine than the best: a dive does not read all keys.
 const FACTOR: i64 = 2;
 const SLACK: i64 = 150;
 
-/// How the values of a field are spread.
+/// The distribution of the values of a field.
 #[derive(Clone, Copy, Debug)]
 enum Spread {
-    /// Evenly: the number of values.
+    /// Even: the number of values.
     Even(u64),
-    /// By Zipf's law, the nth value n times as seldom as the first: the number of values.
+    /// Zipf's law, the nth value n times rarer than the first: the number of values.
     Zipf(u64),
     /// Nearly always 0: one document in this number has another value.
     Almost(u64),
-    /// As the field before in three documents of four: the number of values in the others.
+    /// Equal to the field before in three of four documents: the number of values in the others.
     Follows(u64),
-    /// Rising with the `_id`: the number of neighbours that share a value.
+    /// Rising with the `_id`: the number of adjacent documents that share a value.
     Runs(u64),
 }
 
@@ -47,7 +47,7 @@ impl Spread {
     fn value(self, id: u64, before: u64, random: &mut Generator) -> u64 {
         match self {
             Spread::Even(count) => random.below(count),
-            // The inverse of the distribution function, which grows as the logarithm.
+            // The inverse of the distribution function, which grows like the logarithm.
             Spread::Zipf(count) => {
                 let share = random.below(1 << 20) as f64 / (1u64 << 20) as f64;
                 ((count as f64).powf(share) - 1.0) as u64
@@ -61,7 +61,7 @@ impl Spread {
     }
 }
 
-/// Returns a collection and the documents in it, of which queries take their values.
+/// Returns a collection and its documents, from which queries take their values.
 fn collection(random: &mut Generator) -> (Arc<Store>, Vec<[u64; 3]>, [Spread; 3]) {
     let spreads = [Spread::pick(random), Spread::pick(random), Spread::pick(random)];
     let rows: Vec<[u64; 3]> = (0..DOCUMENTS)
@@ -98,7 +98,7 @@ fn condition(name: &str, value: u64, random: &mut Generator) -> DocBuf {
         0 => doc! { (name): { "$gte": value, "$lte": (value + random.below(20) as i64) } },
         1 => doc! { (name): { "$in": [value, value + 1, value + 7] } },
         2 => doc! { (name): { "$gt": value } },
-        // Nothing has it.
+        // No document has this value.
         3 if random.one_in(6) => doc! { (name): -1 },
         _ => doc! { (name): value },
     }
@@ -123,7 +123,7 @@ fn request(rows: &[[u64; 3]], random: &mut Generator) -> FindRequest {
     }
 }
 
-/// The keys and documents that a plan examines; `None` if no such plan was considered.
+/// Returns the keys and documents that a plan examines; `None` if there is no such candidate.
 fn examined(store: &Arc<Store>, request: &FindRequest, considered: Option<usize>) -> Option<i64> {
     let params = || ExecParams { considered, ..params() };
     open(request, &FreshViews::new(store).unwrap(), params()).ok()?;

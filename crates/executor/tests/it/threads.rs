@@ -1,5 +1,5 @@
-//! Executions of several threads: the rows, their order, the errors and what was looked at are
-//! those of one thread.
+//! Executions with several threads have the rows, the order, the errors and the counters of those
+//! with one thread.
 
 use super::*;
 use quire_document::doc;
@@ -11,7 +11,7 @@ use quire_planner::{AggregateRequest, FindRequest};
 const NAME: &str = "db.c";
 const DOCS: i32 = 12_000;
 
-/// Documents with holes between them, some of which are so large that a piece ends early.
+/// Returns documents with gaps between them, some so large that a piece ends early.
 fn filled() -> Arc<Store> {
     let store = store();
     let large = "x".repeat(300_000);
@@ -36,7 +36,7 @@ fn filled() -> Arc<Store> {
     store
 }
 
-/// What an execution gives in batches of `batch`, or the code of its error.
+/// Returns the result of an execution in batches of `batch`, or the code of its error.
 fn outcome(
     store: &Arc<Store>,
     execution: &mut Execution,
@@ -137,7 +137,7 @@ fn pipelines_are_those_of_one_thread() {
     }
 }
 
-/// Writers go on meanwhile: what is there all the time comes exactly once.
+/// Writers run meanwhile: a document that exists all the time is returned exactly once.
 #[test]
 fn documents_that_stay_come_once() {
     let store = filled();

@@ -1,4 +1,4 @@
-//! `allPlansExecution`: what each plan that was considered did for a while.
+//! `allPlansExecution`: the statistics of each candidate after its trial.
 
 use super::*;
 use quire_document::{Value, doc};

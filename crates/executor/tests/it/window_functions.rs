@@ -1,5 +1,5 @@
-//! The window functions that no `$group` has, against formulas over the sorted documents of a
-//! partition that are written down as the manual gives them.
+//! The window functions that no `$group` has, compared with the formulas of the manual over the
+//! sorted documents of a partition.
 
 use super::*;
 use quire_document::testing::Generator;
@@ -7,7 +7,7 @@ use quire_document::{Value, ValueBuf, doc};
 use quire_executor::open;
 use quire_planner::AggregateRequest;
 
-/// A document: its partition, its place on the axis, a value that may be null, and a number.
+/// A document: its partition, its position on the axis, a value that may be null, and a number.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     partition: i32,
@@ -16,10 +16,11 @@ struct Point {
     y: f64,
 }
 
-/// What a function gives for the document at a place of its sorted partition; `None` for null.
+/// The result of a function for the document at a position of its sorted partition; `None` for
+/// null.
 type Formula = fn(&[Point], usize) -> Option<f64>;
 
-/// The places of a window of documents that begins three before its document and ends one behind.
+/// Returns a window of documents that begins three before its document and ends one after it.
 fn around(points: &[Point], at: usize) -> &[Point] {
     &points[at.saturating_sub(3)..(at + 2).min(points.len())]
 }
@@ -56,7 +57,8 @@ fn sample_covariance(points: &[Point], at: usize) -> Option<f64> {
     (count > 1.0).then(|| sum / (count - 1.0))
 }
 
-/// The average of all documents up to this one, each of which weighs `alpha` of what is left.
+/// Returns the average of all documents up to this one, each weighted by `alpha` of the remaining
+/// weight.
 fn smoothed(points: &[Point], at: usize, alpha: f64) -> Option<f64> {
     points[..=at].iter().map(|point| point.y).reduce(|mean, y| y * alpha + mean * (1.0 - alpha))
 }
@@ -122,7 +124,7 @@ fn functions() -> Vec<(DocBuf, Formula)> {
     ]
 }
 
-/// Sorted points of three partitions. No two of one partition are at one place unless `ties`.
+/// Returns sorted points of three partitions. Without `ties` all positions in a partition differ.
 fn points(random: &mut Generator, ties: bool) -> Vec<Point> {
     let mut points = Vec::new();
     for partition in 0..3 {
@@ -150,7 +152,7 @@ fn evaluated(points: &[Point], function: &DocBuf, params: ExecParams, batch: usi
             doc
         })
         .collect();
-    // Backwards: the stage sorts them.
+    // Inserted in reverse order: the stage sorts them.
     insert_all(&store, "db.c", docs.iter().rev().map(DocBuf::as_doc));
     let window = doc! { "$setWindowFields": {
         "partitionBy": "$p", "sortBy": { "at": 1 }, "output": { "r": function }

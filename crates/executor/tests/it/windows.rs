@@ -1,5 +1,5 @@
-//! `$setWindowFields` against a naive evaluation: each result computed anew of the documents that
-//! its window has.
+//! `$setWindowFields` compared with a naive evaluation: each result is computed again from the
+//! documents of its window.
 
 use super::*;
 use quire_document::testing::Generator;
@@ -28,7 +28,7 @@ fn text(value: &str) -> ValueBuf {
     ValueBuf::new(value)
 }
 
-/// Functions that have the same result in a `$group` over the documents of the window.
+/// Returns functions with the same result in a `$group` over the documents of the window.
 fn functions() -> Vec<(&'static str, ValueBuf)> {
     let by = doc! { "n": -1, "_id": 1 };
     let input = |n: i32| ValueBuf::new(&doc! { "input": "$n", "n": n });
@@ -93,10 +93,10 @@ fn documents(random: &mut Generator, count: usize) -> Vec<DocBuf> {
         .collect()
 }
 
-/// Of sorted documents and two places: whether the window of the first has the second.
+/// Returns true if the window of the document at the first position contains the second position.
 type Has = Box<dyn Fn(&[DocBuf], usize, usize) -> bool>;
 
-/// Bounds, and the documents that they mean.
+/// Bounds, and the documents that they select.
 struct Window {
     bounds: DocBuf,
     has: Has,
@@ -138,14 +138,14 @@ fn window(random: &mut Generator) -> Window {
     Window { bounds: doc! { "range": [&shown_low, &shown_high] }, has: Box::new(has) }
 }
 
-/// Equal, but for the last digits of doubles.
+/// Returns true if the values are equal except for the last digits of doubles.
 fn close(a: Option<Value<'_>>, b: Option<Value<'_>>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => match (a, b) {
             (Value::Double(a), Value::Double(b)) => {
                 a.to_bits() == b.to_bits() || (a - b).abs() <= 1e-6 * a.abs().max(1.0)
             }
-            // One number's deviation is an int where numbers leave the window.
+            // The deviation of a single number is an int if numbers leave the window.
             (Value::Double(a), Value::Int32(b)) | (Value::Int32(b), Value::Double(a)) => {
                 a == f64::from(b)
             }
@@ -156,7 +156,8 @@ fn close(a: Option<Value<'_>>, b: Option<Value<'_>>) -> bool {
     }
 }
 
-/// The result of a function over some documents, by a `$group` of a collection that has only them.
+/// Returns the result of a function over some documents, by a `$group` of a collection of only
+/// these.
 fn naive(name: &str, argument: &ValueBuf, docs: &[&DocBuf]) -> DocBuf {
     let store = store();
     insert_all(&store, "db.c", docs.iter().map(|doc| doc.as_doc()));
@@ -213,7 +214,7 @@ fn windows_are_what_a_naive_evaluation_gives() {
     }
 }
 
-/// A window that slides costs the same for each document, however wide it is.
+/// A sliding window costs the same for each document, whatever its width.
 #[test]
 fn a_wide_window_is_as_fast_as_a_narrow_one() {
     let store = store();
