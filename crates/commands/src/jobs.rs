@@ -1,5 +1,5 @@
-//! What runs beside the commands: removing expired documents, closing idle cursors, ending idle
-//! sessions. The server and the embedded library start the same jobs.
+//! Background jobs: removing expired documents, closing idle cursors, ending idle sessions. The
+//! server and the embedded library start the same jobs.
 
 use crate::frame::log::{LogLine, Severity};
 use crate::frame::service::{Service, now_ms};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How soon a job sees that its parameters have changed.
+/// The interval at which a job checks its parameters.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// The running jobs. Dropping it stops them and waits for their ends.
+/// The running jobs. Dropping it stops them and waits until they have ended.
 pub struct Jobs {
     stop: Arc<Interrupt>,
     threads: Vec<JoinHandle<()>>,
@@ -24,7 +24,7 @@ impl Service {
     /// Starts the background jobs. Stop them before [`Service::close`].
     ///
     /// # Errors
-    /// What the operating system says about a new thread.
+    /// The errors of starting a thread.
     pub fn start_jobs(self: &Arc<Self>) -> std::io::Result<Jobs> {
         let stop = Interrupt::new();
         let (service, until) = (Arc::clone(self), Arc::clone(&stop));
@@ -45,10 +45,10 @@ impl Drop for Jobs {
     }
 }
 
-/// Every `clientCursorMonitorFrequencySecs` seconds closes cursors idle for
-/// `cursorTimeoutMillis`, ends idle sessions, aborts transactions older than
-/// `transactionLifetimeLimitSeconds`, and every `ttlMonitorSleepSecs` seconds removes what
-/// TTL indexes say has expired.
+/// Runs the periodic work until `stop`. Every `clientCursorMonitorFrequencySecs` seconds it closes
+/// cursors that were idle for `cursorTimeoutMillis`, ends idle sessions, and aborts transactions
+/// older than `transactionLifetimeLimitSeconds`. Every `ttlMonitorSleepSecs` seconds it removes
+/// documents that have expired according to TTL indexes.
 fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     let (mut last, mut cursors_seen) = (Instant::now(), Instant::now());
     let mut expiry = Expiry::new();
@@ -69,9 +69,9 @@ fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
             continue;
         }
         last = Instant::now();
-        // While `fsync` holds writers back nothing is removed.
+        // While `fsync` blocks writes nothing is removed.
         let Some(_writing) = service.write_gate.try_enter() else { continue };
-        // An error says that the jobs stop.
+        // An error means that the jobs must stop.
         let Ok(expired) = quire_collections::expire_documents(&service.store, now_ms(), stop)
         else {
             continue;
@@ -82,7 +82,7 @@ fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     }
 }
 
-/// Logs why documents of a TTL index stay; the next pass tries again.
+/// Logs why documents of a TTL index were not removed; the next pass tries again.
 fn log_failure(service: &Service, failure: &ExpireFailure) {
     let attributes = DocBuf::build(|writer| {
         writer.append("error", failure.error.to_string().as_str());

@@ -1,4 +1,4 @@
-//! Every command: its arguments, its reply, and the one registry that lists them.
+//! All commands: their arguments, their replies, and the registry that lists them.
 //!
 //! A folder imports only the folders before it: `frame` (the code below every command), `cursors`,
 //! `sessions`, `users`, `admin`, `ddl`, `write`, `read`; then `requires` (the privileges that each

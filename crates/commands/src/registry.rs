@@ -1,4 +1,4 @@
-//! The one table of commands: name, aliases, what it is, and how dispatch treats it.
+//! The table of all commands: names, aliases, properties, and how dispatch treats them.
 
 use crate::cursors::{get_more, kill_cursors};
 use crate::ddl::search_indexes;
@@ -198,7 +198,7 @@ pub static COMMANDS: &[Command] = &[
         .explain(aggregate::explain),
     Command::new("explain", Other, explain::run, "The plan of a command.")
         .v1()
-        // What a client asks of a command that has no plan.
+        // The secrets of a login command, which has no plan.
         .secrets(&["pwd", "payload"]),
     Command::new("getMore", Read, get_more::run, "The next batch of a cursor.")
         .v1()
@@ -365,7 +365,7 @@ pub static COMMANDS: &[Command] = &[
         sessions::kill_all_sessions_by_pattern::run,
         "Stops what sessions do that match a pattern.",
     ),
-    // Replication, as a set of one member.
+    // Replication, as a replica set with one member.
     Command::new(
         "replSetInitiate",
         Other,
@@ -524,7 +524,7 @@ impl Service {
     /// Opens a service over an engine.
     ///
     /// # Errors
-    /// What the catalog reports, and `BadValue` for a parameter that does not exist.
+    /// The errors of the catalog; `BadValue` for a parameter that does not exist.
     pub fn open(engine: Arc<dyn Engine>, options: ServiceOptions) -> Result<Arc<Service>> {
         Service::open_with(&TABLE, engine, options)
     }

@@ -1,5 +1,6 @@
-//! The privileges that each command needs: one row for each command, beside its row in the registry. A
-//! test walks both tables. (MongoDB manual, "Required Access" of each command and stage.)
+//! The privileges that each command requires: one row for each command, beside its row in the
+//! registry. A test compares both tables. (MongoDB manual, "Required Access" of each command and
+//! stage.)
 
 mod pipeline;
 
@@ -14,7 +15,7 @@ use quire_catalog::split_namespace;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// The rows, ordered as the registry is.
+/// The rows, in the order of the registry.
 pub static REQUIRES: &[(&str, Requires)] = &[
     // Handshake and diagnostics.
     ("hello", Nothing),
@@ -58,7 +59,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("distinct", Collection(&[Find])),
     ("aggregate", Arguments(aggregate)),
     ("explain", Arguments(explain)),
-    // The cursor's owner is compared where the cursor is found.
+    // The cursor's owner is checked when the cursor is found.
     ("getMore", Arguments(get_more)),
     ("killCursors", Login),
     // Sessions.
@@ -142,7 +143,7 @@ fn current_op(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     }
 }
 
-/// Reading the level needs less than changing it.
+/// Reading the level requires less than changing it.
 fn profile(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let level = body.first().and_then(|first| whole(first.value()));
     let reads = level == Some(-1) && body.get("filter").is_none() && body.get("slowms").is_none();
@@ -152,7 +153,7 @@ fn profile(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     }
 }
 
-/// A backup holds every document, the users too.
+/// A backup contains every document, also the users.
 fn backup(cx: &Context<'_>, _body: Doc<'_>) -> Result<()> {
     cx.require(Target::Cluster, Fsync)?;
     cx.require(Target::Collection("admin", "system.users"), Find)?;
@@ -164,7 +165,7 @@ fn insert(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     bypasses_validation(cx, body)
 }
 
-/// Fails unless the client may skip the validator of the collection, if the command asks for that.
+/// Fails unless the client may bypass the validator of the collection, if the command does so.
 fn bypasses_validation(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     match is_true(body.get("bypassDocumentValidation")) {
         true => cx.require(cx.named_target(body), BypassDocumentValidation),
@@ -187,7 +188,7 @@ fn update(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     bypasses_validation(cx, body)
 }
 
-/// Returns whether the command reads this flag as set. A value of a wrong type is refused when the
+/// Returns true if the command treats this flag as set. A value of a wrong type is refused when the
 /// command is parsed.
 fn is_true(value: Option<Value<'_>>) -> bool {
     value.and_then(flag).unwrap_or(false)
@@ -222,7 +223,7 @@ fn bulk_write(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
         let op = unambiguous(Value::Document(op))?;
         let Some(first) = op.first() else { continue };
         let at = whole(first.value()).and_then(|at| usize::try_from(at).ok());
-        // A statement without a namespace is refused when it is read.
+        // A statement without a namespace is refused when it is parsed.
         let Some(namespace) = at.and_then(|at| namespaces.get(at)) else { continue };
         let Some((db, collection)) = split_namespace(namespace) else { continue };
         let target = Target::Collection(db, collection);
@@ -250,12 +251,12 @@ fn aggregate(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
             pipeline(cx, source, stages)?;
             pipeline::bypasses_validation(cx, body, stages)
         }
-        // A malformed command is refused when it is read; it must not tell more before.
+        // A malformed command is refused when it is parsed; it must not reveal more before.
         _ => cx.require(source, Find),
     }
 }
 
-/// `term` is a field between the members of a set.
+/// Requires the privileges of a getMore. `term` is a field between the members of a replica set.
 fn get_more(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     match body.get("term").is_none_or(|term| term.is_nullish()) {
         true => Ok(()),
@@ -263,7 +264,7 @@ fn get_more(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     }
 }
 
-/// A plan tells of the data as the command does, so that the same is needed.
+/// Requires the privileges of the explained command: a plan reveals data as the command does.
 fn explain(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let inner = unambiguous(body.first().map_or(Value::Null, |first| first.value()))?;
     let name = inner.first().map_or("", |first| first.key());
@@ -281,7 +282,7 @@ fn explain(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 fn create(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let target = cx.named_target(body);
     if !cx.may(target, CreateCollection) {
-        // A first insert would make the collection as well, but only one without options.
+        // A first insert would create the collection as well, but without options.
         cx.require(target, Insert)?;
         let plain = arguments(cx.command.name, body).next().is_none();
         if !plain {
@@ -305,7 +306,7 @@ fn defines_view(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 fn coll_mod(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     cx.require(cx.named_target(body), CollMod)?;
     if body.contains("viewOn") != body.contains("pipeline") {
-        // The half that stays was made by a client with other rights.
+        // The unchanged half of the definition was created by a client with other rights.
         let text =
             "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled";
         return Err(Error::new(ErrorCode::InvalidOptions, text));
@@ -313,7 +314,7 @@ fn coll_mod(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     defines_view(cx, body)
 }
 
-/// Within a database an action of its own; otherwise what copying and dropping would need.
+/// Within a database an action of its own; else the privileges for copying and dropping.
 fn rename(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let split = |value: Option<Value<'_>>| {
         let name = value.and_then(|value| value.as_str()).unwrap_or_default().to_owned();
@@ -330,7 +331,7 @@ fn rename(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
         None | Some(Value::Bool(false)) => Ok(()),
         Some(_) => cx.require(target, DropCollection),
     };
-    // What may not be read does not get a name under which it may.
+    // An unreadable collection must not get a name under which it is readable.
     let stays_hidden = || cx.may(source, Find) || !cx.may(target, Find);
     if from_db == to_db
         && cx.may(source, RenameCollectionSameDB)
@@ -404,11 +405,11 @@ fn restrictions(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     }
 }
 
-/// Each role that is named belongs to a database whose roles the client may grant or revoke.
+/// Requires, for each named role, that the client may grant or revoke roles of the role's database.
 fn roles(cx: &Context<'_>, body: Doc<'_>, action: Action) -> Result<()> {
     let named = body.get("roles").and_then(|roles| roles.as_array());
     let named = named.into_iter().flat_map(|roles| roles.iter());
-    // A malformed role is refused when it is read.
+    // A malformed role is refused when it is parsed.
     named
         .filter_map(|role| RoleName::parse(role, cx.db).ok())
         .try_for_each(|role| cx.require(Target::Database(&role.db), action))
@@ -438,7 +439,7 @@ fn update_role(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     privileges(cx, body, GrantRole)
 }
 
-/// Each privilege belongs to the database of its resource.
+/// Requires, for each privilege, the action on the database of its resource.
 fn privileges(cx: &Context<'_>, body: Doc<'_>, action: Action) -> Result<()> {
     let Some(Value::Array(named)) = body.get("privileges") else { return Ok(()) };
     let Ok(named) = Privileges::parse(named) else { return Ok(()) };
@@ -457,7 +458,7 @@ fn revoke_privileges(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     privileges(cx, body, RevokeRole)
 }
 
-/// Each document that is merged needs rights of its own, which the command looks at.
+/// Requires a login; the command checks the rights for each merged document.
 fn merge_accounts(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let db = body.get("db").and_then(|db| db.as_str()).filter(|db| !db.is_empty());
     let target = Target::Database(db.unwrap_or("admin"));
@@ -466,7 +467,7 @@ fn merge_accounts(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     makes.iter().chain(drops).try_for_each(|action| cx.require(target, *action))
 }
 
-/// Every user may look at its own entry.
+/// Every user may read its own entry.
 fn users_info(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let named = body.first().map(|first| first.value());
     if let Some(Value::Document(doc)) = named
@@ -482,7 +483,7 @@ fn users_info(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     })
 }
 
-/// Every user may look at the roles that the user has.
+/// Every user may read the roles that the user has.
 fn roles_info(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let named = body.first().map(|first| first.value());
     looks_at(cx, named, ViewRole, |value| {
@@ -492,8 +493,9 @@ fn roles_info(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     })
 }
 
-/// Requires `action` on the database of each user or role in `named`, one or an array of them, except the
-/// client's own. `read` returns the database and whether it is the client's own, `None` for a malformed name.
+/// Requires `action` on the database of each user or role in `named`, one or an array of them,
+/// except the client's own. `read` returns the database and whether it is the client's own; `None`
+/// for a malformed name.
 fn looks_at(
     cx: &Context<'_>,
     named: Option<Value<'_>>,

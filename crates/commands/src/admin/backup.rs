@@ -1,5 +1,5 @@
-//! `quireBackup`: a consistent copy of everything, written by the server to a directory of its
-//! own machine while reads and writes go on. Quire's own command: MongoDB has none of the kind.
+//! `quireBackup`: writes a consistent copy of all data to a directory of the server's machine while
+//! reads and writes continue. Quire's own command; MongoDB has no counterpart.
 
 use crate::frame::args::{Arg, arguments};
 use crate::frame::context::Context;
@@ -13,7 +13,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if let Some(arg) = arguments(cx.command.name, body).next() {
         return Err(arg.unknown());
     }
-    // Nobody logs in, so the machine that the client sits at is all that speaks for it.
+    // Without logins the only protection is that the client must be on the same machine.
     if cx.connection.info.is_remote() {
         let text = "quireBackup must run from localhost when running db without auth";
         return Err(Error::new(ErrorCode::Unauthorized, text));
@@ -36,8 +36,8 @@ fn refused(text: String) -> Error {
     Error::new(ErrorCode::OperationFailed, text)
 }
 
-/// Checks the directory that a client names: a client must not make the server write anywhere
-/// but into a new place of its own.
+/// Checks the directory that a client names: the server must write only into a new directory of its
+/// own.
 fn target(path: &Path, data: Option<&Path>) -> Result<PathBuf> {
     let shown = path.display();
     if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
@@ -50,7 +50,7 @@ fn target(path: &Path, data: Option<&Path>) -> Result<PathBuf> {
         Error::bad_value(format!("the directory that '{shown}' lies in: {error}"))
     })?;
     let target = parent.join(name);
-    // A link would lead to a place that was not named.
+    // A symbolic link would lead to another directory than the one named.
     match std::fs::symlink_metadata(&target) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::bad_value(format!("'{shown}': {error}"))),
@@ -74,7 +74,7 @@ fn target(path: &Path, data: Option<&Path>) -> Result<PathBuf> {
     Ok(target)
 }
 
-/// The bytes of all files below a directory; what cannot be read does not count.
+/// Returns the bytes of all files below a directory; unreadable files do not count.
 fn bytes_in(directory: &Path) -> i64 {
     let Ok(entries) = directory.read_dir() else { return 0 };
     let sizes = entries.flatten().map(|entry| match entry.metadata() {

@@ -1,5 +1,5 @@
-//! `buildInfo`: version and build. It answers MongoDB's version, which drivers and tools decide
-//! by, and names this server beside it.
+//! `buildInfo`: version and build. It returns MongoDB's version, on which drivers and tools decide,
+//! and this server's own beside it.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -1,4 +1,4 @@
-//! `$collStats`, and `collStats` behind it: counts and sizes of one collection.
+//! `$collStats`, and the command `collStats` that uses it: counts and sizes of one collection.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -1,4 +1,4 @@
-//! `getCmdLineOpts`: the options the server was started with, as given and as understood.
+//! `getCmdLineOpts`: the options of the server's start, as given and as parsed.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -1,6 +1,6 @@
-//! `compact`: gives the space back that deleted and overwritten documents and index entries occupy.
-//! Collections share files, so a compaction rewrites those of all of them; whether one is worth that
-//! is decided by what it would give back of the named collection. Reads and writes go on.
+//! `compact`: frees the space of deleted and overwritten documents and index entries. Collections
+//! share files, so a compaction rewrites those of all collections. It runs if it would free enough
+//! space of the named collection. Reads and writes continue.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
@@ -11,7 +11,7 @@ use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{Engine, Maintenance};
 
-/// Megabytes that a compaction must give back to be run, where the command says nothing.
+/// The megabytes that a compaction must free to run, if the command does not say.
 const TARGET_MB: i64 = 20;
 
 struct Options {
@@ -50,8 +50,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Compacts everything. Returns by how much the tables have shrunk; what others write meanwhile can
-/// make them grow.
+/// Compacts all data. Returns by how many bytes the tables have shrunk, at least 0: other clients'
+/// writes can make them grow meanwhile.
 fn compact(engine: &dyn Engine) -> Result<u64> {
     let table_bytes = || {
         let stats = engine.stats();

@@ -1,4 +1,4 @@
-//! `configureFailPoint`: switches a fault that a test asks for.
+//! `configureFailPoint`: switches an injected fault of a test on or off.
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;

@@ -1,4 +1,4 @@
-//! `connectionStatus`: the user that this connection is authenticated as, and its privileges. Without a
+//! `connectionStatus`: the authenticated user of this connection, and its privileges. Without a
 //! login the lists are empty.
 
 use crate::frame::accounts::write_roles;
@@ -40,14 +40,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// The same for one connection as long as it lasts, another for every other: bytes of this
-/// process, then the connection's number.
+/// Returns the UUID of the connection: random bytes of this process, then the connection's number.
+/// It stays the same for the connection's lifetime.
 fn connection_uuid(cx: &Context<'_>) -> [u8; 16] {
     let mut uuid = [0; 16];
     let (process, number) = uuid.split_at_mut(8);
     process.copy_from_slice(&cx.service.process_id.0[..8]);
     number.copy_from_slice(&cx.connection.info.id.to_be_bytes());
-    // Version 8 (made to taste) and variant of RFC 9562.
+    // Version 8 (custom) and the variant of RFC 9562.
     uuid[6] = uuid[6] & 0x0f | 0x80;
     uuid[8] = uuid[8] & 0x3f | 0x80;
     uuid

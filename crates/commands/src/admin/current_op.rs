@@ -1,4 +1,4 @@
-//! `currentOp` and what `$currentOp` reads: the operations that run now.
+//! `currentOp`, and the rows of `$currentOp`: the running operations.
 
 use crate::frame::args::is_generic;
 use crate::frame::context::Context;
@@ -92,7 +92,7 @@ pub fn idle_transactions(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
     open.iter().map(row).collect()
 }
 
-/// `transaction` of a row.
+/// Returns the field `transaction` of a row.
 fn transaction_row(cx: &Context<'_>, open: &OpenTransaction) -> DocBuf {
     let limit_s = cx.service.parameters.number("transactionLifetimeLimitSeconds");
     let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
@@ -110,7 +110,7 @@ fn transaction_row(cx: &Context<'_>, open: &OpenTransaction) -> DocBuf {
     })
 }
 
-/// `progress`: documents that the operation has read to build indexes, and how many there are.
+/// `progress` has the number of documents that an index build has read, and of all documents.
 fn row(
     service: &Service,
     operation: &Operation,

@@ -10,7 +10,7 @@ use quire_storage::Direction;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Entries that are read on one view.
+/// The number of entries that are read on one view.
 const PAGE: usize = 1000;
 
 #[derive(Default)]
@@ -75,7 +75,7 @@ fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
     Ok(found)
 }
 
-/// An index that holds every document once, in the order of the key pattern.
+/// Returns an index that has every document once, in the order of the key pattern.
 fn index<'c>(collection: &'c Collection, key: Doc<'_>) -> Result<&'c Arc<Index>> {
     let begins = |index: &&Arc<Index>| {
         let mut fields = index.key().iter();
@@ -100,7 +100,7 @@ fn index<'c>(collection: &'c Collection, key: Doc<'_>) -> Result<&'c Arc<Index>>
     })
 }
 
-/// From `min` on, up to `max` without it.
+/// Returns the range from `min`, inclusive, to `max`, exclusive.
 fn bounds(index: &Index, key: Doc<'_>, min: Doc<'_>, max: Doc<'_>) -> Result<IndexRange> {
     let values = |bound: Doc<'_>| {
         if bound.fields().map(|(name, _)| name).eq(key.fields().map(|(name, _)| name)) {
@@ -124,7 +124,7 @@ fn bounds(index: &Index, key: Doc<'_>, min: Doc<'_>, max: Doc<'_>) -> Result<Ind
     Ok(IndexRange::new(index, &min, true, &max, false))
 }
 
-/// Documents and bytes of a range; with an `average` no document is read.
+/// Returns the documents and bytes of a range; with an `average` no document is read.
 fn walk(
     cx: &Context<'_>,
     collection: &Collection,

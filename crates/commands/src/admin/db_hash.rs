@@ -13,12 +13,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Documents that are read on one view.
+/// The number of documents that are read on one view.
 const PAGE: usize = 500;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let began = Instant::now();
-    // Anything but an array asks for all collections, and so does an empty one.
+    // A value that is not an array selects all collections, and so does an empty array.
     let wanted = match body.get("collections") {
         Some(Value::Array(names)) => names,
         _ => Array::empty(),
@@ -62,7 +62,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// What another member of a set would have too.
+/// Returns true if other members of a replica set would have the collection too.
 fn is_replicated(collection: &Collection) -> bool {
     let name = collection.namespace.collection();
     collection.namespace.db() != "local"

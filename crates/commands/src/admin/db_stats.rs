@@ -6,7 +6,7 @@ use quire_collections::collection_sizes;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 
-/// What the collections of a database come to.
+/// The sums over the collections of a database.
 #[derive(Default)]
 struct Sums {
     collections: i64,
@@ -40,7 +40,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     reply.append("avgObjSize", average);
     reply.append("dataSize", scaled(sums.bytes));
     reply.append("storageSize", scaled(sums.storage_bytes));
-    // Space that deleted documents leave is no pool to fill: compaction gives it back.
+    // Space of deleted documents is not reused in place: compaction frees it.
     if free_storage {
         reply.append("freeStorageSize", 0.0);
     }
@@ -78,7 +78,7 @@ fn sums(cx: &Context<'_>) -> Result<Sums> {
     Ok(sums)
 }
 
-/// Used and all bytes of the file system that holds the data; zeros for data in memory.
+/// Returns the used and the total bytes of the file system of the data; zeros for data in memory.
 fn file_system(cx: &Context<'_>) -> (u64, u64) {
     let directory = cx.service.options.data_directory.as_ref();
     match directory.map(|directory| rustix::fs::statvfs(directory.as_path())) {

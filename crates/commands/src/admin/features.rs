@@ -1,4 +1,4 @@
-//! `features`: the bytes of object ids that name this process.
+//! `features`: the bytes that identify this process in object ids.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
@@ -8,8 +8,7 @@ use quire_error::{Error, Result};
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
-            // A process keeps its bytes: object ids made before and after stay apart by their
-            // counter.
+            // The bytes of a process do not change: object ids differ by their counter.
             "oidReset" if arg.safe_bool()? => {
                 return Err(Error::not_built("features.oidReset"));
             }

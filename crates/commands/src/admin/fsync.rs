@@ -1,6 +1,6 @@
-//! `fsync` and `fsyncUnlock`: everything to disk, and writers held back until they are let in
-//! again. Readers go on. The engine may still rewrite files by itself while the lock is held:
-//! a copy of the directory is made by `quire backup`, not by copying files.
+//! `fsync` and `fsyncUnlock`: syncs all data, and blocks writes until they are unlocked. Reads
+//! continue. The engine may still rewrite files while the lock is held, so a copy of the directory
+//! must be made by `quire backup` and not by copying files.
 
 use crate::frame::args::{Arg, arguments};
 use crate::frame::context::Context;
@@ -10,7 +10,7 @@ use quire_error::Result;
 use quire_storage::Maintenance;
 use std::time::Duration;
 
-/// How long a lock waits for the writes that are running.
+/// The default wait of a lock for running writes.
 const PATIENCE_MS: i32 = 90_000;
 
 /// Runs the command `fsync`.
@@ -29,7 +29,7 @@ pub fn lock(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> R
         reply.append("numFiles", 1);
         return Ok(());
     }
-    // As in mongod, no time or a negative one is the usual time.
+    // As in mongod, zero or a negative time means the default.
     let patience = u64::try_from(patience_ms).ok().filter(|ms| *ms > 0);
     let patience = Duration::from_millis(patience.unwrap_or(PATIENCE_MS as u64));
     let locks = cx.service.write_gate.close(&cx.interrupt, patience)?;
@@ -43,7 +43,7 @@ pub fn lock(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> R
     Ok(())
 }
 
-/// `fsyncUnlock`. As mongod does, it takes any field.
+/// Runs the command `fsyncUnlock`. Like mongod it accepts any field.
 pub fn unlock(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let locks = cx.service.write_gate.open()?;
     reply.append("info", "fsyncUnlock completed").append("lockCount", locks);

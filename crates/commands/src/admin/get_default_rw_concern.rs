@@ -1,4 +1,4 @@
-//! `getDefaultRWConcern`: the concerns of commands that bring none.
+//! `getDefaultRWConcern`: the default read and write concern.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -1,6 +1,6 @@
-//! `hello` and `isMaster`: the handshake. A driver learns that it talks to the primary of a
-//! replica set with one member; with `topologyVersion` and `maxAwaitTimeMS` it waits here for a
-//! change, and streams when it allows several replies.
+//! `hello` and `isMaster`: the handshake. A driver learns that the server is the primary of a
+//! replica set with one member. With `topologyVersion` and `maxAwaitTimeMS` the command waits for a
+//! change of the topology; if the driver accepts several replies, it streams them.
 
 use crate::frame::MAX_WIRE_VERSION;
 use crate::frame::args::{Arg, arguments, fields, missing};
@@ -72,7 +72,7 @@ fn parse(body: Doc<'_>) -> Result<Arguments<'_>> {
     let mut found = Arguments::default();
     for arg in arguments("hello", body) {
         match arg.name() {
-            // The one that is wrong as null, too.
+            // An invalid value counts as null too.
             "saslSupportedMechs" => found.sasl_user = Some(sasl_user(&arg)?),
             _ if arg.is_null() => {}
             "client" => {
@@ -146,7 +146,7 @@ fn sasl_user(arg: &Arg<'_>) -> Result<UserName> {
     }
 }
 
-/// Checks what a client tells about itself. (Specification: "MongoDB Handshake".)
+/// Checks the metadata of a client. (Specification: "MongoDB Handshake".)
 fn check_client(client: Doc<'_>) -> Result<()> {
     const BYTES_MAX: usize = 512;
     let place = "in the client metadata document";
@@ -194,8 +194,8 @@ fn part<'a>(value: Value<'a>, name: &str, place: &str) -> Result<Doc<'a>> {
     value.as_document().ok_or_else(|| Error::type_mismatch(text()))
 }
 
-/// An awaitable hello: the topology of one member changes only when the process stops or is
-/// about to, so the wait ends by its time or by the shutdown.
+/// Waits for a change of the topology. With one member it changes only when the process stops or is
+/// about to, so the wait ends with its time limit or with the shutdown.
 fn wait_for_change(cx: &Context<'_>, arguments: &Arguments<'_>) -> Result<()> {
     let (Some((process, counter)), Some(wait_ms)) =
         (arguments.topology_version, arguments.max_await_ms)
@@ -217,8 +217,8 @@ fn wait_for_change(cx: &Context<'_>, arguments: &Arguments<'_>) -> Result<()> {
     }
 }
 
-/// How often the topology has changed: six times until the start is done, as a member that becomes
-/// primary counts it, and once more when the engine fails.
+/// Returns how often the topology has changed: six times until the start is complete, which is the
+/// count of a member that becomes primary, and once more when the engine fails.
 const fn topology_counter(is_writable: bool) -> i64 {
     if is_writable { 6 } else { 7 }
 }
@@ -230,7 +230,7 @@ fn write_reply(
     modern: bool,
 ) {
     let service = cx.service;
-    // An engine that has failed takes no more writes: the set has no primary any more.
+    // An engine that has failed accepts no writes: the set has no primary then.
     let writable = service.engine.health().is_ok();
     if arguments.hello_ok {
         reply.append("helloOk", true);
@@ -281,7 +281,7 @@ fn write_reply(
     }
 }
 
-/// Returns the enabled mechanisms of a user. A user that does not exist has those that new users
+/// Appends the enabled mechanisms of a user. For a user that does not exist, those that new users
 /// get.
 fn write_mechanisms(cx: &Context<'_>, name: &UserName, reply: &mut DocWriter<'_>) -> Result<()> {
     let stored = cx.service.find_user(name)?;
@@ -295,7 +295,7 @@ fn write_mechanisms(cx: &Context<'_>, name: &UserName, reply: &mut DocWriter<'_>
     Ok(())
 }
 
-/// Returns the compressors that both sides know, in the client's order.
+/// Appends the compressors that both sides support, in the client's order.
 fn write_compression(offered: quire_document::Array<'_>, reply: &mut DocWriter<'_>) {
     let names = offered.iter().filter_map(|name| name.as_str());
     let known: Vec<&str> =
@@ -309,8 +309,8 @@ fn write_compression(offered: quire_document::Array<'_>, reply: &mut DocWriter<'
     });
 }
 
-/// Where clients reach this server: what `--advertise` says, else the address that this
-/// connection came in on.
+/// Returns the address under which clients reach this server: that of `--advertise`, else the local
+/// address of this connection.
 pub fn address(service: &Service, info: &ConnectionInfo) -> String {
     if let Some(address) = &service.options.advertise {
         return address.clone();

@@ -1,6 +1,6 @@
-//! `planCacheSetFilter`, `planCacheListFilters` and `planCacheClearFilters`: which indexes the planner
-//! may choose from for requests of one shape; and `planCacheClear`, which has nothing to clear: each
-//! request is planned by itself, and no plan is cached.
+//! `planCacheSetFilter`, `planCacheListFilters` and `planCacheClearFilters`: the indexes that the
+//! planner may use for requests of one shape. `planCacheClear` has nothing to clear, because no
+//! plan is cached.
 
 use crate::frame::context::Context;
 use quire_catalog::{AllowedIndex, Collection, IndexFilter};
@@ -11,7 +11,7 @@ use quire_mql::collation::AskedCollation;
 use quire_planner::{FindRequest, shape_of_request};
 use std::sync::Arc;
 
-/// `planCacheSetFilter`: sets the filter of a shape.
+/// Runs `planCacheSetFilter`: sets the filter of a shape.
 pub fn set(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result<()> {
     let Some(collection) = collection(cx, body)? else {
         return Err(Error::bad_value("no such collection"));
@@ -26,7 +26,7 @@ pub fn set(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result
     collection.index_filters.set(filter)
 }
 
-/// `planCacheListFilters`: shows all filters.
+/// Runs `planCacheListFilters`: lists all filters.
 pub fn list(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let collection = collection(cx, body)?;
     let mut filters = reply.array("filters");
@@ -36,7 +36,7 @@ pub fn list(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> R
     Ok(())
 }
 
-/// `planCacheClearFilters`: removes one filter or all.
+/// Runs `planCacheClearFilters`: removes one filter or all.
 pub fn clear(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result<()> {
     if let Some(collection) = collection(cx, body)? {
         collection.index_filters.clear(shape(body, &collection)?);
@@ -44,7 +44,7 @@ pub fn clear(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Resu
     Ok(())
 }
 
-/// `planCacheClear`: checks its arguments, and that is all.
+/// Runs `planCacheClear`: only checks its arguments.
 pub fn clear_plans(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result<()> {
     if let Some(collection) = collection(cx, body)? {
         shape(body, &collection)?;
@@ -71,7 +71,7 @@ fn shape(body: Doc<'_>, collection: &Collection) -> Result<Option<u64>> {
     }
 }
 
-/// Returns the request whose shape a command means; `None` without a query.
+/// Returns the request with the shape that a command names; `None` without a query.
 fn request(body: Doc<'_>, collection: &Collection) -> Result<Option<FindRequest>> {
     let Some(filter) = object(body, "required", "query")? else { return Ok(None) };
     Ok(Some(FindRequest {
@@ -87,7 +87,7 @@ fn request(body: Doc<'_>, collection: &Collection) -> Result<Option<FindRequest>
     }))
 }
 
-/// Returns the collation, which is neither empty nor an array.
+/// Returns the collation, which must not be empty or an array.
 fn collation(body: Doc<'_>) -> Result<Option<Doc<'_>>> {
     match body.get("collation") {
         None => Ok(None),

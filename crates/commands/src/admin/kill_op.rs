@@ -1,11 +1,11 @@
-//! `killOp`: stops a running operation. It always answers ok, as in MongoDB.
+//! `killOp`: stops a running operation. Like MongoDB it always replies ok.
 
 use crate::frame::context::Context;
 use quire_access::{Action, Target};
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 
-/// As mongod does, it takes any other field.
+/// Like mongod it accepts any other field.
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let Some(value) = body.get("op") else {
         return Err(Error::new(ErrorCode::NoSuchKey, "Missing expected field \"op\""));

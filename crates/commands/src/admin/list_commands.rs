@@ -1,11 +1,11 @@
-//! `listCommands`: every command that is built, with what it does.
+//! `listCommands`: every command that is built, with its summary.
 
 use crate::frame::command::Command;
 use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 
-/// As mongod does, it takes any field.
+/// Like mongod it accepts any field.
 pub fn run(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut commands = reply.document("commands");
     let tests = cx.service.parameters.flag("enableTestCommands");

@@ -1,5 +1,5 @@
-//! `lockInfo`: the locks that are held. Documents have no locks that outlive a statement; what
-//! there is is the lock of `fsync`.
+//! `lockInfo`: the locks that are held. Document locks do not outlive a statement; the only other
+//! lock is that of `fsync`.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -1,5 +1,5 @@
-//! `logApplicationMessage`: writes a text of the client into the audit log. (MongoDB manual,
-//! "logApplicationMessage".) Without an audit log there is no such command, as in MongoDB.
+//! `logApplicationMessage`: writes a text of the client to the audit log. (MongoDB manual,
+//! "logApplicationMessage".) Without an audit log the command does not exist, as in MongoDB.
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::command::{AuditEvent, Command};
@@ -7,7 +7,7 @@ use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter, doc};
 use quire_error::{Error, ErrorCode, Result};
 
-/// Checks the arguments; the event itself is written as every other once the command has succeeded.
+/// Checks the arguments. The event is written like every other, after the command has succeeded.
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     if cx.service.audit.is_none() {
         let text = format!("no such command: '{}'", cx.command.name);
@@ -20,7 +20,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     Arg::new(cx.command.name, first).string().map(drop)
 }
 
-/// Returns the event: the text.
+/// Returns the event with the text.
 pub fn event(_command: &Command, body: Doc<'_>) -> AuditEvent {
     let text = body.first().and_then(|first| first.value().as_str()).unwrap_or_default();
     ("applicationMessage", doc! { "msg": text })

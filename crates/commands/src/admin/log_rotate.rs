@@ -1,4 +1,4 @@
-//! `logRotate`: puts the log file, the file of the audit log, or both aside and goes on in new ones.
+//! `logRotate`: renames the log file, the file of the audit log, or both, and begins new files.
 
 use crate::frame::args::{Arg, arguments};
 use crate::frame::context::Context;

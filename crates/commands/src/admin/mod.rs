@@ -1,4 +1,4 @@
-//! Handshake, diagnostics and administration: one file a command.
+//! Handshake, diagnostics and administration: one file for each command.
 
 pub mod backup;
 pub mod build_info;

@@ -1,12 +1,12 @@
-//! `connPoolStats` and `dropConnections`: connections from this server to others. A set of one
-//! member has none.
+//! `connPoolStats` and `dropConnections`: connections from this server to others. A replica set
+//! with one member has none.
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 
-/// `connPoolStats`. As mongod does, it takes any field.
+/// Runs `connPoolStats`. Like mongod it accepts any field.
 pub fn pool_stats(_cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     for name in [
         "numClientConnections",
@@ -27,7 +27,7 @@ pub fn pool_stats(_cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'
     Ok(())
 }
 
-/// `dropConnections`. The addresses are checked; no connection leads to any of them.
+/// Runs `dropConnections`: checks the addresses; there is no connection to any of them.
 pub fn drop(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let mut hosts = None;
     for arg in arguments(cx.command.name, body) {

@@ -54,7 +54,7 @@ pub fn get(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Err(Error::new(ErrorCode::InvalidOptions, "no option found to get"))
 }
 
-/// Which parameters `setAt` asks for: those that may be set at that time.
+/// Returns which parameters `setAt` selects: those that can be set at that time.
 fn time_of_setting(arg: &Arg<'_>) -> Result<Settable> {
     match arg.string()? {
         "runtime" => Ok(Always),

@@ -1,4 +1,4 @@
-//! `ping`: answers ok, so that a client knows that the server lives.
+//! `ping`: replies ok, which shows that the server is alive.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -1,4 +1,4 @@
-//! `profile`: the level of a database's profiler, and what counts as slow in the whole server.
+//! `profile`: the level of a database's profiler, and the server's limit for slow operations.
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 const NOTE: &str = "When a filter expression is set, slowms and sampleRate are not used for \
                     profiling and slow-query log lines.";
 
-/// What `filter` asks for.
+/// The change of the filter.
 enum FilterChange {
     Set(Arc<ProfileFilter>),
     Unset,
@@ -44,7 +44,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         Some(FilterChange::Unset) => setting.filter = None,
         None => {}
     }
-    // Levels that do not exist change nothing.
+    // An invalid level changes nothing.
     if matches!(level, 0..=2) {
         setting.level = level;
     }

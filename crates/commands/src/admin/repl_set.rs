@@ -1,5 +1,5 @@
-//! `replSetInitiate`, `replSetGetStatus`, `replSetGetConfig`: the set of one member. The set
-//! exists from the first start; initiating it once is accepted so that scripts that do so run.
+//! `replSetInitiate`, `replSetGetStatus`, `replSetGetConfig`: the replica set with one member. The
+//! set exists from the first start. Initiating it is accepted once, so that scripts that do so run.
 
 use crate::frame::context::Context;
 use crate::frame::service::{Service, Topology, now_ms};
@@ -119,7 +119,7 @@ fn set_name(service: &Service) -> Result<String> {
     }
 }
 
-/// Refuses what a set of one member cannot be.
+/// Refuses a configuration that is not one of a replica set with one member.
 fn check_config(config: Doc<'_>, set: &str) -> Result<()> {
     if let Some(Value::String(name)) = config.get("_id")
         && name != set

@@ -1,5 +1,5 @@
-//! `rotateCertificates`: reads the files of TLS again. Open connections keep theirs. Without TLS
-//! there is nothing to read.
+//! `rotateCertificates`: reads the TLS files again. Open connections keep their certificate.
+//! Without TLS it does nothing.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -36,12 +36,13 @@ fn write_logins(counts: &LoginMetrics, out: &mut DocWriter<'_>) {
         part.append("received", received.get() as i64);
         part.append("successful", successful.get() as i64);
     }
-    // A set of one member has no other that could log in.
+    // A replica set with one member has no other member that could log in.
     let mut members = out.document("clusterAuthenticate");
     members.append("received", 0i64).append("successful", 0i64);
 }
 
-/// `transportSecurity`: connections by version of TLS. Versions before 1.2 are never spoken.
+/// Appends `transportSecurity`: the number of connections by TLS version. Versions before 1.2 are
+/// not supported.
 pub fn transport(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let transport = &service.metrics.transport;
     section.append("1.0", 0i64).append("1.1", 0i64);

@@ -13,10 +13,10 @@ use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
 use quire_mql::expression::is_true;
 
-/// Writes a section; the value is what the request says about it.
+/// Writes a section. The value is what the request says about the section.
 type Write = fn(&Service, Option<Value<'_>>, &mut DocWriter<'_>);
 
-/// A section: its name, whether it shows without being asked for, and how it is written.
+/// A section: its name, whether it is shown by default, and its writer.
 type Section = (&'static str, bool, Write);
 
 /// The sections in the order of the reply.
@@ -64,7 +64,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Whether the request asks for a section (`true`), leaves it out (`false`) or says nothing.
+/// Returns true if the request includes a section, false if it excludes it, `None` if it does not
+/// mention it.
 fn wanted(body: Doc<'_>, section: &str) -> Option<bool> {
     let asked = |name: &str| body.get(name).map(|flag| is_true(Some(flag)));
     let none = asked("none").unwrap_or(false) || asked("all") == Some(false);
@@ -77,7 +78,7 @@ fn wanted(body: Doc<'_>, section: &str) -> Option<bool> {
     }
 }
 
-/// Documents have no locks that outlive a statement, so there is nothing to count.
+/// Writes nothing: document locks do not outlive a statement, so there is nothing to count.
 fn empty(_service: &Service, _asked: Option<Value<'_>>, _section: &mut DocWriter<'_>) {}
 
 fn catalog(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
@@ -93,7 +94,7 @@ fn catalog(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter
     section.append("internalCollections", own as i64).append("internalViews", 0i64);
 }
 
-/// A set of one member has no other member to mirror reads to.
+/// Writes zeros: a replica set with one member has no other member to mirror reads to.
 fn mirrored_reads(_service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     section.append("seen", 0i64).append("sent", 0i64);
 }
@@ -136,7 +137,7 @@ fn global_lock(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWr
     clients.append("readers", readers).append("writers", writers);
 }
 
-/// A build needs no table for the writes beside it, and no votes.
+/// Writes the counts of index builds. A build needs no side table and no votes.
 fn index_builds(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let counts = service.store.index_build_counts();
     section.append("total", counts.begun as i32);
@@ -196,7 +197,7 @@ fn metrics(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter
     ttl.append("passes", metrics.ttl_passes.get() as i64);
 }
 
-/// Commands that have run, and how often they failed.
+/// Appends how often each command ran and failed.
 fn command_counts(counts: &CommandCounts, section: &mut DocWriter<'_>) {
     section.append("<UNKNOWN>", counts.unknown.get() as i64);
     for (name, count) in counts.all().filter(|(_, count)| count.total.get() > 0) {
@@ -276,8 +277,8 @@ fn transactions(service: &Service, _asked: Option<Value<'_>>, section: &mut DocW
     section.append("totalCommitted", counts.committed as i64);
 }
 
-/// The shape that monitoring tools expect for the cache; the figures are those of this engine: its
-/// block cache and its writes that no table holds yet, which here lie beside the cache.
+/// Writes the cache statistics in the form that monitoring tools expect. The values are those of
+/// this engine: its block cache, and the write buffers, which are separate from the cache here.
 fn wired_tiger(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let stats = service.engine.stats();
     let mut cache = section.document("cache");

@@ -1,4 +1,4 @@
-//! `setDefaultRWConcern`: sets the concerns of commands that bring none, for good.
+//! `setDefaultRWConcern`: sets the default read and write concern, durably.
 
 use crate::frame::args::{Arg, arguments};
 use crate::frame::concern::{Acknowledge, ReadConcern, ReadLevel, WriteConcern};
@@ -6,7 +6,7 @@ use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 
-/// What one of the two becomes.
+/// The change of one of the two.
 enum Change<T> {
     Keep,
     Unset,

@@ -1,4 +1,4 @@
-//! `shutdown`: ends the process. There is no reply: the connection closes, as with mongod.
+//! `shutdown`: ends the process. There is no reply: the connection closes, as in mongod.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -1,5 +1,5 @@
-//! `testVersion2`: does nothing. Drivers try `apiStrict` with it, because it is not in version 1 of
-//! the Stable API.
+//! `testVersion2`: does nothing. Drivers test `apiStrict` with it, because it is not in version 1
+//! of the Stable API.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -1,11 +1,11 @@
-//! `top`: how often and how long each collection was used.
+//! `top`: the number and the duration of operations on each collection.
 
 use crate::frame::context::Context;
 use crate::frame::usage::{Class, Timed};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 
-/// As mongod does, it takes any field.
+/// Like mongod it accepts any field.
 pub fn run(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let catalog = cx.service.store.catalog();
     let mut collections: Vec<_> = catalog.collections().collect();

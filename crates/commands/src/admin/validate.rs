@@ -1,5 +1,5 @@
-//! `validate`: every document of a collection against every entry of its indexes, on one
-//! snapshot, while others read and write.
+//! `validate`: compares every document of a collection with every entry of its indexes, on one
+//! snapshot, while other clients read and write.
 
 use crate::frame::args::is_generic;
 use crate::frame::context::Context;
@@ -14,12 +14,12 @@ use quire_mql::expression::is_true;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Findings that the reply lists; the others are only counted.
+/// The number of findings that the reply lists; the others are only counted.
 const LISTED_MAX: usize = 1000;
-/// How long a repair waits for the writes that are running.
+/// The wait of a repair for running writes.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What is asked for.
+/// The parsed options.
 #[derive(Default)]
 struct Options {
     full: bool,
@@ -60,7 +60,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let found = match (options.metadata, repair) {
         (true, _) => None,
         (false, Repair::Nothing) => Some(check()?),
-        // Entries that are written meanwhile would be taken for surplus ones.
+        // Entries that are written meanwhile would count as surplus ones.
         (false, _) => {
             cx.service.write_gate.close(&cx.interrupt, PATIENCE)?;
             let found = check();
@@ -73,7 +73,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 }
 
 impl Options {
-    /// As mongod does, it takes anything for true or false, and any other field.
+    /// Reads the options. Like mongod it accepts any value for a flag, and any other field.
     fn read(body: Doc<'_>) -> Options {
         let mut options = Options::default();
         for element in body.iter().skip(1).filter(|element| !is_generic(element.key_bytes())) {
@@ -92,7 +92,7 @@ impl Options {
         options
     }
 
-    /// Refuses what excludes each other.
+    /// Refuses options that exclude each other.
     fn check(&self, standalone: bool) -> Result<()> {
         let repairs = self.repair || self.fix_multikey;
         let invalid = |text: &str| Err(Error::new(ErrorCode::InvalidOptions, text));

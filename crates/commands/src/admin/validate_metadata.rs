@@ -1,5 +1,5 @@
-//! `validateDBMetadata`: what in the catalog a declared API version does not allow. Under
-//! version 1 that is text indexes and sparse indexes.
+//! `validateDBMetadata`: finds the parts of the catalog that a declared API version does not allow.
+//! For version 1 these are text indexes and sparse indexes.
 
 use crate::frame::args::{arguments, fields, missing};
 use crate::frame::context::Context;
@@ -8,7 +8,7 @@ use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
-/// Errors that one reply tells; `hasMoreErrors` says that there are others.
+/// The number of errors in a reply; `hasMoreErrors` says that there are more.
 const ERRORS_MAX: usize = 1000;
 const DB_NAME_BYTES_MAX: usize = 63;
 
@@ -71,7 +71,7 @@ fn checks_anything(parameters: Doc<'_>) -> Result<bool> {
             "version" if arg.is_null() => {}
             "version" => version = Some(arg.string()?),
             "strict" => strict = arg.bool()?,
-            // Nothing of version 1 is deprecated.
+            // Nothing in version 1 is deprecated.
             "deprecationErrors" => drop(arg.bool()?),
             _ => return Err(arg.unknown()),
         }

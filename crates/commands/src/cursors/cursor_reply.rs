@@ -1,4 +1,4 @@
-//! Replies that carry a cursor: the first batch of any source, and what stays open behind it.
+//! Replies with a cursor: the first batch of any source, and the cursor that stays open.
 
 use crate::frame::context::Context;
 use quire_document::memory::Charge;
@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Documents in a first batch when the client says nothing.
+/// The default number of documents in a first batch.
 pub const FIRST_BATCH_DOCS: u64 = 101;
 
-/// Documents that are all known: a listing.
+/// A source whose documents are all known, such as a listing.
 pub struct Rows(pub VecDeque<DocBuf>);
 
 impl Source for Rows {
@@ -45,26 +45,26 @@ impl Source for Rows {
     }
 }
 
-/// What becomes of a cursor after its first batch.
+/// The options of a new cursor.
 pub struct Opening<'c> {
     /// `database.collection` of the reply.
     pub namespace: String,
-    /// Documents in the first batch.
+    /// The largest number of documents in the first batch.
     pub batch_size: Option<u64>,
-    /// Close after the first batch.
+    /// True to close the cursor after the first batch.
     pub single_batch: bool,
-    /// Never close for being idle.
+    /// True to never close the cursor for being idle.
     pub no_timeout: bool,
-    /// Documents that the cursor gives in all; 0 for no limit.
+    /// The number of documents that the cursor returns in total; 0 for no limit.
     pub limit: u64,
-    /// A first batch that is exactly full leaves the cursor open even if nothing follows, as a
-    /// find does.
+    /// True if a first batch that is exactly full leaves the cursor open even if nothing follows,
+    /// as for a find.
     pub full_batch_stays_open: bool,
     /// The command, for `currentOp`.
     pub command: Doc<'c>,
 }
 
-/// Tells the time of a snapshot read, which the client may ask for again.
+/// Appends the time of a snapshot read, at which the client may read again.
 pub fn write_read_time(reply: &mut DocWriter<'_>, time: Option<ClusterTime>) {
     if let Some(time) = time {
         reply.append("atClusterTime", Timestamp::from_u64(time.0));
@@ -72,8 +72,8 @@ pub fn write_read_time(reply: &mut DocWriter<'_>, time: Option<ClusterTime>) {
 }
 
 impl Context<'_> {
-    /// Writes `cursor: {firstBatch, id, ns}`, read on `views`, and keeps the source open where more
-    /// follows.
+    /// Appends `cursor: {firstBatch, id, ns}`, read on `views`. Keeps the source open if more
+    /// documents follow.
     pub fn open_cursor(
         &mut self,
         reply: &mut DocWriter<'_>,

@@ -1,4 +1,4 @@
-//! What a command's reads are given: the unit of work, and the parameters of an execution.
+//! The unit of work of a reading command, and the parameters of its execution.
 
 use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
@@ -9,11 +9,11 @@ use quire_storage::ClusterTime;
 use std::sync::{Arc, Weak};
 
 impl Context<'_> {
-    /// The unit of work of a command that reads: its transaction; else everything committed so far;
-    /// at level snapshot the state at one time, the one asked for or the latest.
+    /// Returns the unit of work of a command that reads: its transaction, else the latest committed
+    /// state; for read concern `snapshot` the state at the requested time, or at the latest.
     ///
     /// # Errors
-    /// What the state of the transaction refuses.
+    /// The errors of joining the transaction.
     pub fn unit(&self) -> Result<Unit> {
         if self.in_transaction() {
             return self.transaction_unit().map(Unit::Transaction);
@@ -25,12 +25,13 @@ impl Context<'_> {
         Ok(self.unit_at(time))
     }
 
-    /// The unit of work of a command that goes on reading at a time, or at what is committed.
+    /// Returns the unit of work of a command that continues to read at a time, or the latest
+    /// committed state.
     pub fn unit_at(&self, time: Option<ClusterTime>) -> Unit {
         Unit::Autocommit(Autocommit::reading(&self.service.store, time))
     }
 
-    /// What an execution of this command is given from outside.
+    /// Returns the external parameters of an execution for this command.
     pub fn exec_params(&self) -> ExecParams {
         let service = self.service;
         let (now_ms, cluster_time) = self.clock();

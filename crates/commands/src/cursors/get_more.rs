@@ -12,11 +12,11 @@ use quire_executor::{BatchLimits, UnitOfWork};
 use quire_session::Cursor;
 use std::time::Instant;
 
-/// What a `getMore` says.
+/// The parsed arguments.
 struct Request<'a> {
     cursor: i64,
     collection: &'a str,
-    /// Documents of the batch at most.
+    /// The largest number of documents in the batch.
     docs: usize,
 }
 
@@ -26,7 +26,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let transaction = cx.generic.txn_number.filter(|_| cx.in_transaction());
     let owner = (cx.generic.session, transaction);
     if cx.service.cursors.owner(id).is_some_and(|(owner, _)| owner != cx.user_digest()) {
-        // Before anything of the cursor is told, its namespace too.
+        // Checked before the reply says anything about the cursor, also its namespace.
         let text = format!("cursor id {id} was not created by the authenticated user");
         return Err(Error::new(ErrorCode::Unauthorized, text));
     }
@@ -144,7 +144,7 @@ fn cursor_id(body: Doc<'_>) -> Result<i64> {
     }
 }
 
-/// Only a cursor that waits for data takes a time of its own.
+/// Refuses `maxTimeMS`: only a cursor that waits for data has a time limit of its own.
 fn check_max_time(body: Doc<'_>) -> Result<()> {
     let Some(element) = body.find("maxTimeMS") else { return Ok(()) };
     let arg = Arg::new("getMore", element);
@@ -156,7 +156,7 @@ fn check_max_time(body: Doc<'_>) -> Result<()> {
     Err(Error::bad_value(text))
 }
 
-/// A getMore must declare what the command that opened its cursor declared.
+/// Checks that the getMore has the API parameters of the command that opened the cursor.
 fn check_api(api: &ApiParameters, opened: Doc<'_>) -> Result<()> {
     let used = api.to_doc();
     if used.as_bytes() == opened.as_bytes() {

@@ -1,4 +1,4 @@
-//! `killCursors`: closes cursors, and tells which there were.
+//! `killCursors`: closes cursors, and replies which of them existed.
 
 use crate::frame::args::{arguments, missing};
 use crate::frame::context::Context;
@@ -59,7 +59,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// A client closes its own cursors, and with a privilege those of others on the collection.
+/// Checks the right to close a cursor: a client may close its own, and with a privilege those of
+/// other users on the collection.
 fn check_owner(cx: &Context<'_>, id: i64, collection: &str) -> Result<()> {
     match cx.service.cursors.owner(id) {
         Some((owner, _)) if owner != cx.user_digest() => {

@@ -1,4 +1,4 @@
-//! `collMod`: changes an index or a view; the options of collections that it can change are not built.
+//! `collMod`: changes an index or a view. The collection options that it can change are not built.
 
 use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{Arg, arguments, fields};
@@ -11,15 +11,15 @@ use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_session::Changed;
 
-/// The arguments, parsed.
+/// The parsed arguments.
 #[derive(Default)]
 struct Arguments<'a> {
     index: Option<Doc<'a>>,
     view: ModifyView,
     dry_run: bool,
-    /// What to change about the expiry of a clustered collection.
+    /// The change of a clustered collection's expiry.
     expire: Option<Expiry>,
-    /// The first option that only collections have.
+    /// The first option that applies only to collections.
     of_collection: Option<&'a str>,
     /// The first option that is not built.
     not_built: Option<&'a str>,
@@ -65,7 +65,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Changes the options of an index, or converts it to a unique one.
+/// Changes the options of an index, or converts the index to a unique one.
 fn change_index(
     cx: &Context<'_>,
     namespace: &Namespace,
@@ -174,7 +174,7 @@ fn no_conversion() -> Error {
     Error::new(ErrorCode::InvalidOptions, text)
 }
 
-/// Returns the change of the options, and whether the index is to be converted to a unique one.
+/// Returns the change of the options, and true if the index must be converted to a unique one.
 fn parse(index: Doc<'_>) -> Result<(ModifyIndex, bool)> {
     let (mut name, mut key, mut hidden, mut seconds) = (None, None, None, None);
     let (mut prepare_unique, mut unique) = (None, None);
@@ -215,7 +215,7 @@ fn parse(index: Doc<'_>) -> Result<(ModifyIndex, bool)> {
     Ok((change, unique == Some(true)))
 }
 
-/// Seconds of a TTL index, whole, within 32 bits.
+/// Returns the seconds of a TTL index: a whole number of 32 bits.
 fn expiry(arg: &Arg<'_>) -> Result<i64> {
     let seconds = match arg.value() {
         Value::Double(number) => number as i64,

@@ -1,4 +1,4 @@
-//! `create`: makes a collection or a view.
+//! `create`: creates a collection or a view.
 
 use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{arguments, is_generic, missing};
@@ -29,7 +29,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     cx.server_unit()?.create_collection(&namespace, options, &cx.interrupt)
 }
 
-/// Returns the fields of the command that are options of the collection, without those named.
+/// Returns the fields of the command that are collection options, except those in `left_out`.
 fn fields_without(body: Doc<'_>, left_out: &[&str]) -> DocBuf {
     DocBuf::build(|writer| {
         let own = body.iter().skip(1).filter(|element| !is_generic(element.key_bytes()));
@@ -39,7 +39,7 @@ fn fields_without(body: Doc<'_>, left_out: &[&str]) -> DocBuf {
     })
 }
 
-/// Returns the view that the command defines; `None` if it makes a collection.
+/// Returns the view that the command defines; `None` if it creates a collection.
 fn view(cx: &Context<'_>, namespace: &Namespace, body: Doc<'_>) -> Result<Option<ViewDefinition>> {
     let (mut on, mut stages) = (None, None);
     for arg in arguments(cx.command.name, body).filter(|arg| !arg.is_null()) {
@@ -71,11 +71,11 @@ fn view(cx: &Context<'_>, namespace: &Namespace, body: Doc<'_>) -> Result<Option
     Ok(Some(view))
 }
 
-/// Options that say nothing about a view; MongoDB takes them and leaves them out.
+/// Options that do not apply to a view; MongoDB accepts and drops them.
 const IGNORED: &[&str] =
     &["capped", "size", "max", "validator", "validationLevel", "validationAction"];
 
-/// Returns the values of ignored options that are refused all the same.
+/// Refuses invalid values of ignored options.
 fn check_ignored(body: Doc<'_>) -> Result<()> {
     let known: [(&str, &[&str]); 2] = [
         ("validationLevel", &["off", "strict", "moderate"]),
@@ -100,7 +100,7 @@ fn check_ignored(body: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses the kinds of collections that no transaction makes.
+/// Refuses the kinds of collections that cannot be created in a transaction.
 fn refuse_kinds(body: Doc<'_>) -> Result<()> {
     let kinds = [("viewOn", "view"), ("timeseries", "time-series collection")];
     match kinds.iter().find(|(field, _)| body.contains(field)) {

@@ -1,4 +1,4 @@
-//! `createIndexes`: makes indexes, and the collection if it does not exist.
+//! `createIndexes`: creates indexes, and the collection if it does not exist.
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
@@ -34,7 +34,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let request = CreateIndexes { namespace, specs };
     if !cx.in_transaction() {
         let namespace = request.namespace.as_str().to_owned();
-        // Transactions go on beside the build.
+        // Transactions may continue during the build.
         drop(cx.await_transactions(Changed::Collections(vec![namespace]))?);
     }
     cx.service.bound_builds();
@@ -70,7 +70,7 @@ fn specs(arg: &Arg<'_>, indexes: Array<'_>, ignore_unknown: bool) -> Result<Vec<
     Ok(specs)
 }
 
-/// How many members must have built the index: with one member every quorum of one is met.
+/// Checks the commit quorum: with one member every quorum of one is met.
 fn check_quorum(arg: &Arg<'_>) -> Result<()> {
     match arg.value() {
         Value::Null | Value::String("majority" | "votingMembers") => Ok(()),

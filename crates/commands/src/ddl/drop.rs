@@ -1,4 +1,4 @@
-//! `drop`: removes a collection. One that does not exist is no error.
+//! `drop`: removes a collection. It succeeds for a collection that does not exist.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -28,7 +28,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     }
     let _change = cx.await_transactions(Changed::Database(cx.db.to_owned()))?;
     cx.change_catalog(|store, commit| store.drop_database(cx.db, commit))?;
-    // MongoDB waits for its drops before it goes on, and fails where that is impossible.
+    // MongoDB waits for the replication of its drops first, and fails if that is impossible.
     match cx.write_concern().unsatisfied("clientSupplied") {
         Some(error) => {
             let text = format!("dropDatabase {} failed waiting for its collection drops", cx.db);

@@ -1,4 +1,4 @@
-//! `dropIndexes`: by name, by key, several by name, or all but `_id`.
+//! `dropIndexes`: by name, by key, several by name, or all except `_id`.
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;

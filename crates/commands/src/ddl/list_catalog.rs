@@ -1,4 +1,4 @@
-//! `$listCatalog`: what the catalog holds of one collection, or of all of them when the stage runs on
+//! `$listCatalog`: the catalog's data of one collection, or of all of them if the stage runs on
 //! `admin` without a collection.
 
 use crate::frame::context::Context;
@@ -60,7 +60,8 @@ fn view_row(view: &ViewDefinition) -> DocBuf {
     })
 }
 
-/// Returns the names that MongoDB gives its files name ranges of keys here.
+/// Returns the row of a collection. The names that MongoDB gives to its files here name ranges of
+/// keys.
 fn row(collection: &Collection) -> DocBuf {
     let namespace = &collection.namespace;
     DocBuf::build(|row| {

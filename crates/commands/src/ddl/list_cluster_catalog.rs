@@ -1,5 +1,5 @@
-//! `$listClusterCatalog`: the collections and views of a database with their options; of every
-//! database when the stage runs on `admin`.
+//! `$listClusterCatalog`: the collections and views of a database with their options; of all
+//! databases if the stage runs on `admin`.
 
 use crate::ddl::list_collections::{describe_collection, describe_view};
 use crate::frame::args::fields;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Returns one row for each collection and view, by database and name.
 ///
 /// # Errors
-/// 9621301 where the pipeline reads a collection, 9621302 for an operand that is no object,
+/// 9621301 if the pipeline reads a collection, 9621302 for an operand that is not an object,
 /// TypeMismatch and 40415 for its fields, InvalidViewDefinition for a broken view.
 pub fn stage(
     cx: &Context<'_>,

@@ -11,7 +11,7 @@ use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
 use std::collections::BTreeMap;
 
-/// Databases that a replica set always has.
+/// The databases that a replica set always has.
 const ALWAYS: &[&str] = &["admin", "config", "local"];
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {

@@ -1,4 +1,5 @@
-//! `listIndexes`: the specifications of a collection's indexes, also of those that are being built.
+//! `listIndexes`: the specifications of a collection's indexes, including those that are being
+//! built.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
@@ -62,7 +63,8 @@ fn uuid(build: &IndexBuild, row: &mut DocWriter<'_>) {
     row.append("buildUUID", Value::Binary(Binary { subtype: 4, bytes: &build.uuid.0 }));
 }
 
-/// A build goes on beside writes, which MongoDB calls hybrid; a restart drops its indexes.
+/// Appends the state of a build. MongoDB calls builds that allow writes "hybrid"; a restart drops
+/// their indexes.
 fn info(cx: &Context<'_>, build: &IndexBuild, row: &mut DocWriter<'_>) {
     uuid(build, row);
     row.append("method", "Hybrid").append("phase", 1).append("phaseStr", "collection scan");

@@ -1,4 +1,4 @@
-//! Commands that change or list the catalog: one file a command.
+//! Commands that change or list the catalog: one file for each command.
 
 pub mod coll_mod;
 pub mod create;

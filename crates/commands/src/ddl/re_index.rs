@@ -1,5 +1,5 @@
-//! `reIndex`: builds all indexes of a collection again. Only a standalone server does it, as in mongod.
-//! Reads and writes go on meanwhile, which mongod does not allow.
+//! `reIndex`: builds all indexes of a collection again. Only on a standalone server, as in mongod.
+//! Reads and writes continue, which mongod does not allow.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

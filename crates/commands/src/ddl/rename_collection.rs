@@ -1,4 +1,4 @@
-//! `renameCollection`: another name, in the same database or (by copying) in another one.
+//! `renameCollection`: renames a collection, in the same database or, by copying, to another one.
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
@@ -46,7 +46,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     cx.change_catalog(|store, commit| store.rename_collection(&rename, &cx.interrupt, commit))
 }
 
-/// Returns a namespace; here one that is too long is an IllegalOperation.
+/// Returns a namespace. A name that is too long is an IllegalOperation here.
 fn namespace(text: &str) -> Result<Namespace> {
     Namespace::parse(text).map_err(|error| match text.split_once('.') {
         Some((db, _)) if text.len() > NAMESPACE_BYTES_MAX && Namespace::new(db, "c").is_ok() => {

@@ -1,11 +1,11 @@
-//! Search indexes live in a service beside MongoDB (mongot, as Atlas runs one). As a mongod
-//! without one, this server says so: by the four commands and by the stages.
+//! Search indexes exist only with a separate service of MongoDB (mongot, as in Atlas). Like a
+//! mongod without that service, this server refuses the four commands and the stages.
 
 use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 
-/// `createSearchIndexes`, `dropSearchIndex`, `listSearchIndexes`, `updateSearchIndex`.
+/// Refuses `createSearchIndexes`, `dropSearchIndex`, `listSearchIndexes` and `updateSearchIndex`.
 ///
 /// # Errors
 /// 31082 SearchNotEnabled, always.

@@ -1,4 +1,4 @@
-//! The definition of a view as `create` and `collMod` give it.
+//! The definition of a view in the arguments of `create` and `collMod`.
 
 use crate::frame::args::Arg;
 use crate::frame::context::Context;
@@ -12,8 +12,8 @@ use quire_mql::stage::{Inside, Place, Reads, Source, parse_pipeline, row_of};
 /// Reads the argument `viewOn`.
 ///
 /// # Errors
-/// 14 TypeMismatch; 2 BadValue for an empty name, 73 InvalidNamespace for one that no collection
-/// can have.
+/// 14 TypeMismatch; 2 BadValue for an empty name; 73 InvalidNamespace for an invalid collection
+/// name.
 pub fn view_on(cx: &Context<'_>, arg: &Arg<'_>) -> Result<String> {
     let on = arg.string()?;
     if on.is_empty() {
@@ -27,7 +27,7 @@ pub fn view_on(cx: &Context<'_>, arg: &Arg<'_>) -> Result<String> {
     Ok(on.to_owned())
 }
 
-/// Reads the argument `pipeline`, whose nulls are left out.
+/// Reads the argument `pipeline`; nulls are dropped.
 ///
 /// # Errors
 /// 14 TypeMismatch.
@@ -45,8 +45,8 @@ pub fn pipeline(arg: &Arg<'_>) -> Result<Vec<DocBuf>> {
 /// Checks the stages of a view.
 ///
 /// # Errors
-/// 167 OptionNotSupportedOnView and 73 InvalidNamespace for a stage that no view may have; what
-/// parsing the stages answers.
+/// 167 OptionNotSupportedOnView and 73 InvalidNamespace for a stage that a view must not have; the
+/// errors of parsing the stages.
 pub fn check_stages(cx: &Context<'_>, view: &ViewDefinition) -> Result<()> {
     let namespace = &view.namespace;
     cx.check_stages_api(&view.pipeline)?;
@@ -59,7 +59,7 @@ pub fn check_stages(cx: &Context<'_>, view: &ViewDefinition) -> Result<()> {
     parse.api_strict = cx.generic.api.strict == Some(true);
     let source = format!("{}.{}", namespace.db(), view.on);
     let place = Place { inside: Inside::View, ..Place::of(&source) };
-    // What the server makes has no parser: the command that reads the view takes it off.
+    // Stages about the server have no operator: the command that reads the view removes them.
     let first = view.pipeline.first().map(|stage| row_of(Value::Document(stage.as_doc())));
     let is_served = matches!(first, Some(Ok((row, _))) if row.facts.reads == Reads::Server);
     let place = Place { behind_source: is_served, ..place };
@@ -71,7 +71,7 @@ pub fn check_stages(cx: &Context<'_>, view: &ViewDefinition) -> Result<()> {
         .collect();
     let parsed = parse_pipeline(stages.into_iter(), &parse.at(place));
     parsed.map(|_| ()).map_err(|error| match error.code().number() {
-        // What mongod finds before it knows that the pipeline is a view's.
+        // mongod finds these errors before it knows that the pipeline is that of a view.
         40323 | 40324 | 7749501 => error,
         _ if error.code() == ErrorCode::MaxSubPipelineDepthExceeded => error,
         _ => within(namespace, error),

@@ -1,5 +1,5 @@
-//! What is done with an operation that has ended: it is counted, logged if it was slow, and
-//! recorded if its database is profiled.
+//! What happens after an operation has ended: it is counted, logged if it was slow, and recorded if
+//! its database is profiled.
 
 use crate::frame::command::{Command, Kind};
 use crate::frame::context::Context;
@@ -15,25 +15,25 @@ use quire_error::Error;
 use std::any::Any;
 use std::time::Instant;
 
-/// An operation that has ended: a command, or one statement of it.
+/// An operation that has ended: a command, or a statement of a command.
 pub struct Ended<'e> {
-    /// What it did.
+    /// The class of the operation.
     pub op: Class,
     /// The full name of the collection, `db.collection`.
     pub namespace: &'e str,
     /// The command or the statement.
     pub command: Doc<'e>,
-    /// Fields of the command that are not shown.
+    /// The fields of the command that must not be shown.
     pub secrets: &'static [&'static str],
-    /// A statement of a command: it is logged and recorded under its own name.
+    /// True for a statement of a command: it is logged and recorded under its own name.
     pub is_statement: bool,
-    /// What it has looked at and changed.
+    /// What it examined and changed.
     pub tally: &'e Tally,
-    /// What it failed with.
+    /// The error with which it failed.
     pub error: Option<&'e Error>,
-    /// Microseconds that it took.
+    /// The duration in microseconds.
     pub micros: u64,
-    /// Bytes of the reply.
+    /// The size of the reply in bytes.
     pub reply_bytes: usize,
 }
 
@@ -44,7 +44,7 @@ impl Ended<'_> {
 }
 
 impl Context<'_> {
-    /// Tells of one statement of a write, as of an operation of its own.
+    /// Records a statement of a write as an operation of its own.
     pub fn end_statement(
         &self,
         op: Class,
@@ -73,7 +73,7 @@ impl Context<'_> {
     }
 }
 
-/// Counts a command that has ended, and tells of it where it is worth it.
+/// Counts a command that has ended, and logs and records it if necessary.
 pub fn end_command(
     service: &Service,
     connection: &Connection,
@@ -110,7 +110,7 @@ fn count_examined(service: &Service, ended: &Ended<'_>) {
     }
 }
 
-/// Logs and records the operation where it is slow, sampled, picked by a filter or profiled.
+/// Logs and records the operation if it is slow, sampled, selected by a filter or profiled.
 fn tell(service: &Service, connection: &Connection, ended: &Ended<'_>, recorded: bool) {
     let slow = ended.micros as i64 > service.parameters.cached.slow_ms().saturating_mul(1000);
     let logged_anyway = service.parameters.logs_all(ended.is_statement);
@@ -183,7 +183,7 @@ fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
     })
 }
 
-/// Writes who is logged in: `allUsers`, and `user` as `name@database`, empty without a login.
+/// Writes the logged-in user: `allUsers`, and `user` as `name@database`, empty without a login.
 fn write_user(connection: &Connection, writer: &mut DocWriter<'_>) {
     let user = connection.identity.as_ref().map(|identity| &identity.name);
     let mut users = writer.array("allUsers");
@@ -194,8 +194,8 @@ fn write_user(connection: &Connection, writer: &mut DocWriter<'_>) {
     writer.append("user", user.map(UserName::to_string).unwrap_or_default().as_str());
 }
 
-/// Returns the command as [`shown_body`] shows it. A `getMore` without a comment has that of its
-/// cursor's command.
+/// Returns the command as [`shown_body`] shows it. A `getMore` without a comment gets the comment
+/// of its cursor's command.
 fn shown_command(ended: &Ended<'_>) -> DocBuf {
     let mut shown = shown_body(ended.secrets, ended.command);
     let origin = ended.tally.originating.as_ref().filter(|_| !ended.command.contains("comment"));
@@ -217,12 +217,12 @@ fn write_error(error: Option<&Error>, writer: &mut DocWriter<'_>) {
     writer.append("errName", &*error.code().name()).append("errCode", error.code().number());
 }
 
-/// Returns the command document without its secrets, of an `explain` also without those of the command in it; of
-/// one that is long, without what is long in it.
+/// Returns the command document without its secrets, for an `explain` also without those of the
+/// explained command. Long values of a long command are shortened.
 pub fn shown_body(secrets: &[&str], body: Doc<'_>) -> DocBuf {
-    /// Bytes of a command that is shown whole.
+    /// The size in bytes up to which a command is shown in full.
     const WHOLE_BYTES_MAX: usize = 4096;
-    /// Bytes of a value of a longer one.
+    /// The bytes of a value that are shown of a longer command.
     const BYTES_MAX: usize = 1024;
     if body.len() <= WHOLE_BYTES_MAX && secrets.is_empty() {
         return body.to_owned();

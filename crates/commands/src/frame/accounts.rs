@@ -1,8 +1,8 @@
 //! Stored users and roles, and the user who is logged in on a connection.
 //!
-//! Users and roles are documents of `admin.system.users` and `admin.system.roles`. What a
-//! connection may do is worked out at its login and again after any of them has changed: each
-//! change moves a generation on, and each command compares one number.
+//! Users and roles are documents of `admin.system.users` and `admin.system.roles`. The rights of a
+//! connection are computed at its login and again after any change of users or roles: each change
+//! raises a generation number, and each command compares it.
 
 use crate::frame::audit::LogoutReason;
 use crate::frame::context::Context;
@@ -18,17 +18,17 @@ use quire_storage::Direction;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Documents and bytes that are read at a time.
+/// The documents that are read at a time.
 const PAGE_DOCS: usize = 256;
 const PAGE_BYTES: usize = 1 << 20;
 
 /// The state of access control that all connections share.
 pub struct AccessControl {
-    /// Commands need a login and privileges (`--auth`).
+    /// True if commands need a login and privileges (`--auth`).
     pub enforced: bool,
-    /// Rises with every change of users and roles.
+    /// Raised by every change of users and roles.
     generation: AtomicU64,
-    /// Keys the salts of users that do not exist.
+    /// The key from which the salts of non-existing users are derived.
     pub secret: Vec<u8>,
     /// Failed logins by address.
     pub failed_logins: FailedLogins,
@@ -39,18 +39,18 @@ pub struct AccessControl {
 pub struct Identity {
     /// The name of the user.
     pub name: UserName,
-    /// SHA-256 of the name, which marks the user's sessions and cursors.
+    /// SHA-256 of the name, which identifies the user's sessions and cursors.
     pub digest: [u8; 32],
-    /// The privileges, roles and restrictions of all roles together.
+    /// The privileges, roles and restrictions of all its roles.
     pub inherited: Inherited,
     /// `userId` of the stored user.
     id: Vec<u8>,
-    /// The address restrictions of the user and of the roles. Each of them must be met.
+    /// The address restrictions of the user and of the roles; all of them must be met.
     restrictions: Vec<Restrictions>,
     generation: u64,
 }
 
-/// `admin.system.users` and `admin.system.roles` in one transaction.
+/// Changes of `admin.system.users` and `admin.system.roles` in one transaction.
 pub struct Accounts<'w> {
     writer: &'w mut Writer,
     users: Arc<Collection>,
@@ -61,7 +61,7 @@ impl AccessControl {
     /// Returns the state at the start of the process.
     ///
     /// # Errors
-    /// 1 InternalError if the system gives no random bytes.
+    /// 1 InternalError if the system provides no random bytes.
     pub fn new(enforced: bool) -> Result<Self> {
         Ok(AccessControl {
             enforced,
@@ -72,7 +72,7 @@ impl AccessControl {
         })
     }
 
-    /// Notes that users or roles have changed: every connection works its rights out again.
+    /// Notes that users or roles have changed: every connection computes its rights again.
     pub fn changed(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
@@ -88,7 +88,7 @@ impl Identity {
         &self.inherited.privileges
     }
 
-    /// Returns true if the user may be logged in on this connection.
+    /// Returns true if the address restrictions allow the user on this connection.
     pub(crate) fn may_come_from(&self, connection: &ConnectionInfo) -> bool {
         let client = connection.peer.map(|peer| peer.ip());
         let server = connection.local.map(|own| own.ip());
@@ -124,7 +124,7 @@ impl Service {
         found.map(|record| User::parse(record.doc.as_doc())).transpose()
     }
 
-    /// Returns the user-defined roles as they are now.
+    /// Returns the current user-defined roles.
     pub(crate) fn roles(&self) -> Result<Arc<Roles>> {
         let generation = self.access.generation();
         let mut cached = self.access.roles.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,8 +144,8 @@ impl Service {
         Ok(roles)
     }
 
-    /// Returns the stored documents of users or roles that `keep` picks, in the order in which
-    /// they were stored.
+    /// Returns the stored documents of users or roles for which `keep` returns true, in the order
+    /// of insertion.
     pub(crate) fn stored_accounts(
         &self,
         namespace: &Namespace,
@@ -159,10 +159,10 @@ impl Service {
         Ok(kept.map(|doc| doc.to_owned()).collect())
     }
 
-    /// Returns the stored user of this name with what the user may do now.
+    /// Returns the stored user with this name, and the user's current rights.
     pub(crate) fn identify(&self, name: &UserName) -> Result<Option<(User, Identity)>> {
-        // Read before the user: a change that is committed in between makes the identity out of date, and the
-        // next command works it out again.
+        // Read before the user: if a change is committed in between, the identity is out of date
+        // and the next command computes it again.
         let generation = self.access.generation();
         let Some(user) = self.find_user(name)? else { return Ok(None) };
         let inherited = self.roles()?.inherited(&user.roles);
@@ -181,9 +181,9 @@ impl Service {
 }
 
 impl Connection {
-    /// Returns who is logged in, with the rights of now. Logs out a user who was removed, also if there is
-    /// another one of the same name, and a user whose address restrictions do not allow this connection any
-    /// more.
+    /// Returns the logged-in user with the current rights. Logs out a user who was removed, even if
+    /// another user with the same name exists, and a user whose address restrictions no longer
+    /// allow this connection.
     pub(crate) fn identity(&mut self) -> Result<Option<Arc<Identity>>> {
         let Some(known) = &self.identity else { return Ok(None) };
         if known.generation == self.service.access.generation() {
@@ -201,8 +201,8 @@ impl Connection {
 }
 
 impl Context<'_> {
-    /// Changes users and roles in one commit with the command's write concern; runs `change` again
-    /// if others were faster.
+    /// Changes users and roles in one commit with the command's write concern. Runs `change` again
+    /// after a conflict.
     pub(crate) fn change_accounts<T>(
         &self,
         mut change: impl FnMut(&mut Accounts<'_>) -> Attempt<T>,
@@ -222,7 +222,7 @@ impl Context<'_> {
     }
 }
 
-/// Stores the version of the shape in which users and roles are stored, which mongodump looks for.
+/// Stores the schema version of users and roles, which mongodump reads.
 fn note_schema(writer: &mut Writer, versions: &Arc<Collection>) -> Attempt<()> {
     match writer.view().get_by_id(versions, Value::String("authSchema"))? {
         Some(_) => Ok(()),
@@ -284,7 +284,7 @@ impl Accounts<'_> {
         self.writer.delete(&self.users, old.id, old.doc.as_doc())
     }
 
-    /// Removes a role, and takes it from every user and role that has it.
+    /// Removes a role, also from every user and role that has it.
     pub fn delete_role(&mut self, name: &RoleName, old: &Record) -> Attempt<()> {
         self.writer.delete(&self.roles, old.id, old.doc.as_doc())?;
         let has = |record: &Record| granted(record.doc.as_doc()).contains(name);
@@ -298,7 +298,7 @@ impl Accounts<'_> {
     }
 }
 
-/// Returns the roles that a user's or a role's document names.
+/// Returns the roles in a user's or a role's document.
 pub fn granted(doc: Doc<'_>) -> Vec<RoleName> {
     let roles = doc.get("roles").and_then(|roles| roles.as_array());
     let names = roles.into_iter().flat_map(|roles| roles.iter());

@@ -1,4 +1,4 @@
-//! Reading a command's arguments: one method a type, each with MongoDB's error for a wrong one.
+//! Reads a command's arguments: one method for each type, with MongoDB's error for a wrong value.
 
 use quire_document::{Array, Doc, Element, Type, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -8,15 +8,15 @@ use std::collections::HashSet;
 /// One argument of a command.
 #[derive(Clone, Copy)]
 pub struct Arg<'a> {
-    /// The command or nested structure the field belongs to: `find`, `update.updates`.
+    /// The command or nested structure that the field belongs to: `find`, `update.updates`.
     owner: &'static str,
     element: Element<'a>,
 }
 
-/// The names of the fields of a document that were met so far.
+/// The field names of a document that were read so far.
 pub struct FieldNames<'a> {
-    // A short document is compared name by name; a long one, which is hostile, must not cost its
-    // square.
+    // The names of a short document are compared one by one; for a long document, which may be an
+    // attack, that would take quadratic time.
     first: [&'a [u8]; FieldNames::SHORT],
     count: usize,
     rest: HashSet<&'a [u8]>,
@@ -31,7 +31,7 @@ impl Default for FieldNames<'_> {
 impl<'a> FieldNames<'a> {
     const SHORT: usize = 32;
 
-    /// Notes a name; false if it was met before.
+    /// Adds a name. Returns false if it was added before.
     pub fn is_new(&mut self, name: &'a [u8]) -> bool {
         let met = self.first.get(..self.count).unwrap_or_default();
         if met.contains(&name) {
@@ -48,9 +48,9 @@ impl<'a> FieldNames<'a> {
     }
 }
 
-/// Returns a document whose fields decide what a client needs; an empty one for another value, which
-/// is refused when it is read. A field that stands twice is an error: the check would see the first
-/// value, and the command might do what the last one says.
+/// Returns a document whose fields decide which privileges a client needs; an empty document for
+/// another value, which is refused when it is parsed. A duplicate field is an error: the check
+/// might read the first value and the command the last.
 pub fn unambiguous(value: Value<'_>) -> Result<Doc<'_>> {
     let doc = value.as_document().unwrap_or_default();
     let mut names = FieldNames::default();
@@ -63,8 +63,8 @@ pub fn unambiguous(value: Value<'_>) -> Result<Doc<'_>> {
     }
 }
 
-/// Walks the arguments of a command that the command itself must know: without its first field,
-/// without the fields that every command takes.
+/// Returns the arguments that the command itself must know: all except its first field and the
+/// generic fields.
 pub fn arguments<'a>(owner: &'static str, body: Doc<'a>) -> impl Iterator<Item = Arg<'a>> {
     body.iter()
         .skip(1)
@@ -72,13 +72,13 @@ pub fn arguments<'a>(owner: &'static str, body: Doc<'a>) -> impl Iterator<Item =
         .map(move |element| Arg { owner, element })
 }
 
-/// Walks the fields of a structure inside a command.
+/// Returns the fields of a structure inside a command.
 pub fn fields<'a>(owner: &'static str, doc: Doc<'a>) -> impl Iterator<Item = Arg<'a>> {
     doc.iter().map(move |element| Arg { owner, element })
 }
 
-/// True for the fields that every command takes; `dispatch` reads them. A match tells names apart by
-/// their length first, which a search in a list does not.
+/// Returns true for the generic fields, which every command takes and `dispatch` reads. A match
+/// compares lengths first, which a search in a list does not.
 pub fn is_generic(name: &[u8]) -> bool {
     match name {
         [b'$', rest @ ..] => is_generic_dollar(rest),
@@ -106,7 +106,7 @@ pub fn is_generic(name: &[u8]) -> bool {
     }
 }
 
-/// True for the rest of a name that begins with a dollar sign and that every command takes.
+/// Returns true if this is the rest, after the dollar sign, of the name of a generic field.
 fn is_generic_dollar(rest: &[u8]) -> bool {
     matches!(
         rest,
@@ -128,7 +128,7 @@ fn is_generic_dollar(rest: &[u8]) -> bool {
 }
 
 impl<'a> Arg<'a> {
-    /// Returns an argument by hand.
+    /// Returns an argument for an element.
     pub fn new(owner: &'static str, element: Element<'a>) -> Self {
         Arg { owner, element }
     }
@@ -143,18 +143,18 @@ impl<'a> Arg<'a> {
         self.element.value()
     }
 
-    /// True for null, which most optional arguments read as "not given".
+    /// Returns true for null, which most optional arguments treat as "not given".
     pub fn is_null(&self) -> bool {
         matches!(self.element.kind(), Type::Null | Type::Undefined)
     }
 
-    /// Returns the error for a field that the command does not know.
+    /// Returns the error for an unknown field.
     pub fn unknown(&self) -> Error {
         let text = format!("BSON field '{}.{}' is an unknown field.", self.owner, self.name());
         Error::new(ErrorCode::IDLUnknownField, text)
     }
 
-    /// Returns the error for a value of the wrong type.
+    /// Returns the error for a value of a wrong type.
     pub fn wrong_type(&self, expected: &str) -> Error {
         let (owner, name, found) = (self.owner, self.name(), self.value().type_name());
         let several = expected.contains(',');
@@ -167,7 +167,7 @@ impl<'a> Arg<'a> {
         ))
     }
 
-    /// Returns the error for an array's element of the wrong type.
+    /// Returns the error for an array element of a wrong type.
     pub fn wrong_element(&self, at: usize, found: Value<'_>, expected: &str) -> Error {
         let (owner, name, found) = (self.owner, self.name(), found.type_name());
         Error::type_mismatch(format!(
@@ -190,7 +190,7 @@ impl<'a> Arg<'a> {
         self.value().as_str().ok_or_else(|| self.wrong_type("string"))
     }
 
-    /// Returns a boolean and nothing else.
+    /// Returns a boolean; no other type is accepted.
     pub fn bool(&self) -> Result<bool> {
         self.value().as_bool().ok_or_else(|| self.wrong_type("bool"))
     }
@@ -202,7 +202,7 @@ impl<'a> Arg<'a> {
 
     /// Returns a whole number of any numeric type.
     ///
-    /// Doubles are cut towards zero and clamped, as MongoDB's safe integers are.
+    /// Doubles are truncated towards zero and clamped, as MongoDB's safe integers are.
     pub fn integer(&self) -> Result<i64> {
         whole(self.value()).ok_or_else(|| self.wrong_type("long, int, decimal, double"))
     }
@@ -216,7 +216,7 @@ impl<'a> Arg<'a> {
         Ok(number)
     }
 
-    /// Returns the error for a number below its least value.
+    /// Returns the error for a number below its minimum.
     pub fn too_small(&self, least: i64, number: i64) -> Error {
         let name = self.name();
         let text = format!("BSON field '{name}' value must be >= {least}, actual value '{number}'");
@@ -224,7 +224,7 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// Returns the error for a required field that is not there.
+/// Returns the error for a missing required field.
 pub fn missing(owner: &str, name: &str) -> Error {
     let text = format!("BSON field '{owner}.{name}' is missing but a required field");
     Error::new(ErrorCode::IDLFailedToParse, text)

@@ -1,6 +1,6 @@
-//! The events of the audit log, in the shape of MongoDB's (manual: "System Event Audit Messages"):
-//! who logged in and out, who was refused, and who changed collections, users and roles. Where the
-//! audit log is off, a command tests one option, twice.
+//! The events of the audit log, in MongoDB's form (manual: "System Event Audit Messages"): logins
+//! and logouts, refused commands, and changes of collections, users and roles. If the audit log is
+//! off, a command only tests one option twice.
 
 use crate::frame::account::shown_body;
 use crate::frame::accounts::write_roles;
@@ -18,20 +18,20 @@ use quire_error::{Error, ErrorCode};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
-/// How a login ended.
+/// The reason for the end of a login.
 #[derive(Clone, Copy)]
 pub enum LogoutReason {
     /// The client ran `logout`.
     Asked,
-    /// The connection is closed.
+    /// The connection was closed.
     Disconnected,
-    /// The user does not exist any more, or may not be connected from that address any more.
+    /// The user no longer exists, or is no longer allowed from that address.
     Removed,
 }
 
 impl Service {
-    /// Begins the audit log of a service that opens: tells of the start, and listens to the
-    /// catalog. Does nothing where there is none.
+    /// Starts the audit log of a new service: logs the start, and observes the catalog. Does
+    /// nothing without an audit log.
     pub(crate) fn audit_start(self: &Arc<Self>) {
         if self.audit.is_none() {
             return;
@@ -50,8 +50,8 @@ impl Service {
         }));
     }
 
-    /// Writes an event: what a client did, or the server itself if `client` is `None`. An event that
-    /// cannot be written is logged.
+    /// Writes an event of a client, or of the server itself if `client` is `None`. An event that
+    /// cannot be written is reported in the server's log.
     pub(crate) fn audit(
         &self,
         client: Option<&Connection>,
@@ -98,7 +98,7 @@ impl Service {
         })
     }
 
-    /// Tells of a change of the catalog.
+    /// Writes the event of a change of the catalog.
     fn audit_change(&self, client: Option<&Connection>, change: &CatalogChange) {
         let ns = |namespace: &quire_catalog::Namespace| doc! { "ns": namespace.as_str() };
         let (atype, param, result) = match change {
@@ -130,11 +130,11 @@ impl Service {
         self.audit(client, atype, &param, result);
     }
 
-    /// Puts the file of the audit log aside, and tells in the new one which it was. Does nothing
-    /// where there is none.
+    /// Renames the file of the audit log, and logs the name of the old file in the new one. Does
+    /// nothing without an audit log.
     ///
     /// # Errors
-    /// What the system says about the files.
+    /// The errors of the file operations.
     pub fn rotate_audit(&self, client: Option<&Connection>) -> std::io::Result<()> {
         let Some(audit) = &self.audit else { return Ok(()) };
         let old = audit.rotate()?;
@@ -149,7 +149,7 @@ impl Service {
 }
 
 impl Connection {
-    /// Tells of a login that succeeded, or failed with the code `result`.
+    /// Writes the event of a login that succeeded, or failed with the code `result`.
     pub(crate) fn audit_login(&self, user: &UserName, mechanism: &str, result: i32) {
         if self.service.audit.is_some() {
             let param = doc! {
@@ -159,7 +159,7 @@ impl Connection {
         }
     }
 
-    /// Tells that the client is not `user` any more.
+    /// Writes the event of a logout of `user`.
     pub(crate) fn audit_logout(&self, user: &UserName, since: i64, reason: LogoutReason) {
         if self.service.audit.is_none() {
             return;
@@ -178,7 +178,7 @@ impl Connection {
         self.service.audit(Some(self), "logout", &param, 0);
     }
 
-    /// Tells what a client says about itself.
+    /// Writes the event with a client's metadata.
     pub(crate) fn audit_metadata(&self, metadata: Doc<'_>) {
         if self.service.audit.is_some() {
             let param = DocBuf::build(|out| {
@@ -189,15 +189,15 @@ impl Connection {
         }
     }
 
-    /// Begins to listen to what a command changes.
+    /// Begins to collect the changes of a command.
     pub(crate) fn audit_begin(&self) {
         if self.service.audit.is_some() {
             keep_changes();
         }
     }
 
-    /// Tells what a command of the client did: that it was refused, what it changed in the catalog,
-    /// and what it did with users and roles.
+    /// Writes the events of a client's command: a refusal, its changes of the catalog, and its
+    /// changes of users and roles.
     pub(crate) fn audit_command(
         &self,
         command: &Command,
@@ -222,7 +222,7 @@ impl Connection {
         }
     }
 
-    /// Tells of a command that was refused, and of one that was allowed if the parameter asks for it.
+    /// Writes the event of a refused command, and of an allowed one if the parameter asks for it.
     fn audit_check(&self, command: &Command, body: Doc<'_>, error: Option<&Error>) {
         let refused = error.is_some_and(|error| error.code() == ErrorCode::Unauthorized);
         let told_anyway = || {
@@ -244,7 +244,7 @@ impl Connection {
     }
 }
 
-/// Returns `database.collection`, or the database of a command that names no collection.
+/// Returns `database.collection`, or the database for a command without a collection.
 fn namespace(body: Doc<'_>) -> String {
     let db = text(body, "$db");
     match body.first().and_then(|first| first.value().as_str()) {
@@ -257,15 +257,15 @@ fn text<'d>(body: Doc<'d>, name: &str) -> &'d str {
     body.get(name).and_then(|value| value.as_str()).unwrap_or_default()
 }
 
-/// Returns the event of a write into the collections of users and roles that is no command about
-/// them.
+/// Returns the event of a write into the collections of users and roles by a command that is not
+/// about users or roles.
 fn direct_mutation(command: &Command, db: &str, request: &Request<'_>) -> Option<AuditEvent> {
     let ns = written_accounts(command, db, request)?;
     Some(("directAuthMutation", doc! { "ns": ns, "operation": command.name }))
 }
 
-/// Returns `admin.system.users` or `admin.system.roles` for a command on the database `db` that names it as
-/// a collection to write to. Stages cannot write there, and a transaction cannot.
+/// Returns `admin.system.users` or `admin.system.roles` if a command on the database `db` names it
+/// as the collection to write to. Stages and transactions cannot write there.
 pub(crate) fn written_accounts(
     command: &Command,
     db: &str,
@@ -294,7 +294,7 @@ fn write_users(out: &mut DocWriter<'_>, name: &str, users: &[&UserName]) {
     }
 }
 
-/// Writes an address; of a unix socket only that it is one, of the server itself that it is.
+/// Writes an address; for a unix socket and for the server itself only the kind.
 fn write_address(mut out: DocWriter<'_>, address: Option<Option<SocketAddr>>) {
     match address {
         None => out.append("isSystemUser", true),

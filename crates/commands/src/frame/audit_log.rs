@@ -1,5 +1,5 @@
-//! The audit log itself: the filter that picks events, the line that an event becomes, and what a
-//! thread keeps until its command has ended. (`frame/audit.rs` makes the events.)
+//! The audit log itself: the filter that selects events, the text of an event, and the changes of
+//! the current command of a thread. (`frame/audit.rs` creates the events.)
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -14,26 +14,26 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
-/// Takes the lines of the audit log.
+/// Receives the lines of the audit log.
 pub trait AuditSink: Send + Sync {
     /// Writes one event, a JSON document without a line break.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// The errors of the file.
     fn write(&self, line: &str) -> io::Result<()>;
 
-    /// Puts the file aside and goes on in a new one; returns the path of the old one.
+    /// Renames the file and continues with a new one. Returns the path of the old file.
     ///
     /// # Errors
-    /// What the system says about the files.
+    /// The errors of the file operations.
     fn rotate(&self) -> io::Result<String>;
 }
 
-/// What an audit log needs from outside.
+/// The external parameters of an audit log.
 pub struct AuditOptions {
-    /// Where events go.
+    /// The destination of the events.
     pub sink: Arc<dyn AuditSink>,
-    /// Picks the events that are written; `None` for all.
+    /// Selects the events to write; `None` for all.
     pub filter: Option<DocBuf>,
 }
 
@@ -47,18 +47,17 @@ impl AuditLog {
     /// Compiles the filter.
     ///
     /// # Errors
-    /// What the language says about the filter.
+    /// The errors of `mql` about the filter.
     pub(crate) fn new(options: &AuditOptions) -> Result<Self> {
         let parse = |filter: &DocBuf| Filter::parse(filter.as_doc(), &ParseContext::default());
         let filter = options.filter.as_ref().map(parse).transpose()?;
         Ok(AuditLog { sink: Arc::clone(&options.sink), filter })
     }
 
-    /// Writes an event if the filter picks it. An event that the filter cannot be asked about is
-    /// written.
+    /// Writes an event if the filter matches. An event on which the filter fails is written.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// The errors of the file.
     pub(crate) fn write(&self, event: Doc<'_>, now_ms: i64) -> io::Result<()> {
         match self.picks(event, now_ms) {
             true => self.sink.write(&line(event)),
@@ -73,17 +72,17 @@ impl AuditLog {
         filter.matches(event, &EvalContext::new(&arena, event, &shared)).unwrap_or(true)
     }
 
-    /// Puts the file aside; returns its new path.
+    /// Rotates the file. Returns the path of the old file.
     ///
     /// # Errors
-    /// What the system says about the files.
+    /// The errors of the file operations.
     pub(crate) fn rotate(&self) -> io::Result<String> {
         self.sink.rotate()
     }
 }
 
-/// Returns an event as text: Extended JSON, with the time and the UUID as MongoDB's audit log
-/// writes them.
+/// Returns an event as Extended JSON, with the time and the UUID in the form of MongoDB's audit
+/// log.
 fn line(event: Doc<'_>) -> String {
     let mut text = String::with_capacity(512);
     let mut separator = '{';
@@ -114,21 +113,21 @@ fn line(event: Doc<'_>) -> String {
 }
 
 thread_local! {
-    /// The changes that the command of this thread has made; `None` outside of a command.
+    /// The changes by the running command of this thread; `None` outside of a command.
     static CHANGES: RefCell<Option<Vec<CatalogChange>>> = const { RefCell::new(None) };
 }
 
-/// Begins to keep the changes that the command of this thread makes in the catalog.
+/// Begins to collect the changes of the catalog by the command of this thread.
 pub(crate) fn keep_changes() {
     CHANGES.with_borrow_mut(|kept| *kept = Some(Vec::new()));
 }
 
-/// Returns the changes that were kept, and ends to keep them.
+/// Returns the collected changes, and ends the collection.
 pub(crate) fn take_changes() -> Vec<CatalogChange> {
     CHANGES.take().unwrap_or_default()
 }
 
-/// Keeps changes for the command of this thread; returns false if it runs none.
+/// Collects changes for the command of this thread. Returns false if it runs none.
 pub(crate) fn note_changes(changes: &[CatalogChange]) -> bool {
     CHANGES.with_borrow_mut(|kept| match kept {
         Some(kept) => {

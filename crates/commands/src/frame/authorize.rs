@@ -13,7 +13,7 @@ use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_mql::stage::find_stage;
 use std::sync::Arc;
 
-/// The privileges that a command needs.
+/// The privileges that a command requires.
 #[derive(Clone, Copy)]
 pub enum Requires {
     /// None: the command runs before a login too.
@@ -26,7 +26,7 @@ pub enum Requires {
     Database(&'static [Action]),
     /// The client has logged in and may do these actions on the collection that the command's first field names.
     Collection(&'static [Action]),
-    /// A login and the privileges that the function works out from the arguments.
+    /// A login, and the privileges that the function determines from the arguments.
     Arguments(fn(&Context<'_>, Doc<'_>) -> Result<()>),
 }
 
@@ -57,8 +57,8 @@ impl Context<'_> {
         }
     }
 
-    /// Fails unless the client still may run the command that opened a cursor. A cursor of a write
-    /// needs no rights any more: it holds the replies of statements that were allowed.
+    /// Fails unless the client may still run the command that opened a cursor. A cursor of a write
+    /// needs no rights: it holds the replies of statements that were allowed.
     ///
     /// # Errors
     /// 13 Unauthorized.
@@ -92,8 +92,8 @@ impl Context<'_> {
         }
     }
 
-    /// Returns an error of a write to `namespace` without what its text and details may show of documents,
-    /// unless the client may read the collection.
+    /// Returns an error of a write to `namespace`. Removes the values of documents from its text
+    /// and details unless the client may read the collection.
     pub(crate) fn without_values(&self, namespace: &Namespace, error: Error) -> Error {
         if self.may_read(namespace) { error } else { without_values(error) }
     }
@@ -103,8 +103,8 @@ impl Context<'_> {
         self.may(Target::Collection(namespace.db(), namespace.collection()), Action::Find)
     }
 
-    /// Returns an error of `command` without what it may show of the documents of the collection that its
-    /// pipeline writes to, unless the client may read them.
+    /// Returns an error of `command`. Removes the values of documents of the collection that its
+    /// pipeline writes to, unless the client may read that collection.
     pub(crate) fn without_values_of_target(&self, command: Doc<'_>, error: Error) -> Error {
         let stages = command.get("pipeline").and_then(|stages| stages.as_array());
         let last = stages.and_then(|stages| stages.iter().last());
@@ -120,7 +120,7 @@ impl Context<'_> {
     /// Returns the collection that a stage names: `"name"` or `{db, coll}`.
     ///
     /// # Errors
-    /// As [`unambiguous`].
+    /// Those of [`unambiguous`].
     pub(crate) fn collection_of<'a>(&'a self, named: Value<'a>) -> Result<Target<'a>> {
         Ok(match named {
             Value::String(collection) => Target::Collection(self.db, collection),
@@ -140,12 +140,12 @@ impl Context<'_> {
         Error::new(ErrorCode::Unauthorized, text)
     }
 
-    /// Returns the user who is logged in.
+    /// Returns the logged-in user.
     pub(crate) fn identity(&self) -> Option<&Arc<Identity>> {
         self.connection.identity.as_ref()
     }
 
-    /// Returns the digest of the user whose sessions and cursors are the client's own.
+    /// Returns the digest of the user whose sessions and cursors belong to the client.
     pub(crate) fn user_digest(&self) -> [u8; 32] {
         self.identity().map_or(quire_session::NO_USER, |identity| identity.digest)
     }
@@ -158,7 +158,7 @@ impl Context<'_> {
         }
     }
 
-    /// Returns true if the command makes the first user, or a role for it, and the client is on this
+    /// Returns true if the command creates the first user, or a role for it, the client is on this
     /// machine and no user is stored. (MongoDB manual, "Localhost Exception".)
     fn is_first_user(&self) -> Result<bool> {
         let makes_one = matches!(self.command.name, "createUser" | "createRole");
@@ -169,7 +169,7 @@ impl Context<'_> {
     }
 }
 
-/// Returns the error without what its text and details may show of documents. Its code stays.
+/// Returns the error with its code, without the values of documents in its text and details.
 pub(crate) fn without_values(error: Error) -> Error {
     let code = error.code();
     let is_of_server = [ErrorClass::Interruption, ErrorClass::RetriableError]

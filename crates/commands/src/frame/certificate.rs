@@ -1,18 +1,19 @@
-//! The certificate that the server shows to clients, as commands see it.
+//! The server's certificate, as commands use it.
 
 use quire_error::Result;
 
-/// The server's certificate; the listener has it.
+/// The server's certificate, which the listener implements.
 pub trait ServerCertificate: Send + Sync {
-    /// Reads certificate, key, authorities and revoked certificates again, for new connections.
+    /// Reads the certificate, the key, the authorities and the revoked certificates again, for new
+    /// connections.
     ///
     /// # Errors
-    /// `InvalidSSLConfiguration` if a file is bad; everything stays as it is then.
+    /// `InvalidSSLConfiguration` if a file is invalid; then nothing changes.
     fn rotate(&self) -> Result<()>;
 
-    /// Returns the subject as RFC 2253 writes it.
+    /// Returns the subject in the form of RFC 2253.
     fn subject(&self) -> String;
 
-    /// Returns the last millisecond at which it is valid, since 1970.
+    /// Returns the end of its validity, in milliseconds since 1970.
     fn not_after_ms(&self) -> i64;
 }

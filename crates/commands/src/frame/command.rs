@@ -1,5 +1,5 @@
-//! What a command is to the server: its row in the registry. Whatever dispatch decides by the
-//! command stands in the row as a typed field, so that adding a command changes one place.
+//! The row of a command in the registry. It holds, in typed fields, every property of the command
+//! on which dispatch decides, so that a new command changes one place.
 
 use crate::frame::authorize::Requires;
 use crate::frame::context::Context;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 /// Runs a command: reads the body, appends the reply's fields (without `ok`).
 pub type Run = fn(&mut Context<'_>, Doc<'_>, &mut DocWriter<'_>) -> Result<()>;
 
-/// What a command does, as `serverStatus` counts latencies.
+/// What a command does, for the latency counters of `serverStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Reads documents of a collection.
@@ -33,27 +33,27 @@ pub type Explain = fn(&Context<'_>, Doc<'_>, &mut Show<'_>) -> Result<DocBuf>;
 /// The read concerns that a command accepts from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadConcerns {
-    /// An empty one and `local` only.
+    /// Only an empty one and `local`.
     Plain,
-    /// Every level but `snapshot`.
+    /// Every level except `snapshot`.
     ExceptSnapshot,
     /// It takes every level.
     All,
-    /// Any level, which has no effect: the cursor keeps the concern of the command that opened it.
+    /// Any level, without effect: the cursor keeps the concern of the command that opened it.
     OfCursor,
 }
 
-/// The place of a command in a transaction of several statements (manual: "Transactions and
+/// The use of a command in a transaction of several statements (manual: "Transactions and
 /// Operations").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InTransaction {
-    /// It is refused.
+    /// The command is refused.
     Refused,
-    /// It runs, but it cannot be the first statement.
+    /// The command may run, but not as the first statement.
     AfterFirst,
-    /// It runs as any statement.
+    /// The command may run as any statement.
     Anywhere,
-    /// It ends the transaction, and runs in none but an open one.
+    /// The command ends the transaction, and needs an open one.
     Ends,
 }
 
@@ -72,19 +72,19 @@ pub enum Target {
     OfCursor,
 }
 
-/// An event of the audit log: its type and what it tells.
+/// An event of the audit log: its type and its parameters.
 pub type AuditEvent = (&'static str, DocBuf);
 
-/// Makes the event of a command of this row that has succeeded, of its body.
+/// Returns the audit event of a command of this row that has succeeded, from its body.
 pub type Audit = fn(&Command, Doc<'_>) -> AuditEvent;
 
-/// A row of the registry: a command and the facts that dispatch decides by.
+/// A row of the registry: a command and the properties that dispatch uses.
 pub struct Command {
     /// The name in MongoDB's spelling.
     pub name: &'static str,
     /// The other names that clients may use.
     pub aliases: &'static [&'static str],
-    /// One sentence that tells what the command does.
+    /// One sentence that says what the command does.
     pub summary: &'static str,
     /// True if it reads or writes documents.
     pub kind: Kind,
@@ -92,43 +92,44 @@ pub struct Command {
     pub class: Class,
     /// The namespace that it is logged with.
     pub target: Target,
-    /// Runs against `admin` only.
+    /// True if it runs only against `admin`.
     pub admin_only: bool,
-    /// Runs before the client has authenticated. Such a command takes no `txnNumber`.
+    /// True if it runs before the client has authenticated. Such a command takes no `txnNumber`.
     pub before_login: bool,
-    /// Is a handshake: it also comes as OP_QUERY, and it is never logged as slow, because it may
-    /// wait for a change of the topology on purpose.
+    /// True for a handshake: it is also accepted as OP_QUERY, and it is never logged as slow,
+    /// because it may wait for a change of the topology.
     pub handshake: bool,
-    /// Is part of Stable API version 1.
+    /// True if it is part of Stable API version 1.
     pub in_api_v1: bool,
     /// Fields that `apiStrict` refuses.
     pub outside_api_v1: &'static [&'static str],
     /// The name of the request that errors about `apiStrict` show.
     pub request_name: &'static str,
-    /// The read concerns that it takes.
+    /// The read concerns that it accepts.
     pub read_concerns: ReadConcerns,
-    /// The command takes the field `writeConcern`.
+    /// True if it takes the field `writeConcern`.
     pub takes_write_concern: bool,
-    /// Takes a `txnNumber` outside a transaction: a session remembers what its statements did.
+    /// True if it takes a `txnNumber` outside a transaction: a session stores the results of its
+    /// statements.
     pub retryable: bool,
     /// True if it runs in a transaction.
     pub in_transaction: InTransaction,
-    /// Each of its statements is logged and profiled as an operation of its own.
+    /// True if each of its statements is logged and profiled as an operation of its own.
     pub has_statements: bool,
-    /// Goes on with what another command began: `maxTimeMS` limits its wait for data and not its
-    /// time, and it needs no API version.
+    /// True if it continues what another command began: `maxTimeMS` limits its wait for data and
+    /// not its duration, and it needs no API version.
     pub continues_cursor: bool,
-    /// Exists only where `enableTestCommands` is on.
+    /// True if it exists only with `enableTestCommands`.
     pub test_only: bool,
-    /// Never fails by a fail point, because it turns them off.
+    /// True if no fail point applies to it, because it turns them off.
     pub outside_fail_points: bool,
     /// Shows its plan to `explain`; `None` for a command that cannot be explained.
     pub explain: Option<Explain>,
-    /// Makes the event that the audit log has of it; `None` for a command that has none of its own.
+    /// Creates its audit event; `None` for a command without an event of its own.
     pub audit: Option<Audit>,
     /// Fields that are never logged, recorded or shown.
     pub secrets: &'static [&'static str],
-    /// Runs it; `None` for a command of MongoDB that is not built here yet.
+    /// Runs it; `None` for a command of MongoDB that is not built yet.
     pub run: Option<Run>,
 }
 
@@ -297,7 +298,8 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Indexes `rows` by their names and aliases; `requires` says what each needs of its client.
+    /// Indexes `rows` by their names and aliases; `requires` has the privileges that each command
+    /// requires.
     pub(crate) fn new(
         rows: &'static [Command],
         requires: &'static [(&'static str, Requires)],
@@ -318,8 +320,8 @@ impl Commands {
         self.by_name.get(name).copied()
     }
 
-    /// Returns what the command needs of its client. A command without a row needs what no role
-    /// but `__system` has.
+    /// Returns the privileges that the command requires. A command without a row requires one that
+    /// only the role `__system` has.
     pub(crate) fn requires(&self, command: &Command) -> Requires {
         let unknown = Requires::Cluster(&[quire_access::Action::Internal]);
         self.requires.get(command.name).copied().unwrap_or(unknown)

@@ -1,17 +1,19 @@
-//! Write concern and read concern: parsed, checked, and what they mean for a set of one member.
+//! Write concern and read concern: parsing, checks, and their meaning for a replica set with one
+//! member.
 //!
-//! `w: 1` is acknowledged when the commit is visible and reaches the disk within 100 ms;
-//! `j: true` and `w: "majority"` when it is on disk. (Manual: "Write Concern", "Read Concern".)
+//! `w: 1` is acknowledged when the commit is visible; the commit is on disk within 100 ms. `j:
+//! true` and `w: "majority"` are acknowledged when it is on disk. (Manual: "Write Concern", "Read
+//! Concern".)
 
 use crate::frame::args::{fields, whole};
 use quire_document::{Doc, DocBuf, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Durability;
 
-/// How many members must have a write.
+/// The members that must have a write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Acknowledge {
-    /// This number of members; 0 asks for no reply.
+    /// This number of members; with 0 there is no reply.
     Members(i64),
     /// A majority of the members.
     Majority,
@@ -24,13 +26,13 @@ pub enum Acknowledge {
 /// A write concern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WriteConcern {
-    /// Who must have the write; `None` for what the default says.
+    /// The members that must have the write; `None` for the default.
     pub w: Option<Acknowledge>,
-    /// True if it must be on disk.
+    /// True if the write must be on disk.
     pub j: Option<bool>,
     /// The older spelling of `j`.
     pub fsync: bool,
-    /// How long to wait.
+    /// The longest wait in milliseconds; 0 for no limit.
     pub wtimeout: i64,
 }
 
@@ -61,15 +63,15 @@ impl WriteConcern {
         Ok(concern)
     }
 
-    /// What the engine must do before the reply.
+    /// Returns the durability that a commit needs before the reply.
     pub fn durability(&self) -> Durability {
         let majority = matches!(self.w, None | Some(Acknowledge::Majority));
         let synced = self.j.unwrap_or(majority) || self.fsync;
         if synced { Durability::Synced } else { Durability::Buffered }
     }
 
-    /// The error of a concern that one member can't satisfy; the write is done all the same.
-    /// `provenance` says where the concern comes from.
+    /// Returns the error of a concern that one member cannot satisfy; the write is done
+    /// nevertheless. `provenance` is the origin of the concern.
     pub fn unsatisfied(&self, provenance: &str) -> Option<Error> {
         let (code, text) = match self.w.as_ref()? {
             Acknowledge::Members(members) if *members > 1 => {
@@ -129,7 +131,7 @@ impl WriteConcern {
     }
 }
 
-/// What is no number is no timeout; MongoDB takes it all the same.
+/// Reads `wtimeout`. A value that is not a number means no timeout, as in MongoDB.
 fn parse_wtimeout(value: Value<'_>) -> Result<i64> {
     match whole(value) {
         Some(wtimeout) if wtimeout > i64::from(i32::MAX) => {
@@ -173,19 +175,19 @@ fn parse_w(value: Value<'_>) -> Result<Acknowledge> {
     }
 }
 
-/// How fresh and how durable a read must be. With one member, what is visible is the majority's.
+/// The consistency and durability of a read. With one member, all visible writes have a majority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadLevel {
-    /// What is there now.
+    /// The latest state.
     #[default]
     Local,
-    /// What is there now.
+    /// The latest state.
     Available,
-    /// What most members have.
+    /// The state that a majority has.
     Majority,
-    /// One point in time.
+    /// The state at one time.
     Snapshot,
-    /// What is there now, confirmed.
+    /// The latest state, confirmed.
     Linearizable,
 }
 
@@ -194,9 +196,9 @@ pub enum ReadLevel {
 pub struct ReadConcern {
     /// The level, if one was given.
     pub level: Option<ReadLevel>,
-    /// Read nothing older.
+    /// The read must include all writes up to this time.
     pub after_cluster_time: Option<Timestamp>,
-    /// Read at this time.
+    /// The read is at this time.
     pub at_cluster_time: Option<Timestamp>,
 }
 
@@ -212,7 +214,7 @@ impl ReadLevel {
         }
     }
 
-    /// Returns true if what is read must outlive a power failure.
+    /// Returns true if the data that is read must survive a power failure.
     pub const fn is_durable(self) -> bool {
         matches!(self, ReadLevel::Majority | ReadLevel::Snapshot | ReadLevel::Linearizable)
     }
@@ -240,13 +242,13 @@ impl ReadConcern {
         Ok(concern)
     }
 
-    /// Returns a level that every command takes.
+    /// Returns true for a level that every command accepts.
     pub fn is_plain(&self) -> bool {
         matches!(self.level, None | Some(ReadLevel::Local)) && self.at_cluster_time.is_none()
     }
 
-    /// Fails for a time that this server has not reached; `None` stands for a server without such
-    /// time.
+    /// Fails for a time that this server has not reached; `now` is `None` for a server without
+    /// cluster time.
     pub fn check_reached(&self, now: Option<Timestamp>) -> Result<()> {
         if self.level == Some(ReadLevel::Snapshot) && now.is_none() {
             let text = "node needs to be a replica set member to use readConcern: snapshot";
@@ -302,7 +304,7 @@ impl ReadConcern {
     }
 }
 
-/// Where a read concern came from; a client may say so.
+/// Checks the origin of a read concern, which a client may send.
 fn check_provenance(provenance: &str) -> Result<()> {
     const KNOWN: &[&str] =
         &["clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults"];

@@ -1,5 +1,5 @@
-//! The default concerns of the server: what `setDefaultRWConcern` has said, else MongoDB's own.
-//! (Manual: "setDefaultRWConcern".)
+//! The default concerns of the server: those of `setDefaultRWConcern`, else MongoDB's. (Manual:
+//! "setDefaultRWConcern".)
 
 use crate::frame::concern::{ReadConcern, ReadLevel, WriteConcern};
 use crate::frame::service::{Service, now_ms};
@@ -12,26 +12,26 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// The name of the stored setting.
 const SETTING: &str = "rwConcern";
 
-/// What was said, and when.
+/// The stored defaults, and the time of their last change.
 #[derive(Clone, Debug, Default)]
 pub struct Defaults {
-    /// The level of reads that name none.
+    /// The level of reads without a read concern.
     pub read: Option<ReadLevel>,
-    /// The concern of writes that bring none.
+    /// The concern of writes without a write concern.
     pub write: Option<WriteConcern>,
-    /// When it was said: cluster time, wall clock.
+    /// The time of the last change: cluster time, wall clock.
     pub updated: Option<(Timestamp, i64)>,
 }
 
 /// The defaults in memory, as they are stored.
 pub struct ConcernDefaults {
     current: RwLock<Defaults>,
-    /// When this process last took them over.
+    /// The time at which this process loaded them last.
     loaded_ms: RwLock<i64>,
 }
 
 impl ConcernDefaults {
-    /// Reads what is stored.
+    /// Reads the stored defaults.
     pub fn load(store: &Arc<Store>) -> Result<Self> {
         let current = match store.setting(SETTING)? {
             Some(stored) => Defaults::decode(&stored)?,
@@ -40,7 +40,7 @@ impl ConcernDefaults {
         Ok(ConcernDefaults { current: RwLock::new(current), loaded_ms: RwLock::new(now_ms()) })
     }
 
-    /// What holds now.
+    /// Returns the current defaults.
     pub fn get(&self) -> Defaults {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -50,12 +50,12 @@ impl ConcernDefaults {
         self.current.read().unwrap_or_else(PoisonError::into_inner).write.clone()
     }
 
-    /// The default level of reads, if one was set.
+    /// Returns the default level of reads, if one was set.
     pub fn read(&self) -> Option<ReadLevel> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).read
     }
 
-    /// Stores what `change` makes of the defaults.
+    /// Stores the result of `change`.
     pub fn change(
         &self,
         service: &Service,
@@ -72,7 +72,7 @@ impl ConcernDefaults {
         Ok(())
     }
 
-    /// Appends them as both commands answer.
+    /// Appends the defaults as both commands reply them.
     pub fn write_reply(&self, in_memory: bool, reply: &mut DocWriter<'_>) {
         let Defaults { read, write, updated } = self.get();
         let source = |set: bool| if set { "global" } else { "implicit" };

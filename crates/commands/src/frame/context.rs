@@ -1,4 +1,5 @@
-//! What a command sees besides its arguments, from the server down to its own fields.
+//! The state of a running command besides its arguments: server, connection, session, generic
+//! fields.
 
 use crate::frame::command::Command;
 use crate::frame::concern::{ReadLevel, WriteConcern};
@@ -16,9 +17,9 @@ use quire_storage::{CommitOptions, Interrupt};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
-/// What a command sees besides its arguments.
+/// The state of a running command besides its arguments.
 pub struct Context<'c> {
-    /// What all commands of the server share.
+    /// The state that all commands of the server share.
     pub service: &'c Arc<Service>,
     /// The connection of the client.
     pub connection: &'c mut Connection,
@@ -36,32 +37,34 @@ pub struct Context<'c> {
     pub generic: Generic<'c>,
     /// The session that the command uses.
     pub session: Option<Arc<Session>>,
-    /// The command has begun to write: its reply tells of its write concern, also if it fails.
+    /// True after the command has begun to write: its reply then reports its write concern, also if
+    /// it fails.
     pub writing: Cell<bool>,
-    /// The command's place in its session's transaction, from the moment that it needs it.
+    /// The command's turn in its session's transaction, from the moment that it needs it.
     pub(crate) transaction: RefCell<Option<TransactionTurn>>,
-    /// A statement of the command failed, which aborts the transaction that it runs in.
+    /// True if a statement of the command failed, which aborts its transaction.
     pub statement_failed: Cell<bool>,
-    /// The disk had not got the command's writes when its `wtimeout` was over.
+    /// True if the command's writes were not on disk when its `wtimeout` ended.
     pub timed_out: Cell<bool>,
-    /// What [`Context::clock`] read.
+    /// The result of [`Context::clock`].
     pub(crate) clock: OnceCell<(i64, Option<Timestamp>)>,
-    /// The reply's `ok` is an int32, as mongod's is where an aggregate answers for the command.
+    /// True if the reply's `ok` is an int32, as in mongod if an aggregate replies for the command.
     pub integer_ok: Cell<bool>,
     /// The operation's number.
     pub operation_id: i64,
-    /// The client takes several replies.
+    /// True if the client accepts several replies.
     pub exhaust_allowed: bool,
-    /// What the listener does afterwards.
+    /// What the listener does after the reply.
     pub outcome: Outcome,
-    /// A fault of a write closes the connection, whatever comes of the command.
+    /// True if an injected fault closes the connection after the command.
     pub write_hangs_up: Cell<bool>,
-    /// What the operation has looked at and changed.
+    /// What the operation examined and changed.
     pub tally: Tally,
 }
 
 impl Context<'_> {
-    /// Returns the write concern of this command: its own, completed or replaced by the default.
+    /// Returns the write concern of this command: its own, completed by the default, or the
+    /// default.
     pub fn write_concern(&self) -> WriteConcern {
         let default =
             || self.service.concern_defaults.write().unwrap_or_else(WriteConcern::majority);
@@ -72,8 +75,8 @@ impl Context<'_> {
         }
     }
 
-    /// The error of a write concern that one member can't satisfy, of a command that has begun to
-    /// write.
+    /// Returns the error of a write concern that one member cannot satisfy, for a command that has
+    /// begun to write.
     pub(crate) fn unsatisfied(&self) -> Option<Error> {
         if !self.writing.get() {
             return None;
@@ -93,7 +96,7 @@ impl Context<'_> {
         own.or_else(|| self.service.concern_defaults.read()).unwrap_or_default()
     }
 
-    /// Waits until what was read is on disk, if the read concern asks for that.
+    /// Waits until everything that was read is on disk, if the read concern asks for that.
     pub fn await_durable_reads(&self, level: ReadLevel) -> Result<()> {
         match level.is_durable() {
             true => self
@@ -116,7 +119,7 @@ impl Context<'_> {
         }
     }
 
-    /// How far a commit of this command must get before the reply.
+    /// Returns the options of this command's commits: how durable they must be before the reply.
     pub fn commit_options(&self) -> CommitOptions {
         self.writing.set(true);
         let durability = self.write_concern().durability();
@@ -124,11 +127,11 @@ impl Context<'_> {
         CommitOptions { durability, interrupt, ..CommitOptions::default() }
     }
 
-    /// The unit of work of a command that changes the catalog or what the server itself keeps in
-    /// collections, such as users. Inside a transaction it is the transaction.
+    /// Returns the unit of work of a command that changes the catalog or collections of the server
+    /// itself, such as users. Inside a transaction it is the transaction.
     ///
     /// # Errors
-    /// What the state of the transaction refuses.
+    /// The errors of joining the transaction.
     pub fn server_unit(&self) -> Result<Unit> {
         if self.in_transaction() {
             return self.transaction_unit().map(Unit::Transaction);
@@ -137,11 +140,11 @@ impl Context<'_> {
         Ok(Unit::Autocommit(Autocommit::of_server(&self.service.store, durability)))
     }
 
-    /// Runs a statement that changes the catalog in the command's unit of work. The statement gets the
-    /// store and how to commit.
+    /// Runs a statement that changes the catalog in the command's unit of work. The statement gets
+    /// the store and the commit options.
     ///
     /// # Errors
-    /// As [`Unit::change_catalog`].
+    /// Those of [`Unit::change_catalog`].
     pub fn change_catalog<T>(
         &self,
         statement: impl FnOnce(&Arc<Store>, &CommitOptions) -> Result<T>,
@@ -161,8 +164,8 @@ impl Context<'_> {
         }
     }
 
-    /// `$$NOW` in milliseconds and `$$CLUSTER_TIME` (none on a standalone): one reading for the
-    /// whole command.
+    /// Returns `$$NOW` in milliseconds and `$$CLUSTER_TIME` (`None` on a standalone). The clock is
+    /// read once for the whole command.
     pub fn clock(&self) -> (i64, Option<Timestamp>) {
         *self.clock.get_or_init(|| {
             let replicates = self.service.options.topology != Topology::Standalone;
@@ -170,7 +173,8 @@ impl Context<'_> {
         })
     }
 
-    /// What evaluating the command's expressions shares: clock, interrupts, randomness.
+    /// Returns what the evaluation of the command's expressions shares: clock, interrupts,
+    /// randomness.
     pub fn shared(&self) -> Shared {
         let interrupt = Arc::clone(&self.interrupt);
         let check = move || interrupt.check().map_err(reply::from_interruption);
@@ -180,12 +184,12 @@ impl Context<'_> {
         shared.with_random(quire_storage::rng::word)
     }
 
-    /// Fails if the operation was killed, timed out, or lost its client.
+    /// Fails if the operation was killed, timed out, or its client is gone.
     pub fn check_interrupt(&self) -> Result<()> {
         self.interrupt.check().map_err(reply::from_interruption)
     }
 
-    /// Returns the documents of an argument that may come as a sequence.
+    /// Returns the documents of an argument that came as a document sequence.
     pub fn sequence(&self, name: &str) -> Option<&[Doc<'_>]> {
         self.sequences.iter().find(|sequence| sequence.name == name).map(|found| &*found.documents)
     }

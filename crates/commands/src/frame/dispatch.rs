@@ -1,6 +1,6 @@
-//! What happens around every command, in one visible list: find its row, read the fields that
-//! all commands take, check API version and concerns, register the operation, run it under a
-//! panic guard, finish the reply, count and log.
+//! The steps around every command, in one visible list: find its row, read the generic fields,
+//! check the API version and the concerns, register the operation, run it under a panic guard,
+//! finish the reply, count and log.
 
 use crate::frame::account::{Ended, end_command, log_panic, shown_body};
 use crate::frame::audit::written_accounts;
@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How far a request has come.
+/// How far a request has come, for the log.
 #[derive(Default)]
 struct Attempt {
     command: Option<&'static Command>,
@@ -78,7 +78,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
     attempt.outcome
 }
 
-/// What a command failed with, and the write concern that failed beside it.
+/// The error of a command, and the write concern error beside it.
 struct Failed {
     error: Error,
     unsatisfied: Option<Error>,
@@ -90,7 +90,7 @@ impl From<Error> for Failed {
     }
 }
 
-/// From the request to a finished reply; the error is not written yet.
+/// Runs a request up to the finished reply; an error is not written yet.
 fn run(
     service: &Arc<Service>,
     connection: &mut Connection,
@@ -124,7 +124,7 @@ fn run(
     if let Err(error) = result {
         return Err(Failed { error: labelled(&cx, error), unsatisfied });
     }
-    // In a transaction the commit alone may be repeated.
+    // In a transaction only the commit may be repeated.
     let retryable = cx.generic.txn_number.is_some()
         && (!cx.in_transaction() || cx.command.in_transaction == InTransaction::Ends);
     let told = fault.is_some_and(|fault| fault.after(retryable, &mut reply));
@@ -139,8 +139,8 @@ fn run(
     Ok(())
 }
 
-/// The command itself. A write passes the gate that `fsync` closes; what a read shows is on disk
-/// where its concern asks for that.
+/// Runs the command itself. A write passes the gate that `fsync` closes. If the read concern asks
+/// for it, the data that was read is on disk before the reply.
 fn execute(
     cx: &mut Context<'_>,
     body: Doc<'_>,
@@ -163,7 +163,7 @@ fn execute(
     }
     cx.wait_behind_changes(namespace)?;
     if cx.in_transaction() && cx.command.kind == Kind::Read {
-        // A write joins once it is parsed: a malformed one leaves the transaction as it is.
+        // A write joins after it is parsed: a malformed one leaves the transaction as it is.
         cx.join_transaction()?;
     }
     run(cx, body, reply)?;
@@ -173,7 +173,7 @@ fn execute(
     }
 }
 
-/// The checks before a command runs.
+/// Does the checks before a command runs.
 fn prepare<'c>(
     service: &'c Arc<Service>,
     connection: &'c mut Connection,
@@ -187,7 +187,7 @@ fn prepare<'c>(
         );
         return Err(Error::new(ErrorCode::UnsupportedOpQueryCommand, text));
     }
-    // What is wrong with the database is told before what is wrong with another field.
+    // An error of the database name is reported before an error of another field.
     let generic = generic_fields(request.body, command);
     let named = match &generic {
         Ok(generic) => generic.db,
@@ -238,7 +238,7 @@ fn prepare<'c>(
     })
 }
 
-/// Tells a driver that it may repeat a retryable write that failed so.
+/// Adds the label that tells a driver to repeat a retryable write.
 fn labelled(cx: &Context<'_>, error: Error) -> Error {
     if cx.in_transaction() {
         return crate::frame::transactions::labelled(cx, error);
@@ -271,7 +271,7 @@ fn database(named: Option<Value<'_>>, legacy_query: bool) -> Result<&str> {
     Ok(db)
 }
 
-/// What `currentOp` shows of the operation.
+/// Returns the description of the operation for `currentOp`.
 fn describe(cx: &Context<'_>, body: Doc<'_>) -> Operation {
     let named = match cx.command.target {
         Target::OfCursor => body.get("collection"),

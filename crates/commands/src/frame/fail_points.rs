@@ -1,5 +1,5 @@
-//! Fail points: faults that a test asks for, switched by `configureFailPoint` and only there
-//! where `enableTestCommands` is on. (MongoDB wiki: "The failCommand fail point".)
+//! Fail points: faults for tests, which `configureFailPoint` switches. They exist only with
+//! `enableTestCommands`. (MongoDB wiki: "The failCommand fail point".)
 
 use crate::frame::args::{Arg, fields, whole};
 use crate::frame::context::Context;
@@ -14,17 +14,17 @@ use std::time::Duration;
 
 /// Fails a command before it runs, or adds a write concern error to its reply.
 pub const FAIL_COMMAND: &str = "failCommand";
-/// Fails a getMore that has taken its cursor.
+/// Fails a getMore after it has taken its cursor.
 pub const FAIL_GET_MORE: &str = "failGetMoreAfterCursorCheckout";
-/// Fails a write under a transaction number before it commits, or loses its reply.
+/// Fails a write with a transaction number before it commits, or drops its reply.
 pub const FAIL_WRITE: &str = "onPrimaryTransactionalWrite";
 
 /// Makes every operation with a time limit exceed it at once.
 const TIME_ALWAYS_OUT: &str = "maxTimeAlwaysTimeOut";
-/// Lets no operation exceed its time limit.
+/// Disables the time limits of all operations.
 const TIME_NEVER_OUT: &str = "maxTimeNeverTimeOut";
 
-/// Makes pipelines run as they are written, without rewrites.
+/// Makes pipelines run as written, without rewrites.
 const NO_OPTIMIZATION: &str = "disablePipelineOptimization";
 
 const NAMES: [&str; 6] =
@@ -34,7 +34,7 @@ const ERROR_LABELS: &str = "errorLabels";
 /// All fail points of a server.
 #[derive(Default)]
 pub struct FailPoints {
-    /// True if any is on: all that a command looks at while none is.
+    /// True if any fail point is on. While none is, a command reads only this.
     any: AtomicBool,
     points: [Mutex<FailPoint>; NAMES.len()],
 }
@@ -43,11 +43,11 @@ pub struct FailPoints {
 struct FailPoint {
     mode: Mode,
     fault: Arc<Fault>,
-    /// How often it has struck.
+    /// How many times it has triggered.
     entered: i64,
 }
 
-/// When a fail point strikes.
+/// When a fail point triggers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Mode {
     #[default]
@@ -55,13 +55,13 @@ enum Mode {
     AlwaysOn,
     /// This number of times.
     Times(i64),
-    /// Always, after this number of chances has passed without effect.
+    /// Always, after this number of chances has passed.
     Skip(i64),
     /// With this probability.
     Sometimes(f64),
 }
 
-/// What happens where a fail point strikes, and to whom: its `data`.
+/// The fault and the commands to which it applies: the fail point's `data`.
 #[derive(Debug, Default)]
 pub struct Fault {
     commands: Vec<String>,
@@ -75,15 +75,15 @@ pub struct Fault {
     error_details: DocBuf,
     block: Option<Duration>,
     write_concern_error: Option<DocBuf>,
-    /// `{errorLabels: [..]}`, as it joins a reply.
+    /// `{errorLabels: [..]}`, which is added to a reply.
     labels: Option<DocBuf>,
 }
 
 impl FailPoints {
-    /// Switches a fail point; answers how often it has struck so far.
+    /// Switches a fail point. Returns how many times it has triggered so far.
     ///
     /// # Errors
-    /// `FailPointSetFailed` for a name that is none, and what the mode and the data are refused for.
+    /// `FailPointSetFailed` for an unknown name; the errors of the mode and the data.
     pub fn configure(&self, name: &str, mode: Value<'_>, data: Doc<'_>) -> Result<i64> {
         let Some(at) = NAMES.iter().position(|known| *known == name) else {
             let text = format!("the fail point {name} is not known");
@@ -102,7 +102,7 @@ impl FailPoints {
         Ok(count)
     }
 
-    /// Returns the fault that this command meets, if any. Each call is one chance to strike.
+    /// Returns the fault to inject into this command, if any. Each call is one chance to trigger.
     pub fn strike(&self, name: &str, cx: &Context<'_>, body: Doc<'_>) -> Option<Arc<Fault>> {
         if !self.any.load(Ordering::Acquire) {
             return None;
@@ -166,7 +166,7 @@ impl Mode {
         }
     }
 
-    /// Takes one chance: whether it strikes.
+    /// Counts one chance. Returns true if the fail point triggers.
     fn strikes(&mut self, random: impl FnOnce() -> u64) -> bool {
         match self {
             Mode::Off => false,
@@ -195,7 +195,8 @@ impl Fault {
             match arg.name() {
                 "failCommands" => fault.commands = texts(&arg)?,
                 "failAllCommands" => fault.all_commands = arg.bool()?,
-                // No client of this server is another member of a cluster, so none is spared.
+                // No client of this server is another member of a cluster, so these flags exclude
+                // none.
                 "failInternalCommands" | "failLocalClients" => drop(arg.bool()?),
                 "appName" => fault.app_name = Some(arg.string()?.to_owned()),
                 "threadName" => fault.thread_name = Some(arg.string()?.to_owned()),
@@ -234,7 +235,7 @@ impl Fault {
         Ok(fault)
     }
 
-    /// Returns true if `failCommands` names the command, by any of its spellings.
+    /// Returns true if `failCommands` contains the command, by any of its names.
     fn names(&self, cx: &Context<'_>) -> bool {
         let command = cx.command;
         let named = |name: &String| {
@@ -243,7 +244,7 @@ impl Fault {
         !command.outside_fail_points && (self.all_commands || self.commands.iter().any(named))
     }
 
-    /// Returns true if it is this client on this namespace that must fail.
+    /// Returns true if the fault applies to this client and this namespace.
     fn concerns(&self, cx: &Context<'_>, body: Doc<'_>) -> bool {
         let unlike = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_some_and(|wanted| Some(wanted) != found)
@@ -253,7 +254,7 @@ impl Fault {
             let collection = first.or_else(|| body.get("collection")?.as_str())?;
             Some(format!("{}.{collection}", cx.db))
         };
-        // The first hello brings the name along.
+        // The first hello contains the name itself.
         let greeting = || application_name(body.get("client")?.as_document()?);
         let app_name = || cx.connection.app_name().or_else(greeting);
         (self.app_name.is_none() || !unlike(&self.app_name, app_name()))
@@ -261,7 +262,7 @@ impl Fault {
             && (self.namespace.is_none() || !unlike(&self.namespace, namespace().as_deref()))
     }
 
-    /// What happens instead of the command: it blocks, the connection closes, an error.
+    /// Injects the fault before the command: blocks, closes the connection, or fails.
     pub fn before(&self, cx: &mut Context<'_>) -> Result<()> {
         if let Some(block) = self.block {
             cx.interrupt.wait(Some(block), || false).map_err(reply::from_interruption)?;
@@ -287,8 +288,8 @@ impl Fault {
         })
     }
 
-    /// Appends the write concern error that a command which ran must report, with the labels it
-    /// says or else those that its code has; false if it must report none.
+    /// Appends the injected write concern error, with its own labels or else those of its code.
+    /// Returns false if there is none.
     pub fn after(&self, retryable: bool, reply: &mut DocWriter<'_>) -> bool {
         let Some(error) = &self.write_concern_error else { return false };
         reply.append("writeConcernError", error);
@@ -302,8 +303,8 @@ impl Fault {
 }
 
 impl Context<'_> {
-    /// Meets the fault of a write that its session will remember: the connection closes after the
-    /// command, and the write fails before it commits or goes on.
+    /// Injects the fault of a retryable write: the connection closes after the command, and the
+    /// write fails before its commit or continues.
     pub fn meet_write_fault(&self) -> Result<()> {
         let struck = self.service.fail_points.strike(FAIL_WRITE, self, Doc::empty());
         let Some(fault) = struck else { return Ok(()) };
@@ -314,12 +315,12 @@ impl Context<'_> {
 }
 
 impl Context<'_> {
-    /// Returns whether a fail point keeps pipelines from being rewritten.
+    /// Returns true if a fail point disables the rewriting of pipelines.
     pub fn keeps_pipelines(&self) -> bool {
         self.service.fail_points.strike(NO_OPTIMIZATION, self, Doc::empty()).is_some()
     }
 
-    /// Ends or lifts a time limit that the command has where a fail point says so.
+    /// Makes the command's time limit expire, or removes it, if a fail point says so.
     pub fn meet_time_fault(&self, body: Doc<'_>) -> Result<()> {
         let fail_points = &self.service.fail_points;
         if fail_points.strike(TIME_NEVER_OUT, self, body).is_some() {
@@ -332,7 +333,7 @@ impl Context<'_> {
     }
 }
 
-/// Returns true if a driver may repeat a write whose write concern failed so.
+/// Returns true if a driver may repeat a write with this write concern error.
 fn is_retriable(error: Doc<'_>) -> bool {
     let code = error.get("code").and_then(|code| code.as_number()?.exact_i64());
     let code = code.and_then(|code| i32::try_from(code).ok()).map(ErrorCode::location);

@@ -1,13 +1,13 @@
-//! Failed logins by the address that they came from. A client that guesses passwords may open a new
-//! connection for each guess, so a pause on one connection does not slow it down. After many failures
-//! the next login of the address waits before its first answer.
+//! Failed logins by client address. A client that guesses passwords may open a new connection for
+//! each guess, so a pause on one connection does not slow it down. After many failures the next
+//! login from the address waits before its first reply.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The number of failures of an address that lead to no pause: users mistype passwords.
+/// The number of failures of an address without a pause: users mistype passwords.
 const FREE: u32 = 10;
 /// The first pause; it doubles with each further failure.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -17,18 +17,18 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 const FORGET: Duration = Duration::from_secs(2);
 /// The largest count, so that an address is forgotten two minutes after its last failure.
 const COUNT_MAX: u32 = 60;
-/// The number of addresses in the table. A further one replaces the one whose last failure is the
-/// oldest.
+/// The number of addresses in the table. A further address replaces the one with the oldest last
+/// failure.
 const ADDRESSES_MAX: usize = 4096;
 
-/// The addresses whose logins failed lately.
+/// The addresses with recent failed logins.
 #[derive(Default)]
 pub struct FailedLogins(Mutex<HashMap<IpAddr, Row>>);
 
 #[derive(Clone, Copy)]
 struct Row {
     count: u32,
-    /// The time of the last failure, which `count` holds for.
+    /// The time of the last failure, when `count` was correct.
     at: Instant,
 }
 
@@ -54,7 +54,7 @@ impl FailedLogins {
         *row = Row { count: (row.count_at(now) + 1).min(COUNT_MAX), at: now };
     }
 
-    /// Returns how long the next login of an address has to wait.
+    /// Returns how long the next login from an address must wait.
     pub fn pause(&self, address: IpAddr, now: Instant) -> Duration {
         let rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = rows.get(&address).map_or(0, |row| row.count_at(now));

@@ -1,4 +1,4 @@
-//! The fields that every command takes: their shapes, and what MongoDB refuses about them.
+//! The generic fields, which every command takes: their types, and MongoDB's errors about them.
 
 use crate::frame::args::{self, Arg, FieldNames};
 use crate::frame::command::{Command, InTransaction, ReadConcerns};
@@ -11,12 +11,12 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::stage::{for_each_row, not_in_api};
 use quire_session::SessionId;
 
-/// The fields that every command takes, checked.
+/// The generic fields, checked.
 #[derive(Default)]
 pub struct Generic<'c> {
     /// `maxTimeMS`, 0 for none.
     pub max_time_ms: u64,
-    /// `comment`: what logs and listings show.
+    /// `comment`: shown in logs and listings.
     pub comment: Option<Value<'c>>,
     /// `lsid`: the session.
     pub session: Option<SessionId>,
@@ -24,7 +24,7 @@ pub struct Generic<'c> {
     pub txn_number: Option<i64>,
     /// `autocommit` and `startTransaction`.
     pub transaction: TransactionFields,
-    /// `readConcern`: how fresh and durable reads are.
+    /// `readConcern`: the consistency and durability of reads.
     pub read_concern: ReadConcern,
     /// `writeConcern`; `None` means the default.
     pub write_concern: Option<WriteConcern>,
@@ -64,7 +64,7 @@ impl ApiParameters {
     }
 }
 
-/// Reads the fields that every command takes, and refuses a field that comes twice.
+/// Reads the generic fields. Refuses duplicate fields.
 pub fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generic<'c>> {
     let mut generic = Generic::default();
     let mut names = FieldNames::default();
@@ -122,7 +122,7 @@ fn generic_field<'c>(
             let snapshot = concern.level == Some(ReadLevel::Snapshot);
             let unknown = snapshot && command.read_concerns != ReadConcerns::All
                 || !concern.is_plain() && !command.takes_read_concern();
-            // The first command of a transaction chooses the concern of all of them.
+            // The first command of a transaction sets the concern of all of them.
             let chooses = || {
                 command.in_transaction == InTransaction::Anywhere
                     && body.contains("startTransaction")
@@ -170,8 +170,8 @@ pub fn max_time(arg: &Arg<'_>) -> Result<u64> {
 }
 
 impl Context<'_> {
-    /// Checks a pipeline's stages, those inside of stages too, where the client keeps to the Stable
-    /// API.
+    /// Checks a pipeline's stages, also those inside of stages, if the client uses the strict
+    /// Stable API.
     ///
     /// # Errors
     /// 323 APIStrictError.
@@ -185,7 +185,7 @@ impl Context<'_> {
     }
 }
 
-/// Checks the Stable API's parameters against the command and its fields.
+/// Checks the Stable API parameters against the command and its fields.
 pub fn check_api(
     api: &ApiParameters,
     command: &Command,

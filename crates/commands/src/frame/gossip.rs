@@ -1,19 +1,19 @@
-//! Cluster time on the wire: `$clusterTime` in requests moves the clock on, every reply carries
-//! `$clusterTime` and `operationTime`. (Manual: "Causal Consistency".)
+//! Cluster time in messages: the `$clusterTime` of a request advances the clock, and every reply
+//! has `$clusterTime` and `operationTime`. (Manual: "Causal Consistency".)
 
 use crate::frame::service::{Service, Topology, now_ms};
 use quire_document::{Binary, Doc, DocWriter, Timestamp, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::LazyLock;
 
-/// How far ahead of the wall clock a client may move the clock.
-/// MongoDB: `maxAcceptableLogicalClockDriftSecs`.
+/// How far ahead of the wall clock a client may advance the cluster time, in seconds. MongoDB:
+/// `maxAcceptableLogicalClockDriftSecs`.
 const DRIFT_SECS_MAX: i64 = 365 * 24 * 60 * 60;
 
-/// Takes over the time that a request carries.
+/// Advances the clock to the time of a request.
 ///
 /// # Errors
-/// 10065, 4 NoSuchKey, 14 TypeMismatch for a malformed one; 205 ClusterTimeFailsRateLimiter for
+/// 10065, 4 NoSuchKey and 14 TypeMismatch for a malformed time; 205 ClusterTimeFailsRateLimiter for
 /// one that is too far ahead.
 pub fn receive(service: &Service, time: Option<Value<'_>>) -> Result<()> {
     let Some(value) = time.filter(|value| !value.is_nullish()) else { return Ok(()) };
@@ -33,7 +33,7 @@ pub fn receive(service: &Service, time: Option<Value<'_>>) -> Result<()> {
         }
     };
     check_signature(gossip)?;
-    // A time that this server gave out itself, when its clock was ahead, comes back from drivers.
+    // Drivers return a time that this server sent when its clock was ahead.
     if time <= service.cluster_time() {
         return Ok(());
     }
@@ -49,7 +49,7 @@ pub fn receive(service: &Service, time: Option<Value<'_>>) -> Result<()> {
     Ok(())
 }
 
-/// There is no key to sign with, so the signature only has the form of one.
+/// Checks only the form of the signature, because there is no key to sign with.
 fn check_signature(gossip: Doc<'_>) -> Result<()> {
     let signature = match gossip.get("signature") {
         None => return Ok(()),
@@ -72,7 +72,7 @@ fn wrong_type(field: &str, expected: &str, found: Value<'_>) -> Error {
     Error::type_mismatch(text)
 }
 
-/// Appends the times that a replica set puts on every reply, signed as by a server without
+/// Appends the times that a replica set adds to every reply, signed like those of a server without
 /// access control.
 pub fn write_times(service: &Service, reply: &mut DocWriter<'_>) {
     if service.options.topology == Topology::Standalone {
@@ -83,7 +83,7 @@ pub fn write_times(service: &Service, reply: &mut DocWriter<'_>) {
     reply.append("operationTime", time);
 }
 
-/// `$clusterTime`. Every reply has one, so it is made once and only dated.
+/// Returns `$clusterTime` with this time. It is encoded once; only the time changes.
 fn dated(time: Timestamp) -> [u8; GOSSIP_BYTES] {
     let mut gossip = *UNDATED;
     gossip[TIME_AT..TIME_AT + 8].copy_from_slice(&time.to_u64().to_le_bytes());
@@ -91,7 +91,7 @@ fn dated(time: Timestamp) -> [u8; GOSSIP_BYTES] {
 }
 
 const GOSSIP_BYTES: usize = 88;
-/// Where its time stands: behind its length and the type and name of its first field.
+/// The offset of the time: after the length, and the type and name of the first field.
 const TIME_AT: usize = 4 + 1 + "clusterTime\0".len();
 
 static UNDATED: LazyLock<[u8; GOSSIP_BYTES]> = LazyLock::new(|| {

@@ -5,7 +5,7 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The number (in kB for sizes) behind `label` in a file of `/proc`, 0 where there is none.
+/// Returns the number after `label` in a file of `/proc` (in kB for sizes); 0 if it is missing.
 pub fn proc_number(file: &str, label: &str) -> i64 {
     let text = read(file);
     let line = text.lines().find_map(|line| line.strip_prefix(label));
@@ -24,7 +24,7 @@ pub fn kernel_version() -> String {
     read("/proc/sys/kernel/osrelease").trim().to_owned()
 }
 
-/// Returns the text of a file of the system, empty where it cannot be read.
+/// Returns the content of a file of the system; empty if it cannot be read.
 pub fn read(file: &str) -> String {
     std::fs::read_to_string(file).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! A client without a socket: bytes of BSON in, bytes of BSON out. The embedded library, the tools
-//! on a stopped server's directory and the case runner send their commands through it.
+//! A client without a socket, which exchanges BSON bytes. The embedded library, the tools that open
+//! a stopped server's directory, and the case runner use it.
 
 use crate::frame::log::NoLog;
 use crate::frame::service::{Connection, Outcome, Request, Sequence, ServiceOptions, Topology};
@@ -10,7 +10,7 @@ use quire_storage::Interrupt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A command whose bytes have been validated as those of a message.
+/// A command with validated bytes.
 pub struct Call<'a> {
     body: Doc<'a>,
     sequences: Vec<Sequence<'a>>,
@@ -20,15 +20,15 @@ impl<'a> Call<'a> {
     /// Validates the document of a command.
     ///
     /// # Errors
-    /// 22 InvalidBSON for bytes that are no document, or that nest too deep.
+    /// 22 InvalidBSON for bytes that are not a document or nest too deeply.
     pub fn new(body: &'a [u8]) -> Result<Self> {
         Ok(Call { body: validate(body, &Limits::WIRE)?, sequences: Vec::new() })
     }
 
-    /// Adds the documents of the argument `name`, as a section of kind 1 of OP_MSG does.
+    /// Adds the documents of the argument `name`, like a section of kind 1 of OP_MSG.
     ///
     /// # Errors
-    /// As [`Call::new`], for the first document that is not valid.
+    /// Those of [`Call::new`], for the first invalid document.
     pub fn with_documents(
         mut self,
         name: &'a str,
@@ -47,8 +47,8 @@ impl<'a> Call<'a> {
 }
 
 impl Connection {
-    /// Runs one command and returns its reply, which may report an error. The connection must not
-    /// be used again if the outcome says `close` or `hang_up`.
+    /// Runs one command and returns its reply, which may report an error. Do not use the connection
+    /// after an outcome with `close` or `hang_up`.
     pub fn call(&mut self, call: &Call<'_>, interrupt: Arc<Interrupt>) -> (DocBuf, Outcome) {
         let request = Request {
             body: call.body,
@@ -64,9 +64,9 @@ impl Connection {
 }
 
 impl ServiceOptions {
-    /// Returns the options of a service that no socket leads to: a replica set of one member that
-    /// writes no log. `storage_engine` is the engine's name for `serverStatus`; blocking stages
-    /// spill below `data_directory`, or to the system's place for temporary files without one.
+    /// Returns the options of a service without sockets: a replica set with one member that writes
+    /// no log. `storage_engine` is the engine's name for `serverStatus`. Blocking stages spill
+    /// below `data_directory`, or without one into the system's directory for temporary files.
     pub fn in_process(storage_engine: &'static str, data_directory: Option<&Path>) -> Self {
         ServiceOptions {
             topology: Topology::ReplicaSet("rs0".into()),

@@ -1,41 +1,41 @@
-//! Where log lines go. The server crate writes them; commands only describe them.
+//! The interface for log lines. The server crate writes them; commands only create them.
 
 use quire_document::DocBuf;
 
-/// How important a line is.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The process cannot go on.
+    /// The process cannot continue.
     Fatal,
-    /// Something failed that should not.
+    /// An unexpected failure.
     Error,
-    /// An operator should look at it.
+    /// Something that an operator should check.
     Warning,
-    /// Tells what happened; nothing is wrong.
+    /// Information without a problem.
     Info,
 }
 
 /// One structured line, in the shape of mongod's log.
 pub struct LogLine<'a> {
-    /// How important it is.
+    /// The severity.
     pub severity: Severity,
     /// MongoDB's component name: `COMMAND`, `NETWORK`, `STORAGE`, `CONTROL`, ...
     pub component: &'static str,
     /// A number that identifies the message.
     pub id: u32,
-    /// Which thread or connection speaks: `conn12`.
+    /// The thread or connection that writes: `conn12`.
     pub context: &'a str,
     /// The text, which is the same for every line of its kind.
     pub message: &'a str,
-    /// The details that differ from line to line.
+    /// The details, which differ from line to line.
     pub attributes: DocBuf,
 }
 
-/// Takes log lines and remembers the newest ones for `getLog`.
+/// Receives log lines, and keeps the newest ones for `getLog`.
 pub trait LogSink: Send + Sync {
     /// Writes a line.
     fn write(&self, line: LogLine<'_>);
-    /// Lines written since the start.
+    /// Returns the number of lines written since the start.
     fn lines_written(&self) -> u64;
     /// Returns the newest lines of `global`, oldest first, as JSON text.
     fn recent(&self) -> Vec<String>;
@@ -45,7 +45,7 @@ pub trait LogSink: Send + Sync {
     fn rotate(&self) -> std::io::Result<()>;
 }
 
-/// Forgets everything: for tests and embedded use.
+/// Discards all lines: for tests and embedded use.
 pub struct NoLog;
 
 impl LogSink for NoLog {

@@ -3,7 +3,7 @@
 use quire_access::scram::Exchange;
 use quire_access::{Mechanism, User, UserName};
 
-/// A login that is under way on a connection.
+/// A login in progress on a connection.
 pub struct Login {
     /// The name that the client gave.
     pub user: UserName,
@@ -11,18 +11,18 @@ pub struct Login {
     pub stored: Option<User>,
     /// The mechanism that the client chose.
     pub mechanism: Mechanism,
-    /// What the client must send next.
+    /// The next message that the client must send.
     pub step: Step,
-    /// The server's last message ends the login, without an empty exchange after it.
+    /// True if the server's last message ends the login, without another empty exchange.
     pub skips_empty: bool,
-    /// It began inside a `hello`.
+    /// True if it began inside a `hello`.
     pub speculative: bool,
 }
 
-/// What a login waits for.
+/// The next step of a login.
 pub enum Step {
     /// The client's proof.
     Proof(Box<Exchange>),
-    /// An empty message, after a proof that was good.
+    /// An empty message, after a correct proof.
     Empty,
 }

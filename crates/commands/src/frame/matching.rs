@@ -1,4 +1,4 @@
-//! Filtering documents that no collection holds: rows of listings and of running operations.
+//! Filters documents that are not in a collection: rows of listings and of running operations.
 
 use crate::frame::context::Context;
 use quire_document::{Doc, DocBuf, Value};
@@ -31,7 +31,7 @@ pub fn filter_documents<'r>(
     Ok(kept)
 }
 
-/// Refuses what only a collection can answer: JavaScript, text search, distances.
+/// Refuses operators that only a collection supports: JavaScript, text search, distances.
 fn refuse_special(filter: Doc<'_>) -> Result<()> {
     for (name, value) in filter.fields() {
         match (name, value) {

@@ -1,4 +1,4 @@
-//! Counters that `serverStatus` shows: written by the server and by dispatch, read by anybody.
+//! The counters of `serverStatus`. The server and dispatch write them.
 
 use crate::frame::command::Command;
 use foldhash::fast::RandomState;
@@ -6,7 +6,7 @@ use quire_document::DocWriter;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that many threads raise.
+/// A counter that many threads change.
 #[derive(Default)]
 pub struct Counter(AtomicU64);
 
@@ -16,18 +16,18 @@ impl Counter {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Takes `amount` away.
+    /// Subtracts `amount`.
     pub fn sub(&self, amount: u64) {
         self.0.fetch_sub(amount, Ordering::Relaxed);
     }
 
-    /// Returns the number now.
+    /// Returns the current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What the listener counts.
+/// The counters of the listener.
 #[derive(Default)]
 pub struct NetworkMetrics {
     /// Connections that are open.
@@ -46,7 +46,7 @@ pub struct NetworkMetrics {
     pub requests: Counter,
 }
 
-/// Handshakes of TLS that succeeded, by version.
+/// Successful TLS handshakes, by version.
 #[derive(Default)]
 pub struct TransportMetrics {
     /// Connections with TLS 1.2.
@@ -55,16 +55,16 @@ pub struct TransportMetrics {
     pub tls13: Counter,
 }
 
-/// Logins by one mechanism.
+/// Counters of the logins by one mechanism.
 #[derive(Default)]
 pub struct LoginMetrics {
     /// Logins that were begun.
     pub received: Counter,
-    /// Those that succeeded.
+    /// Logins that succeeded.
     pub successful: Counter,
-    /// Begun inside a `hello`.
+    /// Logins that began inside a `hello`.
     pub speculative_received: Counter,
-    /// Those of them that succeeded.
+    /// Logins that began inside a `hello` and succeeded.
     pub speculative_successful: Counter,
 }
 
@@ -82,17 +82,17 @@ impl LoginMetrics {
     }
 }
 
-/// How many operations of a kind there were, how long they took, and how that is spread.
+/// The number of operations of a kind, their total duration, and a histogram of durations.
 pub struct Latency {
     /// The number of operations.
     pub operations: Counter,
-    /// Microseconds, added up.
+    /// The total duration in microseconds.
     pub micros: Counter,
     spread: [Counter; BUCKETS.len()],
 }
 
-/// The least microseconds of each bucket of a histogram, as in MongoDB: powers of two, from
-/// 2048 to 2^21 with one more between each two.
+/// The lower bounds of the histogram's buckets in microseconds, as in MongoDB: powers of two, from
+/// 2048 to 2^21 with one more bucket between each two.
 pub const BUCKETS: [u64; 51] = buckets();
 
 const fn buckets() -> [u64; 51] {
@@ -128,7 +128,8 @@ impl Latency {
         }
     }
 
-    /// Buckets that are not empty: least microseconds and operations.
+    /// Returns the buckets that are not empty: lower bound in microseconds, and number of
+    /// operations.
     pub fn histogram(&self) -> impl Iterator<Item = (u64, u64)> {
         let buckets = BUCKETS.iter().zip(&self.spread);
         buckets.map(|(least, count)| (*least, count.get())).filter(|(_, count)| *count > 0)
@@ -147,20 +148,20 @@ impl Latency {
     }
 }
 
-/// How often a command ran and failed.
+/// The counters of a command.
 #[derive(Default)]
 pub struct CommandCount {
-    /// How often it ran.
+    /// How many times it ran.
     pub total: Counter,
-    /// How often it answered an error.
+    /// How many times it failed.
     pub failed: Counter,
 }
 
-/// How often each command ran and failed.
+/// The counters of each command.
 #[derive(Default)]
 pub struct CommandCounts {
     by_name: HashMap<&'static str, CommandCount, RandomState>,
-    /// Commands that do not exist.
+    /// Requests for commands that do not exist.
     pub unknown: Counter,
 }
 
@@ -189,10 +190,10 @@ impl CommandCounts {
     }
 }
 
-/// Everything that is counted.
+/// All counters.
 #[derive(Default)]
 pub struct Metrics {
-    /// The listener's part.
+    /// The counters of the listener.
     pub network: NetworkMetrics,
     /// Counters of encrypted connections.
     pub transport: TransportMetrics,
@@ -228,19 +229,19 @@ pub struct Metrics {
     pub documents_updated: Counter,
     /// Documents that were deleted.
     pub documents_deleted: Counter,
-    /// Index keys looked at.
+    /// Index keys examined.
     pub keys_examined: Counter,
-    /// Documents looked at.
+    /// Documents examined.
     pub docs_examined: Counter,
-    /// Operations that sorted in memory or on disk.
+    /// Operations that sorted.
     pub sorts: Counter,
-    /// Operations that read a whole collection.
+    /// Operations that scanned a whole collection.
     pub collection_scans: Counter,
-    /// How often each command ran.
+    /// The counters of each command.
     pub by_command: CommandCounts,
     /// Documents that TTL indexes removed.
     pub ttl_deleted: Counter,
-    /// Passes of the job that removes them.
+    /// Passes of the TTL job.
     pub ttl_passes: Counter,
     /// Assertions: errors that users caused.
     pub user_errors: Counter,
@@ -249,7 +250,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Returns zero counts; those of commands are for the commands of a table.
+    /// Returns zero counters for the commands of a table.
     pub(crate) fn new(rows: &[Command]) -> Self {
         Metrics { by_command: CommandCounts::new(rows), ..Metrics::default() }
     }

@@ -1,9 +1,9 @@
-//! The code below every command: its row, context, arguments and reply, the steps that surround it, and
-//! what the server counts and logs of it. No file here imports a command; [`service::Service`] is given
-//! the table of commands.
+//! The code below every command: its row, context, arguments and reply, the steps around it, and
+//! the server's counters and logs. No file here imports a command; [`service::Service`] gets the
+//! table of commands as a parameter.
 //!
 //! Read in this order: [`service`] (the state of a server), `command` (the row of a command),
-//! `context` (what a command is given), `dispatch` (the steps that surround every command).
+//! `context` (the state of a running command), `dispatch` (the steps around every command).
 
 pub mod account;
 pub mod accounts;
@@ -41,7 +41,7 @@ pub mod write_gate;
 
 /// The version of MongoDB whose behaviour this server follows.
 pub const MONGODB_VERSION: &str = "8.2.0";
-/// The same as four numbers.
+/// The same version as four numbers.
 pub const MONGODB_VERSION_ARRAY: [i32; 4] = [8, 2, 0, 0];
 /// The highest wire version announced: that of MongoDB 8.2.
 pub const MAX_WIRE_VERSION: i32 = 27;

@@ -1,4 +1,4 @@
-//! Running operations: what `currentOp` shows and `killOp` stops.
+//! Running operations, which `currentOp` shows and `killOp` stops.
 
 use crate::frame::accounts::Identity;
 use crate::frame::command::{Command, InTransaction};
@@ -20,15 +20,15 @@ pub struct Operation {
     pub command: &'static Command,
     /// `db.collection`, or `db.$cmd`.
     pub namespace: String,
-    /// The command document, cut where it is long.
+    /// The command document; long values are shortened.
     pub body: DocBuf,
     /// The connection's name and number.
     pub connection: (String, u64),
     /// The client's address.
     pub peer: Option<std::net::SocketAddr>,
-    /// What the client told about itself.
+    /// The client's metadata.
     pub client: Option<DocBuf>,
-    /// Who runs it.
+    /// The user who runs it.
     pub user: Option<Arc<Identity>>,
     /// The session it runs in.
     pub session: Option<SessionId>,
@@ -43,7 +43,7 @@ pub struct Operations {
     running: Mutex<BTreeMap<i64, Arc<Operation>>>,
 }
 
-/// Takes the operation off the list when it ends.
+/// Removes the operation from the list when it is dropped.
 pub struct Running<'s> {
     operations: &'s Operations,
     /// The operation in the list.
@@ -56,14 +56,14 @@ impl Operations {
         self.next.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Puts an operation on the list.
+    /// Adds an operation to the list.
     pub fn begin(&self, operation: Operation) -> Running<'_> {
         let operation = Arc::new(operation);
         self.lock().insert(operation.id, Arc::clone(&operation));
         Running { operations: self, operation }
     }
 
-    /// What runs now, oldest first.
+    /// Returns the running operations, oldest first.
     pub fn list(&self) -> Vec<Arc<Operation>> {
         self.lock().values().cloned().collect()
     }
@@ -73,7 +73,7 @@ impl Operations {
         self.lock().get(&id).cloned()
     }
 
-    /// Stops one operation; false if there is none of that number.
+    /// Stops one operation. Returns false if there is none with this number.
     pub fn kill(&self, id: i64) -> bool {
         match self.lock().get(&id) {
             Some(operation) => {
@@ -84,7 +84,8 @@ impl Operations {
         }
     }
 
-    /// Stops the operations of the sessions that `which` picks, but for the one that asks.
+    /// Stops the operations of the sessions for which `which` returns true, except the operation
+    /// `asking`.
     pub fn kill_sessions(&self, which: &dyn Fn(&SessionId) -> bool, asking: i64) {
         let running = self.lock();
         let chosen = running.values().filter(|operation| {
@@ -93,8 +94,8 @@ impl Operations {
         chosen.for_each(|operation| operation.interrupt.kill(Interruption::Killed));
     }
 
-    /// Stops the statements of the sessions that `which` picks, whose transactions have expired.
-    /// A commit that runs already comes to its end.
+    /// Stops the statements of the sessions for which `which` returns true, because their
+    /// transactions have expired. A commit that is running already is not stopped.
     pub fn expire_sessions(&self, which: &dyn Fn(&SessionId) -> bool) {
         let running = self.lock();
         let chosen = running.values().filter(|operation| {

@@ -1,5 +1,5 @@
 //! The session fields of a command (`lsid`, `txnNumber`, `autocommit`, `startTransaction`): their
-//! shape, which commands take them, and the use of the session that they name.
+//! types, the commands that take them, and the session that they name.
 
 use crate::frame::accounts::Identity;
 use crate::frame::args::{self, Arg};
@@ -93,7 +93,7 @@ pub fn transaction_number(value: Value<'_>) -> Result<i64> {
     }
 }
 
-/// Checks the fields against each other, the command and the topology.
+/// Checks the fields against each other, against the command and against the topology.
 pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> Result<()> {
     let invalid = |text: &str| Err(Error::new(ErrorCode::InvalidOptions, text));
     let TransactionFields { autocommit, start } = generic.transaction;
@@ -139,7 +139,7 @@ pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> R
     Ok(())
 }
 
-/// Refuses a command that has no place in a transaction of several statements.
+/// Refuses a command that must not run in a transaction of several statements.
 ///
 /// # Errors
 /// 263 OperationNotSupportedInTransaction.
@@ -161,8 +161,7 @@ fn check_in_transaction(command: &Command, first: bool) -> Result<()> {
     Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
 }
 
-/// Returns the session id with its owner: the user who is logged in. Before a login no session
-/// is used.
+/// Returns the session id with its owner, the logged-in user. Before a login no session is used.
 ///
 /// # Errors
 /// 13 Unauthorized for the session of another user.
@@ -182,8 +181,8 @@ pub fn owned(
     }
 }
 
-/// Checks the concerns of a command in a transaction: the first command chooses the read concern,
-/// the commit the write concern.
+/// Checks the concerns of a command in a transaction: the first command sets the read concern, the
+/// commit the write concern.
 fn check_concerns(generic: &Generic<'_>, command: &Command) -> Result<()> {
     let invalid = |text: &str| Err(Error::new(ErrorCode::InvalidOptions, text));
     if generic.write_concern.is_some() && command.in_transaction != InTransaction::Ends {
@@ -207,7 +206,7 @@ fn check_concerns(generic: &Generic<'_>, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// Refuses the databases and collections that no transaction reads or writes.
+/// Refuses the databases and collections that a transaction must not read or write.
 ///
 /// # Errors
 /// 263 OperationNotSupportedInTransaction.
@@ -231,7 +230,7 @@ pub fn check_namespace(generic: &Generic<'_>, db: &str, body: Doc<'_>) -> Result
     Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
 }
 
-/// Returns the session that the command uses; it begins with its first use.
+/// Returns the session that the command uses. The first use creates the session.
 pub fn attach(service: &Service, id: Option<SessionId>) -> Result<Option<Arc<Session>>> {
     id.map(|id| service.touch_session(id, now_ms())).transpose()
 }

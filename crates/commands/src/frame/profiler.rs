@@ -1,11 +1,10 @@
-//! The database profiler: which operations are worth telling of, and `system.profile`, which
+//! The database profiler: which operations are logged and recorded, and `system.profile`, which
 //! keeps the entries of a database.
 //!
-//! Level 1 records slow operations, or those that the filter picks; level 2 all. The same
-//! filter, where there is one, picks the operations that are logged as slow. Capped collections
-//! are not built yet, so `system.profile` is an ordinary collection that the profiler itself
-//! keeps below [`PROFILE_BYTES_MAX`]: past it the oldest entries go. (Manual: "Database
-//! Profiler".)
+//! Level 1 records slow operations, or those that the filter selects; level 2 records all. A filter
+//! also selects the operations that are logged as slow. Capped collections are not built yet, so
+//! `system.profile` is an ordinary collection, which the profiler keeps below [`PROFILE_BYTES_MAX`]
+//! by deleting the oldest entries. (Manual: "Database Profiler".)
 
 use crate::frame::service::{Service, now_ms};
 use quire_catalog::{Collection, Namespace};
@@ -20,24 +19,24 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Bytes of entries that a database keeps: the size of MongoDB's `system.profile`.
+/// The bytes of entries that a database keeps: the size of MongoDB's `system.profile`.
 pub const PROFILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Oldest entries that go at once when there are too many bytes.
+/// The bytes of the oldest entries that are deleted at once.
 const TRIM_BYTES: usize = 128 * 1024;
 const TRIM_DOCS: usize = 1000;
-/// Databases that may have settings of their own: a setting keeps a compiled filter.
+/// The number of databases that may have settings of their own: a setting keeps a compiled filter.
 const DATABASES_MAX: usize = 1000;
 /// The collection that holds the entries.
 pub const SYSTEM_PROFILE: &str = "system.profile";
 
 /// The profiler's settings.
 pub struct Profiler {
-    /// True if a database is profiled or has a filter: all that an operation looks at besides its
-    /// own time while nothing is.
+    /// True if a database is profiled or has a filter. While it is false, an operation checks only
+    /// its own duration.
     engaged: AtomicBool,
-    /// The share of slow operations that count, as the bits of a double.
+    /// The share of slow operations that are sampled, as the bits of a double.
     sample_rate: AtomicU64,
-    /// The level of databases that have none of their own: `--profile`.
+    /// The level of databases without a setting of their own: `--profile`.
     default_level: AtomicI32,
     databases: RwLock<HashMap<String, Setting>>,
     trimming: AtomicBool,
@@ -48,23 +47,23 @@ pub struct Profiler {
 pub struct Setting {
     /// 0, 1 or 2.
     pub level: i32,
-    /// Picks operations instead of their time.
+    /// Selects operations instead of their duration.
     pub filter: Option<Arc<ProfileFilter>>,
 }
 
 /// A filter over the profiler's entries.
 pub struct ProfileFilter {
-    /// As `profile` shows it.
+    /// The filter as `profile` shows it.
     pub shown: DocBuf,
     filter: Filter,
 }
 
-/// What becomes of an operation.
+/// The decision about an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// It is logged.
+    /// True if it is logged.
     pub log: bool,
-    /// It gets an entry in `system.profile`.
+    /// True if it gets an entry in `system.profile`.
     pub record: bool,
 }
 
@@ -81,12 +80,12 @@ impl Default for Profiler {
 }
 
 impl Profiler {
-    /// Returns true if operations that are not slow may be told of.
+    /// Returns true if operations that are not slow may have to be logged or recorded.
     pub fn is_engaged(&self) -> bool {
         self.engaged.load(Ordering::Relaxed)
     }
 
-    /// Returns the share of slow operations that count.
+    /// Returns the share of slow operations that are sampled.
     pub fn sample_rate(&self) -> f64 {
         f64::from_bits(self.sample_rate.load(Ordering::Relaxed))
     }
@@ -105,7 +104,7 @@ impl Profiler {
         Setting { level: self.default_level.load(Ordering::Relaxed), filter: None }
     }
 
-    /// Sets the level of databases that have none of their own.
+    /// Sets the level of databases without a setting of their own.
     pub fn set_default_level(&self, level: i32) {
         let databases = self.write();
         self.default_level.store(level, Ordering::Relaxed);
@@ -133,7 +132,7 @@ impl Profiler {
         Ok(())
     }
 
-    /// What becomes of an operation on `db` whose entry `entry` makes.
+    /// Decides about an operation on `db`. `entry` creates its profiler entry.
     pub fn judge(&self, db: &str, slow: bool, entry: impl FnOnce() -> DocBuf) -> Verdict {
         let setting = if self.is_engaged() { self.setting(db) } else { Setting::default() };
         let picked = match &setting.filter {
@@ -166,14 +165,14 @@ impl ProfileFilter {
     /// Compiles a filter.
     ///
     /// # Errors
-    /// What `mql` says about it.
+    /// The errors of `mql` about the filter.
     pub fn parse(filter: Doc<'_>) -> Result<ProfileFilter> {
         let parsed = Filter::parse(filter, &ParseContext::default())?;
         let shown = parsed.to_bson();
         Ok(ProfileFilter { shown, filter: parsed })
     }
 
-    /// An entry that the filter cannot be asked about is not picked.
+    /// Returns true if the filter matches an entry; false if it fails on the entry.
     fn picks(&self, entry: Doc<'_>) -> bool {
         let arena = bumpalo::Bump::new();
         let shared = Shared::new(now_ms());
@@ -182,24 +181,24 @@ impl ProfileFilter {
 }
 
 impl Service {
-    /// What the profiler does in databases that say nothing: the level, and the share of slow
-    /// operations that count.
+    /// Sets the defaults of the profiler: the level, and the share of slow operations that are
+    /// sampled.
     pub fn set_profile_defaults(&self, level: i32, sample_rate: f64) {
         self.profiler.set_default_level(level);
         self.profiler.set_sample_rate(sample_rate);
     }
 
-    /// Makes `system.profile` of a database that is going to be profiled.
+    /// Creates `system.profile` of a database that will be profiled.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// The errors of creating a collection.
     pub fn make_profile(&self, db: &str) -> Result<()> {
         let namespace = Namespace::new(db, SYSTEM_PROFILE)?;
         self.store.ensure_collection(&namespace).map(drop)
     }
 
-    /// Writes an entry. One that cannot be written is lost: the operation that it tells of has
-    /// ended. While `fsync` holds writers back there are no entries.
+    /// Writes an entry. An entry that cannot be written is dropped, because its operation has
+    /// ended. While `fsync` blocks writes, no entries are written.
     pub fn record_profile(&self, db: &str, entry: Doc<'_>) {
         let Some(_writing) = self.write_gate.try_enter() else { return };
         if let Ok(namespace) = Namespace::new(db, SYSTEM_PROFILE) {
@@ -227,7 +226,7 @@ impl Service {
         }
     }
 
-    /// Deletes the oldest entries where there are too many bytes of them.
+    /// Deletes the oldest entries if there are too many bytes of entries.
     fn trim_profile(&self, collection: &Arc<Collection>, interrupt: &Arc<Interrupt>) -> Result<()> {
         let too_large = self.store.counts(collection).bytes > PROFILE_BYTES_MAX;
         if !too_large || self.profiler.trimming.swap(true, Ordering::AcqRel) {
@@ -256,7 +255,7 @@ impl Service {
         })
     }
 
-    /// The unit of work in which entries are written: the server's own, and not forced to the disk.
+    /// Returns the unit of work for entries: the server's own, with buffered durability.
     fn profiler_unit(&self) -> Unit {
         Unit::Autocommit(Autocommit::of_server(&self.store, Durability::Buffered))
     }

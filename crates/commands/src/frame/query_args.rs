@@ -9,7 +9,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::AskedCollation;
 use quire_planner::Hint;
 
-/// Returns a document argument of which null means "not given".
+/// Returns a document argument; null means "not given".
 pub fn owned(arg: &Arg<'_>) -> Result<DocBuf> {
     match arg.is_null() {
         true => Ok(DocBuf::new()),
@@ -17,7 +17,7 @@ pub fn owned(arg: &Arg<'_>) -> Result<DocBuf> {
     }
 }
 
-/// Returns a boolean argument of which null means false.
+/// Returns a boolean argument; null means false.
 pub fn flag(arg: &Arg<'_>) -> Result<bool> {
     match arg.is_null() {
         true => Ok(false),
@@ -45,7 +45,7 @@ pub fn hint(arg: &Arg<'_>) -> Result<Option<Hint>> {
     }
 }
 
-/// A key pattern whose directions are no decimals: `1` of any numeric type is the same direction.
+/// Returns a key pattern without decimals: `1` of any numeric type is the same direction.
 fn without_decimals(pattern: Doc<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         for (name, direction) in pattern.fields() {
@@ -57,7 +57,7 @@ fn without_decimals(pattern: Doc<'_>) -> DocBuf {
     })
 }
 
-/// `bypassDocumentValidation`: who writes. Null leaves it at a client.
+/// Reads `bypassDocumentValidation`. Null means false.
 pub fn write_policy(arg: &Arg<'_>) -> Result<WritePolicy> {
     match !arg.is_null() && arg.safe_bool()? {
         true => Ok(WritePolicy::Bypassing),
@@ -65,7 +65,7 @@ pub fn write_policy(arg: &Arg<'_>) -> Result<WritePolicy> {
     }
 }
 
-/// Returns a collation; null and an empty document leave the collection's default.
+/// Returns a collation; null and an empty document mean the collection's default.
 pub fn collation(arg: &Arg<'_>) -> Result<AskedCollation> {
     match arg.is_null() {
         true => Ok(AskedCollation::Default),
@@ -89,7 +89,7 @@ pub fn count_limit(arg: &Arg<'_>) -> Result<u64> {
     }
 }
 
-/// Returns a comment as plans keep it.
+/// Returns a comment in the form that plans keep.
 pub fn comment(value: Option<Value<'_>>) -> Option<ValueBuf> {
     value.map(ValueBuf::new)
 }

@@ -1,5 +1,5 @@
-//! The shapes that every reply shares: one function builds an error reply, one a write error,
-//! one a write-concern error. Nothing else in the project does.
+//! The common parts of replies: one function writes an error reply, one a write error, one a write
+//! concern error. No other code writes these.
 
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, Label};
@@ -9,7 +9,7 @@ use quire_storage::StorageError;
 pub fn write_error_reply(reply: &mut DocWriter<'_>, error: &Error) {
     reply.append("ok", 0.0);
     write_error_fields(reply, error);
-    // Details that name labels name all of them.
+    // Details that contain labels contain all of them.
     let details = error.details().map(Doc::from_valid_bytes);
     let labelled = details.is_some_and(|details| details.contains("errorLabels"));
     if !error.labels().is_empty() && !labelled {
@@ -50,12 +50,12 @@ pub fn write_write_concern_error(reply: &mut DocWriter<'_>, error: &Error) {
     }
 }
 
-/// What a client sees of a storage error: never a backend's own text.
+/// Returns the client's error for a storage error, never with the text of a backend.
 pub fn from_storage(error: StorageError) -> Error {
     quire_collections::from_storage(error)
 }
 
-/// Returns an int where it fits, else a long.
+/// Appends a number as an int if it fits, else as a long.
 pub fn number(writer: &mut DocWriter<'_>, name: &str, number: i64) {
     match i32::try_from(number) {
         Ok(small) => writer.append(name, small),

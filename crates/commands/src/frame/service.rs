@@ -1,4 +1,4 @@
-//! What one server holds, and the door through which the listener hands in requests.
+//! The state of one server, and the entry point for requests from the listener.
 
 use crate::frame::accounts::{AccessControl, Identity};
 use crate::frame::audit::LogoutReason;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// What the server shows itself as.
+/// The topology that the server presents to drivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// The primary of a replica set with one member, of this name.
@@ -36,28 +36,28 @@ pub enum Topology {
     Standalone,
 }
 
-/// What a service needs to know when it opens.
+/// The options of a service.
 pub struct ServiceOptions {
-    /// What drivers see.
+    /// The topology that drivers see.
     pub topology: Topology,
-    /// `host:port` under which clients reach the server, where it is not the address that their
-    /// connection came in on.
+    /// The `host:port` under which clients reach the server; `None` for the local address of each
+    /// connection.
     pub advertise: Option<String>,
     /// The command line as given.
     pub argv: Vec<String>,
-    /// The command line as understood, in the shape of mongod's configuration file.
+    /// The parsed command line, in the form of mongod's configuration file.
     pub parsed_options: DocBuf,
     /// The engine's name for `serverStatus`.
     pub storage_engine: &'static str,
     /// Parameters of `--setParameter`, by name.
     pub parameters: Vec<(String, String)>,
-    /// Where log lines go.
+    /// The destination of log lines.
     pub log: Arc<dyn LogSink>,
     /// The audit log; `None` for none.
     pub audit: Option<AuditOptions>,
-    /// Called once when the `shutdown` command asks the process to stop.
+    /// Called once when the `shutdown` command stops the process.
     pub on_shutdown: Arc<dyn Fn() + Send + Sync>,
-    /// Clients log in, and need privileges for what they do.
+    /// True if clients must log in and need privileges.
     pub access_control: bool,
     /// The directory of the data, `None` for memory only.
     pub data_directory: Option<std::path::PathBuf>,
@@ -82,34 +82,34 @@ pub struct Service {
     pub(crate) concern_defaults: ConcernDefaults,
     pub(crate) access: AccessControl,
     pub(crate) audit: Option<AuditLog>,
-    /// The time that clients have been told, or have told.
+    /// The latest cluster time that was sent to or received from clients.
     clock: AtomicU64,
     pub(crate) process_id: ObjectId,
     pub(crate) started: Instant,
     pub(crate) started_ms: i64,
     next_request_id: AtomicI32,
-    /// Where blocking stages go on when memory ends; `None` for the system's own place.
+    /// The directory in which blocking stages spill; `None` for the system's directory.
     pub(crate) spill_directory: Option<Arc<Path>>,
     /// Counters for `serverStatus`.
     pub metrics: Metrics,
 }
 
-/// How a connection came in.
+/// The origin of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionInfo {
     /// The server's number of the connection.
     pub id: u64,
     /// The client's address; `None` for an embedded or unix-socket client.
     pub peer: Option<SocketAddr>,
-    /// The server's address that the client reached.
+    /// The server's address of the connection.
     pub local: Option<SocketAddr>,
-    /// The subject of the certificate that the client has shown, verified.
+    /// The subject of the client's verified certificate.
     pub certificate_subject: Option<String>,
 }
 
 /// The documents of one OP_MSG section of kind 1.
 pub struct Sequence<'a> {
-    /// The argument that they are: `documents`, `updates`, `deletes`, `ops`.
+    /// The name of the argument: `documents`, `updates`, `deletes`, `ops`.
     pub name: &'a str,
     /// The documents in order.
     pub documents: Vec<Doc<'a>>,
@@ -121,9 +121,9 @@ pub struct Request<'a> {
     pub body: Doc<'a>,
     /// Document sequences, each name once.
     pub sequences: &'a [Sequence<'a>],
-    /// It came as OP_QUERY: only the handshake is allowed.
+    /// True if it came as OP_QUERY: only the handshake is allowed.
     pub legacy_query: bool,
-    /// The client takes several replies to one request.
+    /// True if the client accepts several replies to one request.
     pub exhaust_allowed: bool,
     /// Ends the operation early.
     pub interrupt: Arc<Interrupt>,
@@ -132,11 +132,11 @@ pub struct Request<'a> {
 /// What the listener does after a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// More replies follow without a request: call [`Connection::next_exhaust`].
+    /// True if more replies follow without a request: call [`Connection::next_exhaust`].
     pub more_to_come: bool,
-    /// Close the connection after sending the reply.
+    /// True to close the connection after the reply.
     pub close: bool,
-    /// Close the connection without sending the reply.
+    /// True to close the connection without the reply.
     pub hang_up: bool,
 }
 
@@ -144,22 +144,22 @@ pub struct Outcome {
 pub struct Connection {
     pub(crate) service: Arc<Service>,
     pub(crate) info: ConnectionInfo,
-    /// `conn12`: how log lines name it.
+    /// The name in log lines: `conn12`.
     pub(crate) name: String,
-    /// What the client told about itself in its first `hello`.
+    /// The client's metadata of its first `hello`.
     pub(crate) client: Option<DocBuf>,
     /// The request that an exhaust stream repeats.
     pub(crate) exhaust: Option<DocBuf>,
     pub(crate) seen_hello: bool,
-    /// Who is logged in.
+    /// The logged-in user.
     pub(crate) identity: Option<Arc<Identity>>,
     /// The login that the client has begun and not finished.
     pub(crate) login: Option<Box<Login>>,
     /// The number of logins that failed on this connection since the last one that succeeded.
     pub(crate) failed_logins: u32,
-    /// When the login ended that is in force, in milliseconds since 1970.
+    /// The end of the current login, in milliseconds since 1970.
     pub(crate) login_ms: i64,
-    /// Which connection events of the audit log belong to; zeros without one.
+    /// The UUID of the connection in audit events; zeros without an audit log.
     pub(crate) uuid: [u8; 16],
 }
 
@@ -172,7 +172,7 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// Returns true if access control is on and the client has not logged in: it may run only the
+    /// Returns true if access control is on and the client has not logged in: it may run only
     /// commands that need no login.
     pub fn needs_login(&self) -> bool {
         self.service.access.enforced && self.identity.is_none()
@@ -180,23 +180,23 @@ impl Connection {
 }
 
 impl ConnectionInfo {
-    /// Returns whether the client's address is not a loopback address. A unix socket has no address and
-    /// is not remote.
+    /// Returns true if the client's address is not a loopback address. A unix socket has no address
+    /// and is not remote.
     pub fn is_remote(&self) -> bool {
         self.peer.is_some_and(|peer| !peer.ip().to_canonical().is_loopback())
     }
 }
 
 impl Service {
-    /// Returns the certificate that clients see, if there is TLS.
+    /// Returns the server's certificate, if there is TLS.
     pub fn certificate(&self) -> Option<&dyn ServerCertificate> {
         self.options.certificate.as_deref()
     }
 
-    /// Opens a service over an engine that answers the commands of a table.
+    /// Opens a service over an engine, with the commands of a table.
     ///
     /// # Errors
-    /// What the catalog reports, and `BadValue` for a parameter that does not exist.
+    /// The errors of the catalog; `BadValue` for a parameter that does not exist.
     pub(crate) fn open_with(
         commands: &'static Commands,
         engine: Arc<dyn Engine>,
@@ -247,7 +247,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Tells the store how much memory the index builds that begin now may take.
+    /// Sets the memory of index builds that begin later.
     pub(crate) fn bound_builds(&self) {
         self.store.set_build_memory(self.parameters.build_bytes());
     }
@@ -282,25 +282,25 @@ impl Service {
         self.operations.interrupt_all(quire_storage::Interruption::ShuttingDown);
     }
 
-    /// Flushes and closes the engine. Call it when no connection is left.
+    /// Flushes and closes the engine. No connection must be left.
     pub fn close(&self) -> Result<()> {
         self.audit(None, "shutdown", &DocBuf::new(), 0);
         self.engine.close().map_err(crate::frame::reply::from_storage)
     }
 
-    /// Appends the reply to a message that never became a request.
+    /// Appends the reply to a message that could not be decoded as a request.
     pub fn error_reply(&self, error: &quire_error::Error, reply: &mut Vec<u8>) {
         crate::frame::reply::write_error_reply(&mut quire_document::DocWriter::new(reply), error);
     }
 
-    /// The time of the last commit, or a later one that a client knows; never before the start of
-    /// this process.
+    /// Returns the time of the last commit, or a later one that a client knows; never before the
+    /// start of this process.
     pub(crate) fn cluster_time(&self) -> Timestamp {
         let clock = self.clock.load(Ordering::Acquire);
         Timestamp::from_u64(self.engine.cluster_time().0.max(clock))
     }
 
-    /// Moves the clock on: every later commit has a later time.
+    /// Advances the clock: every later commit has a later time.
     pub(crate) fn advance_clock(&self, to: Timestamp) {
         let to = to.to_u64();
         if self.clock.fetch_max(to, Ordering::AcqRel) < to {
@@ -308,7 +308,7 @@ impl Service {
         }
     }
 
-    /// Returns a time after all others.
+    /// Returns a time after all earlier ones.
     pub(crate) fn tick(&self) -> Timestamp {
         let next = ClusterTime(self.cluster_time().to_u64()).next(now_ms() as u64);
         self.advance_clock(Timestamp::from_u64(next.0));
@@ -320,7 +320,7 @@ impl Service {
         &self.store
     }
 
-    /// Where log lines go.
+    /// Returns the destination of log lines.
     pub fn log(&self) -> &dyn LogSink {
         &*self.options.log
     }
@@ -350,7 +350,7 @@ impl Connection {
         &self.name
     }
 
-    /// Returns the name that the client gave its application.
+    /// Returns the client's application name.
     pub(crate) fn app_name(&self) -> Option<&str> {
         application_name(self.client_metadata()?)
     }
@@ -365,18 +365,18 @@ impl Connection {
         self.info.peer.map(|peer| peer.ip().to_string())
     }
 
-    /// What the client told about itself, if anything.
+    /// Returns the client's metadata, if it sent any.
     pub fn client_metadata(&self) -> Option<Doc<'_>> {
         self.client.as_ref().map(DocBuf::as_doc)
     }
 }
 
-/// Returns the name of the application in what a client tells about itself.
+/// Returns the application name in a client's metadata.
 pub(crate) fn application_name(client: Doc<'_>) -> Option<&str> {
     client.get("application")?.as_document()?.get("name")?.as_str()
 }
 
-/// Milliseconds since the Unix epoch.
+/// Returns the milliseconds since the Unix epoch.
 pub(crate) fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |elapsed| elapsed.as_millis() as i64)

@@ -1,20 +1,20 @@
-//! What one operation has looked at, returned and changed: the part of slow-query lines and of
-//! the profiler's entries that the commands themselves fill in.
+//! The keys, documents and plan of one operation: the part of slow-query lines and of profiler
+//! entries that the commands fill in.
 
 use crate::frame::reply::number;
 use quire_document::{DocBuf, DocWriter};
 use quire_executor::{Counters, Examined};
 
-/// The figures of one operation; what does not apply to it stays `None`.
+/// The counters of one operation; those that do not apply are `None`.
 #[derive(Default)]
 pub struct Tally {
-    /// Keys and documents looked at, and the plan.
+    /// The examined keys and documents, and the plan.
     pub examined: Option<Examined>,
-    /// The cursor that the operation left open or went on with.
+    /// The cursor that the operation left open or continued.
     pub cursor: Option<i64>,
-    /// Its cursor has nothing more to give.
+    /// True if the cursor has no more documents.
     pub cursor_exhausted: bool,
-    /// Documents that the client got.
+    /// Documents returned to the client.
     pub returned: Option<u64>,
     /// Documents that were inserted.
     pub inserted: Option<u64>,
@@ -26,21 +26,21 @@ pub struct Tally {
     pub upserted: Option<u64>,
     /// Documents that were deleted.
     pub deleted: Option<u64>,
-    /// Of a getMore: the command that opened the cursor.
+    /// For a getMore: the command that opened the cursor.
     pub originating: Option<DocBuf>,
-    /// Of an explain: the full name of the collection of the command that it explains.
+    /// For an explain: the full name of the explained command's collection.
     pub explained: Option<String>,
-    /// It failed before it reached its collection: the profiler leaves it out.
+    /// True if it failed before it reached its collection: the profiler ignores it.
     pub failed_early: bool,
 }
 
 impl Tally {
-    /// What the operation has looked at.
+    /// Returns what the operation has examined.
     pub fn counters(&self) -> Counters {
         self.examined.as_ref().map(|examined| examined.counters).unwrap_or_default()
     }
 
-    /// Appends the figures under the names that mongod gives them.
+    /// Appends the counters under mongod's names.
     pub fn write(&self, out: &mut DocWriter<'_>) {
         if let Some(id) = self.cursor {
             out.append("cursorid", id);
@@ -72,7 +72,7 @@ impl Tally {
         append_figure(out, "nreturned", self.returned);
     }
 
-    /// Returns the plan in a few words.
+    /// Returns the plan summary.
     pub fn plan_summary(&self) -> Option<String> {
         self.examined.as_ref().map(Examined::summary).filter(|summary| !summary.is_empty())
     }

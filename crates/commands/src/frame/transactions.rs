@@ -1,4 +1,4 @@
-//! A command in a client's transaction: joining it, leaving it, and the labels of its errors.
+//! A command in a client's transaction: joining, leaving, and the labels of its errors.
 
 use crate::frame::command::InTransaction;
 use crate::frame::context::Context;
@@ -9,11 +9,12 @@ use quire_session::{Changed, RunningChange, Start, Transaction};
 use quire_storage::ClusterTime;
 use std::time::{Duration, Instant};
 
-/// Time between two looks of a command that waits for transactions to end.
+/// The interval at which a command checks whether the transactions that it waits for have ended.
 const LOOK: Duration = Duration::from_millis(5);
-/// Time between two looks of a statement that waits for a change of the catalog to end.
+/// The interval at which a statement checks whether the change of the catalog that it waits for has
+/// ended.
 const SHORT_LOOK: Duration = Duration::from_millis(1);
-/// The parameter that says how long such a statement waits. Negative: without end.
+/// The parameter with the longest wait of such a statement; a negative value means no limit.
 const LOCK_TIMEOUT: &str = "maxTransactionLockRequestTimeoutMillis";
 
 impl Context<'_> {
@@ -22,11 +23,11 @@ impl Context<'_> {
         self.generic.transaction.autocommit == Some(false)
     }
 
-    /// Takes the command's place in its session's transaction, which its first command begins.
-    /// From here on a failure of the command aborts the transaction.
+    /// Takes the command's turn in its session's transaction; the first command begins the
+    /// transaction. From here on a failure of the command aborts the transaction.
     ///
     /// # Errors
-    /// What the state of the transaction refuses: 117, 225, 251, 256.
+    /// The state of the transaction: 117, 225, 251, 256.
     pub fn join_transaction(&self) -> Result<()> {
         let (Some(session), Some(number)) = (&self.session, self.generic.txn_number) else {
             return Err(Error::internal("a transaction without a session"));
@@ -50,8 +51,8 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Refuses a command whose parameters of the Stable API are not those of the transaction's
-    /// first command. The transaction goes on.
+    /// Refuses a command whose Stable API parameters are not those of the transaction's first
+    /// command. The transaction continues.
     ///
     /// # Errors
     /// 347 APIMismatchError.
@@ -74,7 +75,7 @@ impl Context<'_> {
         }
     }
 
-    /// `parameters` of the transaction in `currentOp`.
+    /// Returns the field `parameters` of the transaction in `currentOp`.
     fn transaction_parameters(&self, number: i64) -> DocBuf {
         DocBuf::build(|row| {
             row.append("txnNumber", number).append("autocommit", false);
@@ -86,7 +87,7 @@ impl Context<'_> {
         })
     }
 
-    /// Returns the fields of a row of `currentOp` that tell of the client.
+    /// Returns the fields about the client in a row of `currentOp`.
     fn client_row(&self) -> DocBuf {
         DocBuf::build(|row| {
             if let Some(peer) = self.connection.remote() {
@@ -103,7 +104,7 @@ impl Context<'_> {
     /// Returns the transaction as the unit of work of this command.
     ///
     /// # Errors
-    /// As [`join_transaction`](Self::join_transaction).
+    /// Those of [`join_transaction`](Self::join_transaction).
     pub fn transaction_unit(&self) -> Result<Transaction> {
         self.join_transaction()?;
         match &*self.transaction.borrow() {
@@ -112,11 +113,11 @@ impl Context<'_> {
         }
     }
 
-    /// Waits until no open transaction uses what the command changes or drops. Until the answer
-    /// is dropped, transactions that do not use it yet wait.
+    /// Waits until no open transaction uses the namespaces that the command changes or drops. Until
+    /// the result is dropped, transactions that do not use them yet wait.
     ///
     /// # Errors
-    /// What the interrupt says.
+    /// The error of an interrupt.
     pub fn await_transactions(&self, changed: Changed) -> Result<RunningChange<'_>> {
         let change = self.service.sessions.begin_change(changed);
         while self.service.sessions.is_used(change.changed()) {
@@ -125,12 +126,12 @@ impl Context<'_> {
         Ok(change)
     }
 
-    /// Waits until no change of the catalog stands before a statement of the command's
-    /// transaction on the collection `namespace`, for as long as
-    /// `maxTransactionLockRequestTimeoutMillis` says. Outside a transaction nothing waits here.
+    /// Waits until a statement of the command's transaction on the collection `namespace` need not
+    /// wait for a change of the catalog, for at most `maxTransactionLockRequestTimeoutMillis`.
+    /// Outside a transaction it does not wait.
     ///
     /// # Errors
-    /// 24 LockTimeout, which aborts the transaction; what the interrupt says.
+    /// 24 LockTimeout, which aborts the transaction; the error of an interrupt.
     pub(crate) fn wait_behind_changes(&self, namespace: &str) -> Result<()> {
         let (Some(session), Some(number)) = (&self.session, self.generic.txn_number) else {
             return Ok(());
@@ -158,7 +159,7 @@ impl Context<'_> {
         waited.map(|_| ()).map_err(crate::frame::reply::from_interruption)
     }
 
-    /// Ends the command's part of the transaction, which used the collection `namespace`; a failed
+    /// Ends the command's turn in the transaction, which used the collection `namespace`. A failed
     /// statement aborts the transaction.
     pub(crate) fn leave_transaction(&self, failed: bool, namespace: &str) {
         if let Some(place) = self.transaction.take() {
@@ -171,8 +172,8 @@ impl Context<'_> {
     }
 }
 
-/// Tells a driver what it may try again after an error in a transaction: the whole transaction, or
-/// the commit.
+/// Adds the labels that tell a driver what it may retry after an error in a transaction: the whole
+/// transaction, or the commit.
 pub fn labelled(cx: &Context<'_>, error: Error) -> Error {
     let error = match error.code() {
         ErrorCode::SnapshotTooOld => {

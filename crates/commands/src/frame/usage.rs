@@ -1,4 +1,4 @@
-//! How much each collection is used: what `top` and `$collStats` with `latencyStats` show.
+//! The use of each collection, for `top` and for `$collStats` with `latencyStats`.
 
 use crate::frame::command::Kind;
 use crate::frame::metrics::{Counter, Latency};
@@ -8,13 +8,13 @@ use quire_collections::Store;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Collections below which those that were dropped are not looked for.
+/// The number of entries below which dropped collections are not removed.
 const FORGET_AT: usize = 256;
 
-/// What an operation does, as `top` and the profiler tell it.
+/// The class of an operation in `top` and in the profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Queries: `find` and its like.
+    /// Queries: `find` and similar commands.
     Query,
     /// Runs of `getMore`.
     GetMore,
@@ -29,7 +29,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Returns the name that the profiler gives it.
+    /// Returns the profiler's name of the class.
     pub fn name(self) -> &'static str {
         match self {
             Class::Query => "query",
@@ -42,12 +42,12 @@ impl Class {
     }
 }
 
-/// How often and how long.
+/// The number and the duration of operations.
 #[derive(Default)]
 pub struct Timed {
     /// The number of operations.
     pub count: Counter,
-    /// Microseconds, added up.
+    /// The total duration in microseconds.
     pub micros: Counter,
 }
 
@@ -58,14 +58,14 @@ impl Timed {
     }
 }
 
-/// The use of one collection since the start, or since it was made.
+/// The use of one collection since the start, or since its creation.
 #[derive(Default)]
 pub struct CollectionUsage {
     /// All operations on the collection.
     pub total: Timed,
-    /// Those that read.
+    /// Operations that read.
     pub reading: Timed,
-    /// Those that write.
+    /// Operations that write.
     pub writing: Timed,
     /// By class, in the order of [`Class`].
     by_class: [Timed; 6],
@@ -75,7 +75,7 @@ pub struct CollectionUsage {
     pub writes: Latency,
     /// Latencies of other commands.
     pub commands: Latency,
-    /// Operations that read the whole collection.
+    /// Operations that scanned the whole collection.
     pub collection_scans: Counter,
 }
 
@@ -86,15 +86,15 @@ impl CollectionUsage {
     }
 }
 
-/// The use of all collections by their numbers, which a rename keeps. What was dropped is
-/// forgotten when there is more of it than of what is there.
+/// The use of all collections by their numbers, which a rename keeps. Entries of dropped
+/// collections are removed when they are more than half of all.
 #[derive(Default)]
 pub struct Usage {
     collections: RwLock<HashMap<CollectionId, Arc<CollectionUsage>, RandomState>>,
 }
 
 impl Usage {
-    /// Notes an operation on a namespace; nothing if there is no such collection.
+    /// Notes an operation on a namespace; does nothing if the collection does not exist.
     pub fn note(&self, store: &Store, namespace: &str, class: Class, kind: Kind, micros: u64) {
         let Some((db, collection)) = split_namespace(namespace) else { return };
         if collection == "$cmd" {
@@ -123,7 +123,7 @@ impl Usage {
         known.get(&id).cloned()
     }
 
-    /// Notes an operation that read the whole of a collection.
+    /// Notes an operation that scanned a whole collection.
     pub fn note_collection_scan(&self, store: &Store, namespace: &str) {
         let Some((db, collection)) = split_namespace(namespace) else { return };
         let catalog = store.catalog();

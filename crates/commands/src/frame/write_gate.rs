@@ -1,5 +1,5 @@
-//! The gate that every writing command passes: `fsync` with `lock` closes it, `fsyncUnlock`
-//! opens it again. Readers do not pass it.
+//! The gate that every writing command passes: `fsync` with `lock` closes it, `fsyncUnlock` opens
+//! it. Reads do not pass it.
 
 use crate::frame::reply;
 use quire_error::{Error, ErrorCode, Result};
@@ -8,25 +8,25 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Counts the writers inside, and holds back those that come while it is closed.
+/// Counts the writers inside, and blocks new ones while it is closed.
 #[derive(Default)]
 pub struct WriteGate {
-    /// Times that it was closed without being opened.
+    /// The number of locks that are not unlocked.
     locks: AtomicI64,
-    /// Writers that have passed the gate and not ended.
+    /// The writers that have passed the gate and not ended.
     inside: AtomicUsize,
-    /// Those that wait: writers for the gate to open, closers for the last writer to leave.
+    /// The waiting threads: writers until the gate opens, closers until the last writer leaves.
     waiting: Mutex<Vec<Arc<Interrupt>>>,
 }
 
-/// A writer inside; dropping it leaves.
+/// A writer inside the gate. Dropping it leaves.
 pub struct Writing<'g>(&'g WriteGate);
 
 impl WriteGate {
-    /// Goes in, once the gate is open.
+    /// Enters after the gate is open.
     ///
     /// # Errors
-    /// What the interrupt says while waiting.
+    /// The error of an interrupted wait.
     pub fn enter(&self, interrupt: &Arc<Interrupt>) -> Result<Writing<'_>> {
         loop {
             if let Some(writing) = self.try_enter() {
@@ -36,10 +36,9 @@ impl WriteGate {
         }
     }
 
-    /// Goes in if the gate is open.
+    /// Enters if the gate is open.
     pub fn try_enter(&self) -> Option<Writing<'_>> {
-        // Whoever closes counts the lock before it looks at the writers, so one of the two sees
-        // the other.
+        // A closer counts its lock before it checks the writers, so one of the two sees the other.
         self.inside.fetch_add(1, Ordering::SeqCst);
         let writing = Writing(self);
         (!self.is_closed()).then_some(writing)
@@ -50,11 +49,11 @@ impl WriteGate {
         self.is_closed() && self.lock().iter().any(|other| Arc::ptr_eq(other, interrupt))
     }
 
-    /// Closes the gate and returns when no writer is inside; answers how often it is closed now.
+    /// Closes the gate and waits until no writer is inside. Returns the number of locks.
     ///
     /// # Errors
-    /// `LockTimeout` if writers are still inside after `patience`, and what the interrupt says;
-    /// the gate is then as it was.
+    /// `LockTimeout` if writers are still inside after `patience`; the error of an interrupt. After
+    /// an error the gate is as it was.
     pub fn close(&self, interrupt: &Arc<Interrupt>, patience: Duration) -> Result<i64> {
         let locks = self.locks.fetch_add(1, Ordering::SeqCst) + 1;
         let empty = || self.inside.load(Ordering::SeqCst) == 0;
@@ -72,7 +71,7 @@ impl WriteGate {
         ended
     }
 
-    /// Takes one lock away; answers how many are left.
+    /// Releases one lock. Returns the number of remaining locks.
     ///
     /// # Errors
     /// `IllegalOperation` if the gate is open.
@@ -92,12 +91,12 @@ impl WriteGate {
         self.locks.load(Ordering::SeqCst) > 0
     }
 
-    /// How often it is closed, and how many writers wait.
+    /// Returns the number of locks and of waiting writers.
     pub fn state(&self) -> (i64, usize) {
         (self.locks.load(Ordering::SeqCst), self.lock().len())
     }
 
-    /// Waits until `ready`; false if `timeout` came first.
+    /// Waits until `ready` returns true. Returns false if `timeout` ended first.
     fn wait(
         &self,
         interrupt: &Arc<Interrupt>,

@@ -1,4 +1,4 @@
-//! `aggregate`: a pipeline of stages over a collection, or over what the first stage makes.
+//! `aggregate`: a pipeline of stages over a collection, or over documents of the first stage.
 
 use crate::cursors::cursor_reply::Opening;
 use crate::frame::args::{Arg, arguments, missing};
@@ -17,13 +17,13 @@ use quire_executor::UnitOfWork;
 use quire_mql::stage::{find_stage, for_each_row};
 use quire_planner::{AggregateRequest, ReadRequest};
 
-/// An aggregate with what is not its plan's.
+/// The parsed command: the planner's request and the options outside the plan.
 pub struct Parsed {
-    /// The plan's part.
+    /// The request for the planner.
     pub request: AggregateRequest,
-    /// Documents in the first batch.
+    /// The largest number of documents in the first batch.
     pub batch_size: Option<u64>,
-    /// `explain: true`: the plan instead of the documents.
+    /// `explain: true`: returns the plan instead of the documents.
     pub explain: bool,
     /// `bypassDocumentValidation`, for a pipeline that writes.
     pub policy: WritePolicy,
@@ -45,8 +45,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         full_batch_stays_open: true,
         command: body,
     };
-    // Before the views: they must not be older than the wait, and the view definition and the plan
-    // come from the same catalog.
+    // Waits before the views are opened: they must not be older than the wait, and the view
+    // definition and the plan must come from the same catalog.
     let service = cx.service;
     let _writing = match writes(&request) {
         true => Some(service.write_gate.enter(&cx.interrupt)?),
@@ -63,7 +63,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     opened.map_err(|error| cx.without_values_of_target(body, error))
 }
 
-/// Shows the plan. In an `explain` an aggregate needs no `cursor` and must not have `explain: true`.
+/// Shows the plan. In an `explain` an aggregate needs no `cursor` and must not have `explain:
+/// true`.
 pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
     let mut with_cursor = body.to_owned();
     if !body.contains("cursor") {
@@ -164,7 +165,7 @@ fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
     }
 }
 
-/// What the request's concerns, its transaction and its source say against its stages.
+/// Checks the stages against the request's concerns, its transaction and its source.
 fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
     cx.check_stages_api(&request.pipeline)?;
     let row = |stage: Option<&DocBuf>| find_stage(stage?.as_doc().first()?.key());
@@ -186,8 +187,8 @@ fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what no transaction takes: an explain, and stages that write, follow changes or tell of
-/// the server.
+/// Refuses what a transaction must not contain: an explain, and stages that write, follow changes
+/// or read data of the server.
 fn check_in_transaction(cx: &Context<'_>, request: &AggregateRequest, explain: bool) -> Result<()> {
     if !cx.in_transaction() {
         return Ok(());

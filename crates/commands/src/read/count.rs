@@ -1,4 +1,4 @@
-//! `count`: how many documents match.
+//! `count`: the number of matching documents.
 
 use crate::frame::args::arguments;
 use crate::frame::command::Show;

@@ -1,4 +1,4 @@
-//! `distinct`: the different values at a path.
+//! `distinct`: the distinct values at a path.
 
 use crate::cursors::cursor_reply::write_read_time;
 use crate::frame::args::{arguments, missing};

@@ -1,4 +1,4 @@
-//! `explain`: the plan of another command, and what happened when it ran.
+//! `explain`: the plan of another command, and its execution statistics.
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::command::{Command, Kind};
@@ -51,7 +51,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// `aggregate` with `explain: true`.
+/// Explains an `aggregate` with `explain: true`.
 pub fn write_aggregate(
     cx: &mut Context<'_>,
     request: &AggregateRequest,
@@ -95,7 +95,7 @@ fn explain_inner(
     }
 }
 
-/// Fails with the error that an explanation tells of its execution, if it tells one.
+/// Fails with the execution error that an explanation contains, if there is one.
 fn told_failure(shown: DocBuf) -> Result<DocBuf> {
     let stats = shown.get("executionStats").and_then(|stats| stats.as_document());
     let told = |name: &str| stats.and_then(|stats| stats.get(name));
@@ -107,7 +107,7 @@ fn told_failure(shown: DocBuf) -> Result<DocBuf> {
     }
 }
 
-/// Explains the request, on a view the pipeline that it is there.
+/// Explains the request; on a view, its pipeline.
 fn explain_resolved(
     cx: &Context<'_>,
     what: ReadRequest<'_>,
@@ -143,7 +143,7 @@ fn parse_verbosity(arg: &Arg<'_>) -> Result<Verbosity> {
     }
 }
 
-/// Returns the explanation with what surrounds it in a reply.
+/// Appends the explanation and the other fields of the reply.
 fn finish(cx: &Context<'_>, inner: Doc<'_>, explained: DocBuf, reply: &mut DocWriter<'_>) {
     reply.append_all(explained.as_doc());
     if !inner.is_empty() {

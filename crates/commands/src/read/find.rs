@@ -1,4 +1,4 @@
-//! `find`: documents that match, in batches.
+//! `find`: matching documents, in batches.
 
 use crate::cursors::cursor_reply::Opening;
 use crate::frame::command::Show;
@@ -45,7 +45,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return cx.open_pipeline(reply, pipeline, (opening, WritePolicy::Client), &mut views);
     }
     let execution = open(&request, &views, cx.exec_params())?;
-    // A blocking sort has taken its limit in and does not tell that it is reached.
+    // A blocking sort has the limit inside and does not report that it is reached.
     let limit = if execution.blocks() { 0 } else { request.limit };
     let opening = Opening {
         namespace: request.namespace,

@@ -6,16 +6,16 @@ use quire_document::Doc;
 use quire_error::{Error, Result};
 use quire_planner::{FindRequest, Hint};
 
-/// What a find asks for besides its plan: how the result is cut into batches.
+/// The options of a find outside the plan: how the result is divided into batches.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Batching {
-    /// Documents in the first batch; `None` for the default of 101.
+    /// The largest number of documents in the first batch; `None` for the default of 101.
     pub batch_size: Option<u64>,
-    /// Close the cursor after the first batch.
+    /// True to close the cursor after the first batch.
     pub single_batch: bool,
-    /// Never close the cursor for being idle.
+    /// True to never close the cursor for being idle.
     pub no_timeout: bool,
-    /// Wait for what is inserted later; only capped collections have such cursors.
+    /// True to wait for later inserts; only capped collections have such cursors.
     pub tailable: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Commands that read documents: one file a command, with what they share.
+//! Commands that read documents: one file for each command, and their common parts.
 
 pub mod aggregate;
 pub mod count;

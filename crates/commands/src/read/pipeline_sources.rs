@@ -1,5 +1,5 @@
-//! First stages whose documents the server makes: `$currentOp`, `$indexStats`, `$listSessions`...
-//! The rest of the pipeline runs over them as over any documents.
+//! First stages with documents of the server: `$currentOp`, `$indexStats`, `$listSessions` and
+//! others. The rest of the pipeline runs over these documents as over any others.
 
 use crate::admin::current_op;
 use crate::frame::concern::ReadLevel;
@@ -12,10 +12,10 @@ use quire_executor::ServerRows;
 use quire_mql::stage::{Served, Source, check_index_stats, check_plan_cache_stats, row_of};
 use quire_planner::AggregateRequest;
 
-/// Makes the documents of a first stage from its operand.
+/// Creates the documents of a first stage from its operand.
 type Make = fn(&Context<'_>, &AggregateRequest, Value<'_>) -> Result<Vec<DocBuf>>;
 
-/// The stages whose rows in the language's registry say that the server makes their documents.
+/// The stages that are marked as the server's own in the registry of `mql`.
 const MAKERS: &[(&str, Make)] = &[
     ("$collStats", crate::admin::coll_stats::stage),
     ("$currentOp", running_operations),
@@ -29,10 +29,10 @@ const MAKERS: &[(&str, Make)] = &[
     }),
 ];
 
-/// The documents of the first stage if the server makes them; the stage is then taken off.
+/// Returns the documents of the first stage if the server creates them, and removes the stage.
 ///
 /// # Errors
-/// What the stage says about its operand.
+/// The errors of the stage about its operand.
 pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<Vec<DocBuf>>> {
     let Some(first) = request.pipeline.first().cloned() else { return Ok(None) };
     let Ok((row, operand)) = row_of(Value::Document(first.as_doc())) else { return Ok(None) };
@@ -55,14 +55,14 @@ pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<V
     Ok(Some(rows))
 }
 
-/// True for a pipeline whose first stage tells of the name that the request has, whether it is a
-/// collection's or a view's. Other pipelines on a view run behind the stages of the view.
+/// Returns true for a pipeline whose first stage applies to the request's namespace itself, a
+/// collection or a view. Other pipelines on a view run after the stages of the view.
 pub fn is_of_name(request: &AggregateRequest) -> bool {
     let first = request.pipeline.first().and_then(|stage| stage.as_doc().first());
     first.is_some_and(|first| first.key() == "$collStats")
 }
 
-/// Makes the rows of `$currentOp`.
+/// Returns the rows of `$currentOp`.
 fn running_operations(
     cx: &Context<'_>,
     request: &AggregateRequest,
@@ -124,7 +124,7 @@ impl ServerRows for Service {
     }
 }
 
-/// Makes the rows of an `$indexStats` on `namespace`.
+/// Returns the rows of an `$indexStats` on `namespace`.
 fn index_rows(service: &Service, namespace: &str, operand: Value<'_>) -> Result<Vec<DocBuf>> {
     check_index_stats(operand)?;
     let namespace = Namespace::parse(namespace)?;
@@ -151,7 +151,7 @@ fn index_rows(service: &Service, namespace: &str, operand: Value<'_>) -> Result<
     Ok(rows.collect())
 }
 
-/// Makes the rows of a `$planCacheStats` on `namespace`: none, since no plan is cached.
+/// Returns the rows of a `$planCacheStats` on `namespace`: none, because no plan is cached.
 fn cached_plans(service: &Service, namespace: &str, operand: Value<'_>) -> Result<Vec<DocBuf>> {
     check_plan_cache_stats(operand)?;
     if service.store.catalog().lookup(&Namespace::parse(namespace)?).is_none() {

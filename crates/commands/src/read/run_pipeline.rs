@@ -1,5 +1,5 @@
-//! Running a pipeline: what the server makes goes in, and what comes out is a cursor or is written to a
-//! collection.
+//! Runs a pipeline: adds documents of the server as its source, and returns a cursor or writes the
+//! results to a collection.
 
 use crate::cursors::cursor_reply::{Opening, Rows};
 use crate::frame::context::Context;
@@ -25,7 +25,7 @@ pub fn writes(request: &AggregateRequest) -> bool {
 }
 
 impl Context<'_> {
-    /// Runs a pipeline and replies with its cursor. One that writes does so for the policy.
+    /// Runs a pipeline and replies with its cursor. `policy` is that of a pipeline that writes.
     pub fn open_pipeline(
         &mut self,
         reply: &mut DocWriter<'_>,
@@ -76,14 +76,14 @@ impl Context<'_> {
     }
 }
 
-/// The commits of a pipeline that writes, at least: documents, and what puts them in place.
+/// The minimum number of commits of a pipeline that writes: documents, and putting them in place.
 const COMMITS: usize = 2;
 
 fn of_plan(error: Error) -> Error {
     error.context("PlanExecutor error during aggregation")
 }
 
-/// A pipeline that writes when its first batch is asked for, and gives nothing.
+/// A pipeline that writes when its first batch is requested, and returns no documents.
 struct Later {
     execution: Execution,
     service: Arc<Service>,

@@ -1,5 +1,5 @@
-//! The privileges that a pipeline needs, by the rows of its stages. Only the names in the client's own
-//! stages count: a view runs with the rights on the view.
+//! The privileges that a pipeline requires, from the rows of its stages. Only the namespaces in the
+//! client's own stages count: a view runs with the rights on the view.
 
 use super::is_true;
 use crate::frame::args::unambiguous;
@@ -11,8 +11,8 @@ use quire_mql::stage::{
     Names, On, Pipelines, READ, Reads, Right, StageAction, StageRow, find_stage,
 };
 
-/// Fails unless the client may run the stages over `source`: with what the first stage needs of it,
-/// and with what each stage needs of the other collections that it names.
+/// Fails unless the client may run the stages over `source`: checks the privileges that the first
+/// stage requires on it, and those that each stage requires on the other collections that it names.
 ///
 /// # Errors
 /// 13 Unauthorized.
@@ -27,8 +27,8 @@ pub fn pipeline(cx: &Context<'_>, source: Target<'_>, stages: Array<'_>) -> Resu
     other_collections(cx, stages)
 }
 
-/// Fails unless the client may skip the validator of the collections that the stages write, if the
-/// command asks for that.
+/// Fails unless the client may bypass the validator of the collections that the stages write, if
+/// the command does so.
 pub fn bypasses_validation(cx: &Context<'_>, body: Doc<'_>, stages: Array<'_>) -> Result<()> {
     if !is_true(body.get("bypassDocumentValidation")) {
         return Ok(());
@@ -47,12 +47,12 @@ pub fn bypasses_validation(cx: &Context<'_>, body: Doc<'_>, stages: Array<'_>) -
 struct Stage<'a> {
     row: &'static StageRow,
     operand: Value<'a>,
-    /// The fields of the operand, each there once; none where its row looks at none.
+    /// The fields of the operand without duplicates; empty if the stage's row uses none.
     fields: Doc<'a>,
 }
 
 impl<'a> Stage<'a> {
-    /// Returns the stage, or `None` if it is unknown, which is refused when it is parsed.
+    /// Returns the stage; `None` if it is unknown, which is refused when it is parsed.
     fn read(stage: Value<'a>) -> Result<Option<Stage<'a>>> {
         let Some(first) = stage.as_document().and_then(|stage| stage.first()) else {
             return Ok(None);
@@ -90,7 +90,7 @@ fn other_collections(cx: &Context<'_>, stages: Array<'_>) -> Result<()> {
         match (facts.reads == Reads::OtherCollection, named) {
             (false, _) => inner.into_iter().try_for_each(|inner| other_collections(cx, inner))?,
             (true, Some(target)) if inner.is_empty() => cx.require(target, Action::Find)?,
-            // Without a name the inner pipeline makes its own documents.
+            // Without a name the inner pipeline creates its own documents.
             (true, named) => {
                 let source = named.unwrap_or(Target::Database(cx.db));
                 inner.into_iter().try_for_each(|inner| pipeline(cx, source, inner))?;
@@ -100,7 +100,7 @@ fn other_collections(cx: &Context<'_>, stages: Array<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless the client has those of `rights` that stand on `on`, which is `target`.
+/// Fails unless the client has those of `rights` that apply to `on`, which is `target`.
 fn all(
     cx: &Context<'_>,
     target: Target<'_>,

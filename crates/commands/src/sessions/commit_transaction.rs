@@ -1,5 +1,5 @@
-//! `commitTransaction`: ends a transaction with its writes. It may be sent again, also after a
-//! restart, and answers the same.
+//! `commitTransaction`: ends a transaction with its writes. It may be repeated, also after a
+//! restart, with the same reply.
 
 use super::outside_transaction;
 use crate::frame::args::arguments;
@@ -12,7 +12,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
             "commitTimestamp" if !arg.is_null() => timestamp = true,
-            // Sharded clusters find the transaction's coordinator with it.
+            // Sharded clusters use it to find the transaction's coordinator.
             "recoveryToken" if !arg.is_null() => {
                 arg.document()?;
             }
@@ -32,7 +32,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     }
     let options = cx.commit_options();
     let ended = session.commit_transaction(&cx.service.store, number, options, &cx.interrupt);
-    // A commit that did not happen has no write concern to tell of.
+    // A commit that failed has no write concern to report.
     cx.writing.set(ended.is_ok());
     ended
 }

@@ -1,5 +1,5 @@
-//! `endSessions`: a client is done with sessions. Their cursors close; what their writes did is
-//! remembered until it expires.
+//! `endSessions`: the client no longer needs the sessions. Their cursors close; the results of
+//! their writes are kept until they expire.
 
 use super::named_sessions;
 use crate::frame::context::Context;

@@ -1,5 +1,5 @@
-//! Ends sessions that are not used: their cursors close, and what their writes did is forgotten,
-//! first in memory, then in the store.
+//! Ends unused sessions: their cursors close, and the stored results of their writes are removed,
+//! first from memory, then from the store.
 
 use crate::frame::service::{Service, now_ms};
 use quire_error::{ErrorCode, Result};
@@ -9,27 +9,28 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the sessions in memory.
+/// The interval between two checks of the sessions in memory.
 const IDLE_LOOK: Duration = Duration::from_secs(10);
-/// Time between two walks over the records of retryable writes.
-/// MongoDB: `logicalSessionRefreshMillis`.
+/// The interval between two scans of the records of retryable writes. MongoDB:
+/// `logicalSessionRefreshMillis`.
 const RECORDS_LOOK: Duration = Duration::from_secs(5 * 60);
-/// After this idle time a session drops its retry records from memory and reads them from the store.
+/// The idle time after which a session drops its retry records from memory; later it reads them
+/// from the store.
 const WRITES_KEPT_MS: i64 = 60_000;
 
-/// When the job has looked last.
+/// The times of the last checks.
 pub struct Expiry {
     idle: Instant,
     records: Instant,
 }
 
 impl Expiry {
-    /// Begins to count.
+    /// Begins with the current time.
     pub fn new() -> Self {
         Expiry { idle: Instant::now(), records: Instant::now() }
     }
 
-    /// Looks at what is due.
+    /// Does the checks that are due.
     pub fn run(&mut self, service: &Arc<Service>, stop: &Arc<Interrupt>) {
         if self.idle.elapsed() >= IDLE_LOOK {
             self.idle = Instant::now();
@@ -37,18 +38,18 @@ impl Expiry {
         }
         if self.records.elapsed() >= RECORDS_LOOK {
             self.records = Instant::now();
-            // What fails now is tried again at the next pass; a poisoned engine shows elsewhere.
+            // A failure is retried at the next pass; a poisoned engine is reported elsewhere.
             let _ = service.reap_retry_records(now_ms(), stop);
         }
     }
 }
 
 impl Service {
-    /// Returns the session of that id, noted as used now. A full table makes room by forgetting
-    /// sessions that hold nothing.
+    /// Returns the session with this id, and notes its use. If the table is full, sessions without
+    /// transaction numbers and cursors are removed.
     ///
     /// # Errors
-    /// 261 TooManyLogicalSessions if all hold something.
+    /// 261 TooManyLogicalSessions if all of them are needed.
     pub fn touch_session(&self, id: SessionId, now: i64) -> Result<Arc<Session>> {
         match self.sessions.touch(id, now) {
             Err(error) if error.code() == ErrorCode::TooManyLogicalSessions => {
@@ -63,7 +64,7 @@ impl Service {
     pub fn end_idle_sessions(&self, now: i64) {
         for operation in self.operations.list() {
             if let Some(session) = operation.session {
-                // A session that is in use is there already.
+                // A session in use is in the table already, so this cannot fail.
                 let _ = self.sessions.touch(session, now);
             }
         }
@@ -75,8 +76,8 @@ impl Service {
         self.sessions.forget_writes(now - WRITES_KEPT_MS);
     }
 
-    /// Aborts the transactions that have been open for `limit`: their statements are stopped,
-    /// their writes undone and their locks released.
+    /// Aborts the transactions that have been open for `limit`: their statements are stopped, their
+    /// writes discarded and their locks released.
     pub fn abort_old_transactions(&self, limit: Duration) {
         let active = self.sessions.abort_expired(limit);
         if !active.is_empty() {
@@ -84,10 +85,11 @@ impl Service {
         }
     }
 
-    /// Deletes what is stored of the writes of sessions that have ended; answers how many keys.
+    /// Deletes the stored results of the writes of sessions that have ended. Returns the number of
+    /// deleted keys.
     ///
     /// # Errors
-    /// What the engine answers.
+    /// The errors of the engine.
     pub fn reap_retry_records(&self, now: i64, stop: &Arc<Interrupt>) -> Result<u64> {
         let is_alive = |id: &[u8; 16], user: Option<&[u8; 32]>| {
             self.sessions.contains(&SessionId::from_key(id, user))

@@ -1,4 +1,5 @@
-//! `killAllSessions`: stops what all sessions of the named users do; without users, all sessions.
+//! `killAllSessions`: stops the operations of all sessions of the named users; without users, of
+//! all sessions.
 
 use super::{elements, user_name};
 use crate::frame::context::Context;

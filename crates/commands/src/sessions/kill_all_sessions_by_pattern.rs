@@ -1,5 +1,5 @@
-//! `killAllSessionsByPattern`: stops what sessions do that match one of some patterns (a session,
-//! a user's digest); without patterns, what every session does.
+//! `killAllSessionsByPattern`: stops the operations of sessions that match one of some patterns (a
+//! session, a user's digest); without patterns, of all sessions.
 
 use super::{documents, elements, user_name};
 use crate::frame::args::{fields, missing};
@@ -12,7 +12,7 @@ use quire_session::SessionId;
 const ELEMENT: &str = "KillAllSessionsByPatternCmd.killAllSessionsByPattern";
 const LSID: &str = "KillAllSessionsByPatternCmd.killAllSessionsByPattern.lsid";
 
-/// Which sessions are meant.
+/// A pattern of sessions.
 enum Pattern {
     Session(SessionId),
     User([u8; 32]),
@@ -35,7 +35,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     Ok(())
 }
 
-/// Reads a pattern. `users` and `roles` name the user and roles of the caller; they pick no session.
+/// Reads a pattern. `users` and `roles` name the user and roles of the caller; they select no
+/// session.
 fn parse(doc: Doc<'_>) -> Result<Pattern> {
     let (mut session, mut user) = (None, None);
     for arg in fields(ELEMENT, doc) {

@@ -1,5 +1,5 @@
-//! `killSessions`: stops what sessions do and closes their cursors; without any, all sessions of
-//! the user who asks.
+//! `killSessions`: stops the operations of sessions and closes their cursors; without any, of all
+//! sessions of the calling user.
 
 use super::named_sessions;
 use crate::frame::context::Context;

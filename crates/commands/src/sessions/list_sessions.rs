@@ -1,5 +1,5 @@
-//! `$listSessions` and `$listLocalSessions`: the sessions that were used lately. A server
-//! alone has only its own, so that both show the same.
+//! `$listSessions` and `$listLocalSessions`: the recently used sessions. A single server knows only
+//! its own, so that both stages return the same.
 
 use super::{UserName, documents, user_name};
 use crate::frame::args::fields;
@@ -15,7 +15,7 @@ enum Whose {
     Of(Vec<UserName>),
 }
 
-/// Makes the rows of `$listLocalSessions`.
+/// Returns the rows of `$listLocalSessions`.
 pub fn local(
     cx: &Context<'_>,
     request: &AggregateRequest,
@@ -29,7 +29,7 @@ pub fn local(
     Ok(rows(cx, &whose))
 }
 
-/// Makes the rows of `$listSessions`.
+/// Returns the rows of `$listSessions`.
 pub fn all(
     cx: &Context<'_>,
     request: &AggregateRequest,

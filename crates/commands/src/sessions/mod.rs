@@ -1,4 +1,4 @@
-//! Logical sessions: one file a command, the listing stages, and ending idle sessions.
+//! Logical sessions: one file for each command, the listing stages, and ending idle sessions.
 
 pub mod abort_transaction;
 pub mod commit_transaction;
@@ -20,7 +20,7 @@ use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_session::{NO_USER, SessionId};
 
-/// A user as commands about sessions name one.
+/// A user in the arguments of commands about sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserName {
     /// The name of the user.
@@ -30,8 +30,8 @@ pub struct UserName {
 }
 
 impl UserName {
-    /// Returns the digest that the ids of the user's sessions have. The user without a name stands
-    /// for clients that have not logged in.
+    /// Returns the digest in the ids of the user's sessions. An empty name means clients that have
+    /// not logged in.
     fn digest(&self) -> [u8; 32] {
         match self.user.is_empty() && self.db.is_empty() {
             true => NO_USER,
@@ -41,8 +41,8 @@ impl UserName {
 }
 
 impl Service {
-    /// Stops the operations and closes the cursors of the sessions that `which` picks; the
-    /// operation that asks goes on. The sessions themselves stay.
+    /// Stops the operations and closes the cursors of the sessions for which `which` returns true,
+    /// except the operation `asking`. The sessions themselves stay.
     pub(crate) fn kill_sessions(&self, which: &dyn Fn(&SessionId) -> bool, asking: i64) {
         self.operations.kill_sessions(which, asking);
         self.cursors.kill_sessions(which);
@@ -56,7 +56,7 @@ fn outside_transaction(cx: &Context<'_>) -> Error {
     Error::new(ErrorCode::CommandFailed, text)
 }
 
-/// Returns the command's first field: an array of documents, in which a null is skipped.
+/// Returns the command's first field: an array of documents. Nulls are skipped.
 fn elements<'a>(
     owner: &'static str,
     body: Doc<'a>,
@@ -69,7 +69,7 @@ fn elements<'a>(
     documents(arg)
 }
 
-/// Returns the documents of an array; a null is skipped.
+/// Returns the documents of an array. Nulls are skipped.
 fn documents<'a>(arg: Arg<'a>) -> Result<impl Iterator<Item = Result<Doc<'a>>>> {
     let some = arg.array()?.iter().enumerate().filter(|(_, value)| !value.is_nullish());
     Ok(some.map(move |(at, value)| match value {
@@ -78,8 +78,8 @@ fn documents<'a>(arg: Arg<'a>) -> Result<impl Iterator<Item = Result<Doc<'a>>>> 
     }))
 }
 
-/// Returns the sessions that the command's first field names; `element` is what errors call one
-/// of them. A session without a user is the client's own.
+/// Returns the sessions that the command's first field names; errors call one of them `element`. A
+/// session without a user is the client's own.
 ///
 /// # Errors
 /// 13 Unauthorized for sessions of other users, unless the client may kill any session.

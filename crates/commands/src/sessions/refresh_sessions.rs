@@ -1,4 +1,4 @@
-//! `refreshSessions`: idle sessions that their client still wants.
+//! `refreshSessions`: marks sessions as used, so that they do not expire.
 
 use super::named_sessions;
 use crate::frame::context::Context;

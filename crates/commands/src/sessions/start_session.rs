@@ -1,4 +1,4 @@
-//! `startSession`: a session with a fresh id.
+//! `startSession`: creates a session with a new id.
 
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;

@@ -1,4 +1,4 @@
-//! The arguments that the commands about users and roles share.
+//! The common arguments of the commands about users and roles.
 
 use crate::frame::args::{Arg, missing};
 use crate::frame::context::Context;
@@ -17,9 +17,10 @@ pub struct UserFields<'a> {
     pub custom_data: Option<Doc<'a>>,
     /// `roles`: the roles that are granted.
     pub roles: Option<Vec<RoleName>>,
-    /// `digestPassword: false`: the password comes digested.
+    /// `digestPassword: false`: the client has digested the password.
     pub is_digested: bool,
-    /// `authenticationRestrictions`: from where and to where a login may come.
+    /// `authenticationRestrictions`: the allowed addresses of a login, of the client and of the
+    /// server.
     pub restrictions: Option<ArrayBuf>,
     /// `mechanisms`: the mechanisms of the login.
     pub mechanisms: Option<Vec<&'a str>>,
@@ -32,12 +33,13 @@ pub struct RoleFields {
     pub privileges: Option<Privileges>,
     /// `roles`: the roles that are granted.
     pub roles: Option<Vec<RoleName>>,
-    /// `authenticationRestrictions`: from where and to where a login may come.
+    /// `authenticationRestrictions`: the allowed addresses of a login, of the client and of the
+    /// server.
     pub restrictions: Option<ArrayBuf>,
 }
 
 impl<'a> UserFields<'a> {
-    /// Takes an argument in; false if it is none of these.
+    /// Reads an argument. Returns false if it is not one of these.
     pub fn read(&mut self, cx: &Context<'_>, arg: &Arg<'a>) -> Result<bool> {
         match arg.name() {
             "pwd" => self.password = Some(arg.string()?),
@@ -53,7 +55,7 @@ impl<'a> UserFields<'a> {
         Ok(true)
     }
 
-    /// Returns the mechanisms that were asked for, each once.
+    /// Returns the requested mechanisms without duplicates.
     ///
     /// # Errors
     /// 2 BadValue for an empty list and for unknown names.
@@ -72,10 +74,10 @@ impl<'a> UserFields<'a> {
         Ok(Some(chosen))
     }
 
-    /// Makes the credentials of a password for the mechanisms.
+    /// Creates the credentials of a password for the mechanisms.
     ///
     /// # Errors
-    /// 2 BadValue where a digested password cannot serve.
+    /// 2 BadValue if a mechanism cannot use a digested password.
     pub fn credentials(
         &self,
         cx: &Context<'_>,
@@ -106,7 +108,7 @@ impl<'a> UserFields<'a> {
 }
 
 impl RoleFields {
-    /// Takes an argument in; false if it is none of these.
+    /// Reads an argument. Returns false if it is not one of these.
     pub fn read(&mut self, cx: &Context<'_>, arg: &Arg<'_>) -> Result<bool> {
         match arg.name() {
             "privileges" => self.privileges = Some(Privileges::parse(arg.array()?)?),
@@ -119,8 +121,8 @@ impl RoleFields {
         Ok(true)
     }
 
-    /// Fails for what a role of this database may not have: only roles of `admin` reach beyond
-    /// their database.
+    /// Refuses privileges and roles that a role of this database must not have: only roles of
+    /// `admin` reach beyond their database.
     ///
     /// # Errors
     /// 49 InvalidRoleModification.
@@ -180,14 +182,14 @@ pub fn role_name(cx: &Context<'_>, body: Doc<'_>) -> Result<RoleName> {
     Ok(RoleName::new(name(cx, body)?, cx.db))
 }
 
-/// Appends a field unless it is an empty array, which stands for "none".
+/// Appends a field unless it is an empty array, which means "none".
 pub fn append_restrictions(out: &mut DocWriter<'_>, restrictions: Option<&ArrayBuf>) {
     if let Some(list) = restrictions.filter(|list| list.as_array().count() > 0) {
         out.append("authenticationRestrictions", list);
     }
 }
 
-/// Returns the rounds of PBKDF2 for new credentials.
+/// Returns the PBKDF2 iterations of new credentials.
 pub fn iterations(cx: &Context<'_>, mechanism: Mechanism) -> NonZeroU32 {
     let name = match mechanism {
         Mechanism::Sha1 => "scramIterationCount",

@@ -1,12 +1,12 @@
-//! The events of the audit log that tell of the commands about users and roles: their arguments,
-//! without passwords. (MongoDB manual, "System Event Audit Messages".)
+//! The audit events of the commands about users and roles: their arguments without passwords.
+//! (MongoDB manual, "System Event Audit Messages".)
 
 use crate::frame::accounts::write_roles;
 use crate::frame::command::{AuditEvent, Command};
 use quire_access::RoleName;
 use quire_document::{Doc, DocBuf, Value, doc};
 
-/// The arguments that an event repeats.
+/// The arguments that an event contains.
 const FIELDS: [&str; 4] = ["customData", "roles", "privileges", "authenticationRestrictions"];
 
 /// Returns the event of a command about one user.
@@ -35,7 +35,7 @@ pub fn of_database(command: &Command, body: Doc<'_>) -> AuditEvent {
     (command.name, doc! { "db": db(body) })
 }
 
-/// The event of a command that brings users and roles: which collections they come from.
+/// Returns the event of a command that merges users and roles: the collections that they come from.
 pub fn merge(command: &Command, body: Doc<'_>) -> AuditEvent {
     let param = DocBuf::build(|out| {
         for field in ["tempUsersCollection", "tempRolesCollection", "db", "drop"] {
@@ -53,7 +53,7 @@ fn name(body: Doc<'_>) -> &str {
     body.first().and_then(|first| first.value().as_str()).unwrap_or_default()
 }
 
-/// Repeats arguments; roles in full, each with its database.
+/// Appends the arguments; each role with its database.
 fn arguments(body: Doc<'_>, out: &mut quire_document::DocWriter<'_>) {
     for field in FIELDS {
         match body.get(field) {

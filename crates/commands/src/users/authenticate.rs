@@ -1,5 +1,5 @@
-//! `authenticate`: the login of a client whose TLS certificate names it (MONGODB-X509). The name
-//! is the certificate's subject, of a user of `$external`.
+//! `authenticate`: the login with a TLS client certificate (MONGODB-X509). The name is the
+//! certificate's subject, of a user of `$external`.
 
 use crate::frame::args::{arguments, missing};
 use crate::frame::context::Context;
@@ -30,7 +30,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     log_in(cx, &db, body, false, reply)
 }
 
-/// Logs in, as the command of its own or inside a `hello`.
+/// Logs in, as a command or inside a `hello`.
 pub fn log_in(
     cx: &mut Context<'_>,
     db: &str,
@@ -49,7 +49,7 @@ pub fn log_in(
     }
     let mechanism = mechanism.ok_or_else(|| missing("authenticate", "mechanism"))?;
     if mechanism != X509.text() || !mechanisms::is_enabled(cx, mechanism) {
-        // Logins with a password have commands of their own; here they fail like any login.
+        // Logins with a password use other commands; here they fail like any login.
         let nobody = UserName::new(named.unwrap_or_default(), db);
         return Err(refuse(cx, &nobody, mechanism, failed()));
     }
@@ -65,12 +65,13 @@ pub fn log_in(
     };
     let name = UserName::new(&subject, db);
     if named.is_some_and(|named| named != subject) {
-        // The client knows its own certificate, so this tells nothing about users.
+        // The client knows its own certificate, so this reveals nothing about users.
         let text = "There is no x.509 client certificate matching the user.";
         return Err(refuse(cx, &name, X509.text(), Error::new(failed().code(), text)));
     }
     let Some(user) = cx.service.find_user(&name)? else {
-        // The client has proved the name, so that only its own holder learns that no user has it.
+        // The client has proved the name, so only the owner of the certificate learns that there is
+        // no such user.
         let text = format!("Could not find user \"{subject}\" for db \"{db}\"");
         let error = Error::new(ErrorCode::UserNotFound, text);
         return Err(refuse(cx, &name, X509.text(), error));

@@ -37,7 +37,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     })
 }
 
-/// Fails for a name that no user-defined role may have.
+/// Refuses a name that a user-defined role must not have.
 pub fn check_name(name: &RoleName) -> Result<()> {
     let text = match name.db.as_str() {
         _ if name.role.is_empty() => "Role name must be non-empty",

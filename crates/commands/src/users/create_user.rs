@@ -1,4 +1,4 @@
-//! `createUser`: stores a user with what verifies the password, and roles.
+//! `createUser`: stores a user with the credentials of the password, and roles.
 
 use crate::frame::accounts::write_roles;
 use crate::frame::args::{arguments, missing};
@@ -44,7 +44,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     })
 }
 
-/// A password belongs to every user but those of `$external`, whom a certificate names.
+/// Checks that a password is given, except for users of `$external`, who log in with a certificate.
 fn check_password_given(fields: &UserFields<'_>, name: &UserName) -> Result<()> {
     let is_external = name.db == "$external";
     let text = match (fields.password, is_external) {
@@ -76,7 +76,7 @@ fn document(
     }))
 }
 
-/// Writes `credentials`: one document for each mechanism; `{external: true}` for none.
+/// Appends `credentials`: one document for each mechanism; `{external: true}` for none.
 pub fn write_credentials(credentials: &[(Mechanism, Credential)], out: &mut DocWriter<'_>) {
     let mut all = out.document("credentials");
     credentials.iter().for_each(|(mechanism, credential)| {

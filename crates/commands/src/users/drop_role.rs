@@ -1,5 +1,5 @@
-//! `dropRole` and `dropAllRolesFromDatabase`: remove roles, also from the users and roles that
-//! have them.
+//! `dropRole` and `dropAllRolesFromDatabase`: remove roles, also from the users and roles that have
+//! them.
 
 use crate::frame::context::Context;
 use crate::users::arguments::role_name;
@@ -26,7 +26,7 @@ pub fn all(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let roles = accounts.all_roles()?;
         let mut removed = 0;
         for role in roles.of_database(cx.db) {
-            // Removing one role may have changed the document of another.
+            // Removing one role may have changed the document of another role.
             if let Some(old) = accounts.role(&role.name)? {
                 accounts.delete_role(&role.name, &old)?;
                 removed += 1;

@@ -35,7 +35,7 @@ pub fn all(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// These commands take no argument of their own.
+/// Refuses arguments: these commands have none of their own.
 pub fn refuse_arguments(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     match arguments(cx.command.name, body).next() {
         Some(arg) => Err(arg.unknown()),

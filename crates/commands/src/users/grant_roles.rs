@@ -29,7 +29,7 @@ pub fn from_role(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>
     change_role(cx, body, remove)
 }
 
-/// Makes the roles afterwards of those before and those that are named.
+/// Changes a list of roles by the named roles.
 type Change = fn(&mut Vec<RoleName>, &[RoleName]);
 
 fn add(roles: &mut Vec<RoleName>, named: &[RoleName]) {

@@ -1,4 +1,4 @@
-//! `invalidateUserCache`: every connection reads its user's rights again.
+//! `invalidateUserCache`: makes every connection read its user's rights again.
 
 use crate::frame::context::Context;
 use crate::users::drop_user::refuse_arguments;

@@ -1,30 +1,30 @@
-//! Which mechanisms logins may use: those that are built and that the server parameter
-//! `authenticationMechanisms` lists.
+//! The mechanisms that logins may use: those that are built and listed in the server parameter
+//! `authenticationMechanisms`.
 
 use crate::frame::context::Context;
 use crate::frame::parameters::table::AUTHENTICATION_MECHANISMS;
 use quire_access::Mechanism;
 use quire_error::{Error, ErrorCode, Result};
 
-/// Returns whether logins may use the mechanism of this name.
+/// Returns true if logins may use the mechanism with this name.
 pub fn is_enabled(cx: &Context<'_>, name: &str) -> bool {
     let listed = cx.service.parameters.get(AUTHENTICATION_MECHANISMS);
     let listed = listed.as_ref().and_then(|list| list.as_value().as_array());
     listed.is_some_and(|list| list.iter().any(|one| one.as_str() == Some(name)))
 }
 
-/// Returns the SCRAM mechanisms that are enabled: a new user has a credential of each, unless the
-/// command names others.
+/// Returns the enabled SCRAM mechanisms: a new user gets a credential for each, unless the command
+/// names others.
 pub fn enabled(cx: &Context<'_>) -> Vec<Mechanism> {
     let all = Mechanism::ALL.iter().copied();
     all.filter(|mechanism| is_enabled(cx, mechanism.name())).collect()
 }
 
-/// Returns the SCRAM mechanism of this name.
+/// Returns the SCRAM mechanism with this name.
 ///
 /// # Errors
-/// 334 MechanismUnavailable for a name that is unknown, not enabled, or of a mechanism that needs a
-/// directory or a cloud.
+/// 334 MechanismUnavailable for an unknown or disabled mechanism, or one that needs a directory or
+/// a cloud service.
 pub fn scram(cx: &Context<'_>, name: &str) -> Result<Mechanism> {
     let known = Mechanism::parse(name);
     if let Some(known) = known.filter(|_| is_enabled(cx, name)) {

@@ -1,5 +1,6 @@
-//! `_mergeAuthzCollections`: makes the users and roles that mongorestore has put into two collections
-//! those of the server. Each document needs the rights that the command to make it would need.
+//! `_mergeAuthzCollections`: makes the users and roles that mongorestore has put into two
+//! collections those of the server. Each document needs the rights of the command that would create
+//! it.
 
 use crate::frame::accounts::{Accounts, granted};
 use crate::frame::args::arguments;
@@ -12,14 +13,14 @@ use quire_collections::Attempt;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 
-/// What the command is asked for.
+/// The parsed arguments.
 #[derive(Default)]
 struct Request<'a> {
     users: &'a str,
     roles: &'a str,
-    /// Only users and roles of this database; all if it is empty.
+    /// The database whose users and roles are merged; empty for all.
     db: &'a str,
-    /// Users and roles that are not among the new ones are removed.
+    /// True to remove users and roles that are not among the new ones.
     drop: bool,
 }
 
@@ -61,7 +62,7 @@ fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Request<'a>> {
     Ok(request)
 }
 
-/// Returns the documents of a collection, those of the database that the request names.
+/// Returns the documents of a collection that belong to the requested database.
 fn read(cx: &Context<'_>, collection: &str, request: &Request<'_>) -> Result<Vec<DocBuf>> {
     if collection.is_empty() {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Users and roles, and logging in: one file a command.
+//! Users, roles and logins: one file for each command.
 
 pub mod arguments;
 pub mod audited;

@@ -41,7 +41,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Returns the roles that are named; `None` stands for all of the database.
+/// Returns the named roles; `None` for all roles of the database.
 fn names(cx: &Context<'_>, body: Doc<'_>) -> Result<Option<Vec<RoleName>>> {
     let first = body.first().ok_or_else(|| missing(cx.command.name, cx.command.name))?;
     match first.value() {

@@ -1,8 +1,8 @@
-//! `saslStart` and `saslContinue`: a login by SCRAM, step by step; and the first step inside a
+//! `saslStart` and `saslContinue`: a login by SCRAM, step by step. Its first step can be inside a
 //! `hello`, which saves drivers a round trip. (Specification: "Driver Authentication".)
 //!
-//! A failure never tells why: a name that does not exist gets a salt of its own, always the same,
-//! and fails where a wrong password fails.
+//! A failure never says why: a name that does not exist has a constant salt of its own, and the
+//! login fails at the same step as with a wrong password.
 
 use crate::frame::args::{Arg, fields, missing};
 use crate::frame::context::Context;
@@ -18,13 +18,13 @@ use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::time::{Duration, Instant};
 
-/// How long the answer to a failed login waits: a client that guesses passwords does not get on.
+/// How long the reply to a failed login is delayed, to slow down a client that guesses passwords.
 const FAILURE_PAUSE: Duration = Duration::from_millis(10);
-/// Longest pause, after many failures on one connection.
+/// The longest delay, after many failures on one connection.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(2);
-/// Characters of a name that the log shows.
+/// The characters of a name that the log shows.
 const NAME_CHARACTERS_MAX: usize = 128;
-/// Characters that it shows of the name of a failed login that no user has.
+/// The characters that the log shows of the name of a failed login if no user has the name.
 const UNKNOWN_NAME_CHARACTERS: usize = 2;
 
 /// The fields of `saslStart`.
@@ -41,8 +41,8 @@ pub fn start(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> 
     begin(cx, &db, &start, false, reply)
 }
 
-/// The first step inside a `hello`: answers nothing if it is none or fails, and the driver then
-/// logs in the longer way.
+/// Runs the first step inside a `hello`. Appends nothing if it fails or the attempt is not a login;
+/// then the driver logs in with commands.
 pub fn speculative(cx: &mut Context<'_>, attempt: Doc<'_>, reply: &mut DocWriter<'_>) {
     let db = attempt.get("db").and_then(|db| db.as_str());
     let mut done = Ok(());
@@ -56,7 +56,7 @@ pub fn speculative(cx: &mut Context<'_>, attempt: Doc<'_>, reply: &mut DocWriter
         }),
         _ => return,
     };
-    // A failure is told by the login that the driver begins next.
+    // The login that the driver begins next reports the failure.
     if done.is_ok() {
         reply.append("speculativeAuthenticate", &answer);
     }
@@ -89,7 +89,7 @@ pub fn proceed(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -
                 Ok(proof) => proof,
                 Err(error) => return Err(refuse(cx, &user, mechanism.text(), error)),
             };
-            // A decoy's proof cannot be met, so that the user is stored.
+            // A decoy's proof cannot be correct, so the user is stored.
             let stored = stored.ok_or_else(failed)?;
             if skips_empty {
                 admit(cx, &stored, mechanism, speculative)?;
@@ -109,7 +109,7 @@ pub fn proceed(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -
     Ok(())
 }
 
-/// There is one conversation at a time on a connection.
+/// A connection has only one conversation at a time.
 const CONVERSATION: i64 = 1;
 
 fn begin(
@@ -134,8 +134,8 @@ fn begin(
     let stored = cx.service.find_user(&user)?;
     let known = stored.as_ref().and_then(|stored| stored.credential(mechanism)).cloned();
     if speculative && stored.is_some() && known.is_none() {
-        // The client guessed a mechanism that `saslSupportedMechs` beside it does not list: it logs
-        // in anew with one that is listed.
+        // The client guessed a mechanism that `saslSupportedMechs` in the same reply does not list:
+        // it logs in again with one that is listed.
         return Err(failed());
     }
     let credential = known.unwrap_or_else(|| {
@@ -196,8 +196,8 @@ fn bytes<'a>(arg: &Arg<'a>) -> Result<&'a [u8]> {
     }
 }
 
-/// Logs a user in who has proved the identity against what `user` stores, unless the user was removed or
-/// got other credentials meanwhile, or the restrictions forbid this address.
+/// Logs in a user who has proved the identity with the credentials of `user`, unless the user was
+/// removed or got other credentials meanwhile, or the restrictions forbid this address.
 pub fn admit(
     cx: &mut Context<'_>,
     user: &User,
@@ -225,7 +225,8 @@ pub fn admit(
     Ok(())
 }
 
-/// Logs and counts a failed login, waits, and returns `error`, which must not tell why it failed.
+/// Logs and counts a failed login, waits, and returns `error`, which must not reveal why the login
+/// failed.
 pub fn refuse(cx: &mut Context<'_>, user: &UserName, mechanism: &str, error: Error) -> Error {
     let (user, mechanism) = (shown_name(cx, user), shortened(mechanism, NAME_CHARACTERS_MAX));
     log(cx, 5286307, "Failed to authenticate", &user, &mechanism);
@@ -241,7 +242,7 @@ pub fn refuse(cx: &mut Context<'_>, user: &UserName, mechanism: &str, error: Err
     error
 }
 
-/// A mechanism as the log and the counters know it.
+/// A mechanism for the log and the counters.
 pub trait MechanismName: Copy {
     /// Returns the name on the wire.
     fn text(self) -> &'static str;
@@ -263,9 +264,10 @@ impl MechanismName for Mechanism {
     }
 }
 
-/// Returns a name that a failed login gave as the log may show it: at most [`NAME_CHARACTERS_MAX`]
-/// characters, without control characters, and the beginning only where no user has the name, which
-/// may be a password that was typed in the wrong place. The subject of a certificate is no secret.
+/// Returns the name of a failed login in the form for the log: at most [`NAME_CHARACTERS_MAX`]
+/// characters, without control characters. If no user has the name, only its beginning, because it
+/// may be a password that was typed in the wrong field. The subject of a certificate is not a
+/// secret.
 fn shown_name(cx: &Context<'_>, given: &UserName) -> UserName {
     let is_proved = cx.connection.info.certificate_subject.as_deref() == Some(&given.user);
     let is_known = is_proved || matches!(cx.service.find_user(given), Ok(Some(_)));
@@ -273,8 +275,8 @@ fn shown_name(cx: &Context<'_>, given: &UserName) -> UserName {
     UserName::new(&shortened(&given.user, characters), &shortened(&given.db, NAME_CHARACTERS_MAX))
 }
 
-/// Returns the first `characters_max` characters of a text, control characters escaped, and how long
-/// it is if that is not all of it.
+/// Returns the first `characters_max` characters of a text, with control characters escaped, and
+/// its length if it is longer.
 fn shortened(text: &str, characters_max: usize) -> String {
     let mut shown = String::new();
     for letter in text.chars().take(characters_max) {

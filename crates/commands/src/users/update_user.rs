@@ -56,7 +56,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     })
 }
 
-/// Without a new password mechanisms can only go.
+/// Returns the credentials to keep: without a new password mechanisms can only be removed.
 fn kept(stored: &Credentials, chosen: &[Mechanism]) -> Result<Credentials> {
     let has = |mechanism: &Mechanism| stored.iter().any(|(own, _)| own == mechanism);
     if !chosen.iter().all(has) {

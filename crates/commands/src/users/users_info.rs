@@ -9,7 +9,7 @@ use quire_access::{Inherited, UserName};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// Which users are asked for.
+/// The requested users.
 enum Which {
     Named(Vec<UserName>),
     OfDatabase,
@@ -100,7 +100,7 @@ fn which(cx: &Context<'_>, body: Doc<'_>) -> Result<Which> {
     })
 }
 
-/// Returns a user as its document stands, with the names of its mechanisms.
+/// Returns a user's document with the names of its mechanisms.
 fn brief(user: Doc<'_>, request: &Request<'_>) -> DocBuf {
     DocBuf::build(|out| {
         for element in user.iter() {
@@ -117,7 +117,7 @@ fn brief(user: Doc<'_>, request: &Request<'_>) -> DocBuf {
     })
 }
 
-/// Returns a user with what its roles add up to.
+/// Returns a user with everything that its roles grant.
 fn detailed(user: Doc<'_>, request: &Request<'_>, inherited: &Inherited) -> DocBuf {
     DocBuf::build(|out| {
         for element in user.iter() {

@@ -23,7 +23,7 @@ struct Target {
     uuid: Option<Uuid>,
 }
 
-/// One operation: the place of its collection in `nsInfo`, and what to do there.
+/// One operation: the position of its collection in `nsInfo`, and the action.
 struct Op<'a> {
     place: usize,
     action: Action<'a>,
@@ -85,7 +85,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Runs the operations; one row for each that is told.
+/// Runs the operations. Returns one row for each that is reported.
 fn perform(
     cx: &Context<'_>,
     ops: &[Op<'_>],
@@ -115,7 +115,7 @@ fn perform(
                 totals.errors += 1;
                 cx.statement_failed.set(true);
                 let stop = !options.unordered || error.code().is_a(ErrorClass::Interruption);
-                // What an insert tells is of its own document.
+                // The outcome of an insert is that of its own document.
                 let error = match op.action {
                     Action::Insert(_) => error,
                     Action::Update(_) | Action::Delete(_) => {
@@ -146,7 +146,7 @@ fn error_row(at: usize, op: &Op<'_>, error: &Error) -> DocBuf {
     })
 }
 
-/// Runs the operation at this place and answers its counters.
+/// Runs the operation at this position and returns its counters.
 fn one(
     cx: &Context<'_>,
     target: &Target,
@@ -310,7 +310,7 @@ fn parse(op: Doc<'_>) -> Result<Op<'_>> {
     }
 }
 
-/// Returns the operation's first field: the place of its collection.
+/// Returns the operation's first field: the position of its collection.
 fn place(arg: &Arg<'_>) -> Result<usize> {
     if arg.is_null() {
         return Err(missing("bulkWrite.ops", arg.name()));

@@ -1,4 +1,4 @@
-//! `delete`: removes documents, one statement after the other.
+//! `delete`: deletes documents, statement by statement.
 
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::context::Context;
@@ -19,13 +19,13 @@ use std::time::Instant;
 /// One element of `deletes`.
 #[derive(Default)]
 pub struct DeleteStatement<'a> {
-    /// `q`: which documents.
+    /// `q`: the documents to delete.
     pub filter: Doc<'a>,
-    /// `limit: 1`: delete one document only.
+    /// `limit: 1`: deletes only one document.
     pub one: bool,
     /// `hint`: the index to use.
     pub hint: Option<Hint>,
-    /// `collation`, whose errors are those of the statement.
+    /// `collation`; its errors are errors of the statement.
     pub collation: Doc<'a>,
 }
 
@@ -70,7 +70,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Runs the statement at this place of a command.
+/// Runs the statement at this position of a command.
 pub fn run_one(
     cx: &Context<'_>,
     namespace: &Namespace,
@@ -131,7 +131,8 @@ pub fn parse(doc: Doc<'_>) -> Result<DeleteStatement<'_>> {
     Ok(statement)
 }
 
-/// 1 for one document, 0 for all. What is no number reads as 0, as in MongoDB; a fraction is an error.
+/// Reads `limit`: 1 for one document, 0 for all. A value that is not a number reads as 0, as in
+/// MongoDB; a fraction is an error.
 fn limit(arg: &Arg<'_>) -> Result<bool> {
     let value = arg.value();
     match (value.is_number(), value.exact_i64()) {

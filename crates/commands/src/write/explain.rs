@@ -1,5 +1,5 @@
-//! The plans that `explain` shows of update, delete and findAndModify: each finds its documents by
-//! a query of its own.
+//! The plans that `explain` shows for update, delete and findAndModify: the query that finds their
+//! documents.
 
 use crate::frame::args::missing;
 use crate::frame::command::Show;

@@ -1,4 +1,4 @@
-//! `findAndModify`: changes or removes one document and answers it as it was, or as it is.
+//! `findAndModify`: changes or removes one document and returns it as it was before or after.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
@@ -71,7 +71,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// What it has looked at and changed.
+/// Notes what it examined and changed.
 fn note(cx: &mut Context<'_>, outcome: &FindAndModifyOutcome, remove: bool) {
     let found = u64::from(outcome.before.is_some());
     cx.tally.examined = Some(outcome.examined.clone());
@@ -116,7 +116,7 @@ pub fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
     Ok(found)
 }
 
-/// What excludes each other.
+/// Refuses arguments that exclude each other.
 fn check(found: &Arguments<'_>) -> Result<()> {
     let text = match (found.remove, found.update) {
         (false, None) => "Either an update or remove=true must be specified",

@@ -1,4 +1,4 @@
-//! The arguments of `findAndModify`, as its command, its projection and the answer to a retry read them.
+//! The arguments of `findAndModify`, for its command, its projection and the reply to a retry.
 
 use crate::write::statement_ids::StatementIds;
 use quire_collections::WritePolicy;
@@ -9,30 +9,30 @@ use quire_planner::Hint;
 /// The arguments of a findAndModify.
 #[derive(Default)]
 pub struct Arguments<'a> {
-    /// `query`: which documents.
+    /// `query`: the documents to choose from.
     pub filter: DocBuf,
-    /// `sort`: which of them comes first.
+    /// `sort`: the order that decides which document is changed.
     pub sort: DocBuf,
-    /// `fields`: the projection of the answer.
+    /// `fields`: the projection of the returned document.
     pub projection: DocBuf,
     /// `update`: the change.
     pub update: Option<Value<'a>>,
-    /// `arrayFilters`: which elements `$[name]` takes.
+    /// `arrayFilters`: the elements that `$[name]` selects.
     pub array_filters: Option<Vec<Doc<'a>>>,
     /// `remove`: delete the document.
     pub remove: bool,
-    /// `new`: answer the document after the change.
+    /// `new`: returns the document after the change.
     pub new: bool,
     /// `upsert`: insert a document if none matches.
     pub upsert: bool,
     /// `hint`: the index to use.
     pub hint: Option<Hint>,
-    /// `collation`: how strings compare.
+    /// `collation`: the collation of the statement.
     pub collation: AskedCollation,
     /// `let`: the variables.
     pub let_vars: DocBuf,
     /// `stmtId`: the id of the statement.
     pub statement: StatementIds,
-    /// `bypassDocumentValidation`: who writes.
+    /// `bypassDocumentValidation`, as the policy of the write.
     pub policy: WritePolicy,
 }

@@ -1,4 +1,4 @@
-//! `insert`: puts documents into a collection.
+//! `insert`: inserts documents into a collection.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;

@@ -1,4 +1,4 @@
-//! Commands that write documents: one file a command, with what they share.
+//! Commands that write documents: one file for each command, and their common parts.
 
 pub mod bulk_write;
 pub mod delete;

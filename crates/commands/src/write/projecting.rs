@@ -1,4 +1,4 @@
-//! The projection of `findAndModify` on the one document it answers.
+//! The projection of the document that `findAndModify` returns.
 
 use crate::frame::context::Context;
 use crate::write::find_and_modify_arguments::Arguments;
@@ -13,7 +13,7 @@ use quire_mql::projection::Projection;
 use quire_planner::collation_of;
 use std::sync::Arc;
 
-/// A compiled projection, or none.
+/// A compiled projection, if there is one.
 pub struct Projecting {
     projection: Option<Projection>,
     collation: Option<Arc<Collation>>,
@@ -39,7 +39,7 @@ impl Projecting {
         Ok(Projecting { projection, collation })
     }
 
-    /// Returns the document as the client wants it.
+    /// Returns the projected document.
     pub fn apply(&self, cx: &Context<'_>, doc: Doc<'_>) -> Result<DocBuf> {
         let Some(projection) = &self.projection else { return Ok(doc.to_owned()) };
         let shared = cx.shared().with_collator(as_collator(self.collation.as_ref()));

@@ -1,5 +1,5 @@
-//! What a repeated statement answers, from what its session remembers of it. A retry may come as
-//! another kind of command; where that makes no sense it is refused with MongoDB's codes.
+//! The replies to repeated statements, from the stored results of their session. A retry may come
+//! as another kind of command; if that is not meaningful it is refused with MongoDB's codes.
 
 use crate::write::find_and_modify_arguments::Arguments;
 use quire_collections::{Effect, Image, Remembered};
@@ -7,18 +7,18 @@ use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_executor::modify::UpdateOutcome;
 
-/// A repeated findAndModify's answer.
+/// The reply to a repeated findAndModify.
 pub struct FoundAgain {
-    /// `lastErrorObject`: what happened.
+    /// `lastErrorObject`: the outcome.
     pub last_error: DocBuf,
-    /// `value`: the document that is answered.
+    /// `value`: the returned document.
     pub value: Option<DocBuf>,
 }
 
 /// Returns the outcome of a repeated update.
 ///
 /// # Errors
-/// 40638 for what was a delete.
+/// 40638 if the stored statement was a delete.
 pub fn update(before: &Remembered) -> Result<UpdateOutcome> {
     let mut outcome = UpdateOutcome::default();
     match before.effect {
@@ -33,10 +33,10 @@ pub fn update(before: &Remembered) -> Result<UpdateOutcome> {
     Ok(outcome)
 }
 
-/// Returns the answer of a repeated findAndModify.
+/// Returns the reply to a repeated findAndModify.
 ///
 /// # Errors
-/// 40606 to 40612 for a request that does not fit what was done.
+/// 40606 to 40612 for a request that does not match the stored statement.
 pub fn find_and_modify(before: &Remembered, request: &Arguments<'_>) -> Result<FoundAgain> {
     let image = before.image.as_ref();
     let refused = |number: i32, why: &str| {
@@ -94,7 +94,8 @@ pub fn find_and_modify(before: &Remembered, request: &Arguments<'_>) -> Result<F
     }
 }
 
-/// A session refuses a retryable write under a transaction's number before it looks here.
+/// Returns an internal error: a session refuses a retryable write with a transaction's number
+/// before.
 fn of_transaction() -> Error {
     Error::internal("a retryable write under the number of a transaction")
 }

@@ -1,4 +1,5 @@
-//! `stmtId` and `stmtIds`: the numbers under which a session remembers a command's statements.
+//! `stmtId` and `stmtIds`: the ids under which a session stores the results of a command's
+//! statements.
 
 use crate::frame::args::Arg;
 use quire_document::Value;
@@ -7,14 +8,14 @@ use quire_error::{Error, ErrorCode, Result};
 /// The ids as given.
 #[derive(Clone, Debug, Default)]
 pub struct StatementIds {
-    /// `stmtId`: the first statement's; the others count on from it.
+    /// `stmtId`: the id of the first statement; the others are numbered from it.
     first: Option<i32>,
     /// `stmtIds`: one for each statement.
     each: Option<Vec<i32>>,
 }
 
 impl StatementIds {
-    /// Reads one of the two fields; false if it is none of them.
+    /// Reads one of the two fields. Returns false if the argument is not one of them.
     pub fn read(&mut self, arg: &Arg<'_>) -> Result<bool> {
         match arg.name() {
             "stmtId" | "stmtIds" if arg.is_null() => {}
@@ -51,7 +52,7 @@ impl StatementIds {
         Ok(())
     }
 
-    /// Returns the ids of the first `statements` statements, in their order.
+    /// Returns the ids of the first `statements` statements, in order.
     pub fn list(&self, statements: usize) -> Vec<i32> {
         match &self.each {
             Some(each) => each.clone(),

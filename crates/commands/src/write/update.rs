@@ -1,4 +1,4 @@
-//! `update`: changes documents, one statement after the other.
+//! `update`: changes documents, statement by statement.
 
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::context::Context;
@@ -21,28 +21,28 @@ use std::time::Instant;
 /// One element of `updates`.
 #[derive(Default)]
 pub struct UpdateStatement<'a> {
-    /// `q`: which documents.
+    /// `q`: the documents to update.
     pub filter: Doc<'a>,
     /// `u`: the change.
     pub update: Option<Value<'a>>,
     /// `c`: constants of a pipeline.
     pub constants: Option<Doc<'a>>,
-    /// `arrayFilters`: which elements `$[name]` takes.
+    /// `arrayFilters`: the elements that `$[name]` selects.
     pub array_filters: Vec<Doc<'a>>,
-    /// `multi`: update all that match.
+    /// `multi`: updates all matching documents.
     pub multi: bool,
     /// `upsert`: insert a document if none matches.
     pub upsert: bool,
-    /// `sort`: which of them comes first.
+    /// `sort`: the order that decides which document is updated.
     pub sort: Doc<'a>,
     /// `hint`: the index to use.
     pub hint: Option<Hint>,
-    /// `collation`, whose errors are those of the statement.
+    /// `collation`; its errors are errors of the statement.
     pub collation: Doc<'a>,
 }
 
 impl<'a> UpdateStatement<'a> {
-    /// Reads a field that every command with updates has under one name; false for another.
+    /// Reads a field that every command with updates has. Returns false for another field.
     pub fn read(&mut self, arg: &Arg<'a>) -> Result<bool> {
         match arg.name() {
             "arrayFilters" | "sort" if arg.is_null() => {}
@@ -61,7 +61,7 @@ impl<'a> UpdateStatement<'a> {
         Ok(true)
     }
 
-    /// Fails where an order is given for documents that all change.
+    /// Fails if a sort is given and all matching documents change.
     pub fn check_sort(&self) -> Result<()> {
         if self.multi && !self.sort.is_empty() {
             return Err(Error::failed_to_parse("Cannot specify sort with multi=true"));
@@ -69,7 +69,7 @@ impl<'a> UpdateStatement<'a> {
         Ok(())
     }
 
-    /// Fails where constants are given to what is no pipeline.
+    /// Fails if constants are given and the update is not a pipeline.
     pub fn check_constants(&self) -> Result<()> {
         if self.constants.is_some() && !matches!(self.update, Some(Value::Array(_))) {
             let text = "Constant values may only be specified for pipeline updates";
@@ -139,7 +139,7 @@ fn tally(outcome: &UpdateOutcome) -> Tally {
     }
 }
 
-/// Runs the statement at this place of a command.
+/// Runs the statement at this position of a command.
 pub fn run_one(
     cx: &Context<'_>,
     namespace: &Namespace,
@@ -168,7 +168,7 @@ pub fn run_one(
     Ok(outcome)
 }
 
-/// Returns the variables of the command with the constants of one statement: these win.
+/// Returns the variables of the command with the constants of one statement, which take precedence.
 fn variables(let_vars: Doc<'_>, constants: Option<Doc<'_>>) -> DocBuf {
     let Some(constants) = constants else { return let_vars.to_owned() };
     DocBuf::build(|writer| {
@@ -215,7 +215,7 @@ pub fn parse(doc: Doc<'_>) -> Result<UpdateStatement<'_>> {
     Ok(statement)
 }
 
-/// Operators, a replacement or a pipeline.
+/// Returns operators, a replacement or a pipeline; fails for another value.
 pub fn checked_update<'a>(arg: &Arg<'a>) -> Result<Value<'a>> {
     match arg.value() {
         Value::Array(stages) => {

@@ -1,4 +1,5 @@
-//! What write commands share: their statements, `ordered`, and the reply with its write errors.
+//! The common parts of write commands: their statements, `ordered`, and the reply with its write
+//! errors.
 
 use crate::frame::args::{Arg, missing};
 use crate::frame::context::Context;
@@ -12,19 +13,19 @@ use quire_collections::WritePolicy;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// Most statements in one command. MongoDB: 100,000 (16 InvalidLength).
+/// The largest number of statements in a command. MongoDB: 100,000 (16 InvalidLength).
 pub const STATEMENTS_MAX: usize = 100_000;
-/// Bytes of error texts that a reply holds. Errors beyond them are reported by their codes alone.
+/// The bytes of error texts in a reply. Further errors are reported by their codes alone.
 const ERROR_TEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// What every write command takes besides its statements.
+/// The common arguments of write commands besides their statements.
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
-    /// Stop at the first error.
+    /// True to stop at the first error.
     pub ordered: bool,
     /// `stmtId` and `stmtIds`.
     pub statements: StatementIds,
-    /// `bypassDocumentValidation`: who writes.
+    /// `bypassDocumentValidation`, as the policy of the writes.
     pub policy: WritePolicy,
 }
 
@@ -36,7 +37,7 @@ impl Default for WriteOptions {
 }
 
 impl WriteOptions {
-    /// Reads one of the shared fields; false if it is none of them.
+    /// Reads one of the common fields. Returns false if the argument is not one of them.
     pub fn read(&mut self, arg: &Arg<'_>) -> Result<bool> {
         match arg.name() {
             "ordered" if !arg.is_null() => self.ordered = arg.bool()?,
@@ -55,7 +56,7 @@ impl WriteOptions {
     }
 }
 
-/// Returns the statements of a write: an argument, or a document sequence of that name.
+/// Returns the statements of a write: an argument, or a document sequence with that name.
 pub fn statements<'c>(
     cx: &'c Context<'_>,
     name: &'static str,
@@ -89,7 +90,7 @@ pub fn statements<'c>(
     Ok(found)
 }
 
-/// Returns the namespace of a write, which must be one that may come into being.
+/// Returns the namespace of a write, whose collection may be created.
 pub fn write_target(cx: &Context<'_>, body: Doc<'_>) -> Result<Namespace> {
     let namespace = cx.target(body)?;
     if cx.in_transaction() && namespace.collection().starts_with("system.") {
@@ -111,7 +112,7 @@ pub struct WriteErrors {
 }
 
 impl WriteErrors {
-    /// Notes a statement's error. True if an ordered write must stop.
+    /// Notes a statement's error. Returns true if an ordered write must stop.
     ///
     /// # Errors
     /// The error itself, if it fails the whole command.

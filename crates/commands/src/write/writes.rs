@@ -1,4 +1,4 @@
-//! The statements of a write command: the unit of work that they run in, its beginning and its end.
+//! The statements of a write command: their unit of work, its beginning and its end.
 
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;
@@ -11,12 +11,12 @@ use std::ops::Range;
 use std::time::Duration;
 
 impl Context<'_> {
-    /// The unit of work of a command that writes `statements` statements for `policy`, in `commits` commits.
-    /// Inside a transaction it is the transaction. Waits for another command that writes under the
-    /// session's numbers.
+    /// Returns the unit of work of a command that writes `statements` statements for `policy`, in
+    /// `commits` commits. Inside a transaction it is the transaction. Waits for another command of
+    /// the session with a transaction number.
     ///
     /// # Errors
-    /// What the statement ids and the session's numbers refuse.
+    /// The errors of the statement ids and of the session's transaction numbers.
     pub fn write_unit(
         &self,
         commits: usize,
@@ -46,10 +46,10 @@ impl Context<'_> {
         Ok(Unit::Autocommit(Autocommit::writing(store, settings, retry)))
     }
 
-    /// Begins the statements at these places, unless a fail point fails them.
+    /// Begins the statements at these positions, unless a fail point makes them fail.
     ///
     /// # Errors
-    /// What the fail point says.
+    /// The error of the fail point.
     pub fn begin_statements(&self, unit: &mut Unit, places: Range<usize>) -> Result<()> {
         if unit.is_retryable() {
             places.clone().try_for_each(|_| self.meet_write_fault())?;
@@ -58,19 +58,19 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Waits until everything is as durable as the command asked, what it found done too. Returns
-    /// the ids of the statements that came before.
+    /// Waits until everything is as durable as the command asked, also the earlier results that it
+    /// returns. Returns the ids of the statements that were executed before.
     ///
     /// # Errors
-    /// What the engine answers.
+    /// The errors of the engine.
     pub fn finish_writes(&self, unit: Unit) -> Result<Vec<i32>> {
         let finished = unit.finish()?;
         self.timed_out.set(finished.timed_out);
         Ok(finished.repeated)
     }
 
-    /// The answer of a command whose only statement failed, once what that rests on is as durable
-    /// as the command asked.
+    /// Returns the error of a command whose only statement failed, after everything on which the
+    /// error depends is as durable as the command asked.
     pub fn failed_write(&self, unit: &Unit, error: Error) -> Error {
         if fails_command(&error) {
             return error;
@@ -85,7 +85,7 @@ impl Context<'_> {
     }
 }
 
-/// Refuses a statement for many documents under a transaction number, which can't be repeated.
+/// Refuses a statement for many documents with a transaction number, which cannot be repeated.
 pub fn check_single(unit: &Unit, many: bool, option: &str) -> Result<()> {
     if many && unit.is_retryable() {
         let text = format!("Cannot use (or request) retryable writes with {option}");
@@ -95,7 +95,8 @@ pub fn check_single(unit: &Unit, many: bool, option: &str) -> Result<()> {
 }
 
 /// Returns true if a statement's error fails its whole command: an interruption, a shutdown, a
-/// commit whose outcome is unknown, and in a transaction a conflict or a snapshot that is gone.
+/// commit with an unknown outcome, and in a transaction a conflict or a snapshot that is no longer
+/// available.
 pub fn fails_command(error: &Error) -> bool {
     error.code().is_a(ErrorClass::Interruption)
         || matches!(error.code(), ErrorCode::WriteConflict | ErrorCode::SnapshotTooOld)

@@ -1,4 +1,4 @@
-//! Access control: what a client may do before a login, after it, and as somebody with few rights.
+//! Access control: what a client may do before a login, after it, and with few rights.
 
 use super::{Client, Lines, Server, at, code, replica_set};
 use quire_access::Mechanism;
@@ -20,7 +20,7 @@ fn payload(reply: &DocBuf) -> Vec<u8> {
 }
 
 impl Client {
-    /// Logs in; the code of the error that ends the attempt, 0 for none.
+    /// Logs in. Returns the code of the error that ends the attempt, 0 for success.
     pub(crate) fn log_in(
         &mut self,
         db: &str,
@@ -48,7 +48,7 @@ impl Client {
     }
 }
 
-/// A server with the users `root` and `reader` (of `shop`), and a client that is `root`.
+/// Returns a server with the users `root` and `reader` (of `shop`), and a client that is `root`.
 pub(crate) fn guarded() -> (Server, Client) {
     with_users(Server::guarded())
 }
@@ -140,7 +140,7 @@ fn a_reader_reads_its_database_and_nothing_else() {
     ] {
         assert_eq!(code(&reader.run(command.clone())), 13, "{command:?}");
     }
-    // What concerns oneself is open.
+    // A user may read its own data.
     reader.works(doc! { "usersInfo": "reader", "$db": "shop" });
     reader.works(doc! { "rolesInfo": "read", "$db": "shop" });
     reader.works(doc! { "connectionStatus": 1, "showPrivileges": true, "$db": "admin" });
@@ -169,7 +169,7 @@ fn rights_change_under_an_open_connection() {
     assert_eq!(code(&reader.run(doc! { "find": "orders", "$db": "shop" })), 13);
 }
 
-/// A cursor that was open when the right to read was taken went on.
+/// A cursor stayed usable after the right to read was revoked.
 #[test]
 fn a_cursor_ends_with_the_right_to_read() {
     let (server, mut root) = guarded();
@@ -227,7 +227,7 @@ fn a_login_is_broken_by_messages_out_of_order() {
     let proof = doc! {
         "saslContinue": 1, "conversationId": 1, "payload": binary(&last), "$db": "shop"
     };
-    // The proof is good, but the login is done only after the empty exchange.
+    // The proof is correct, but the login is complete only after the empty exchange.
     client.works(proof.clone());
     assert_eq!(code(&client.run(doc! { "find": "orders", "$db": "shop" })), 13);
     assert_eq!(code(&client.run(proof)), 18);
@@ -250,8 +250,8 @@ fn a_restricted_user_logs_in_from_its_addresses_only() {
     assert_eq!(server.client(2).log_in("shop", "far", "p", Mechanism::Sha256), 18);
 }
 
-/// With named users it answered ok and did nothing.
-/// Mechanisms that need a directory, a cloud or what is broken are refused, by their names.
+/// The test of a bug: with named users the command replied ok and did nothing. Mechanisms that need
+/// a directory or a cloud, or that are broken, are refused by name.
 #[test]
 fn other_mechanisms_are_refused_by_name() {
     let (server, _root) = guarded();
@@ -265,7 +265,7 @@ fn other_mechanisms_are_refused_by_name() {
     }
 }
 
-/// Passwords stand neither in the log, with every operation in it, nor in the profile, nor in errors.
+/// Passwords are not in the log, with every operation in it, not in the profile, and not in errors.
 #[test]
 fn no_password_is_logged_recorded_or_answered() {
     const PASSWORD: &str = "hunter2-secret";
@@ -300,7 +300,7 @@ fn no_password_is_logged_recorded_or_answered() {
     assert!(bad.is_empty(), "{bad:?}");
 }
 
-/// What mongorestore does with users and roles.
+/// The commands that mongorestore sends for users and roles.
 #[test]
 fn users_and_roles_are_taken_over_from_other_collections() {
     let (server, mut root) = guarded();
@@ -321,7 +321,8 @@ fn users_and_roles_are_taken_over_from_other_collections() {
             "tempRolesCollection": "admin.temproles", "db": "", "drop": drop, "$db": "admin"
         }
     };
-    // Who may manage users of one database brings none of others, and makes nobody root.
+    // A user who manages the users of one database cannot merge those of others, and cannot grant
+    // root.
     root.works(doc! { "createUser": "some", "pwd": "s", "roles": ["userAdmin"], "$db": "shop" });
     let mut some = server.client(2);
     assert_eq!(some.log_in("shop", "some", "s", Mechanism::Sha256), 0);
@@ -334,7 +335,7 @@ fn users_and_roles_are_taken_over_from_other_collections() {
     let log_in = |user: &str, password: &str| {
         server.client(3).log_in("shop", user, password, Mechanism::Sha256)
     };
-    // The role is missing, so nothing of it is done.
+    // The role is missing, so nothing is merged.
     assert_eq!(code(&some.run(own)), 31);
     assert_eq!((log_in("ann", "a"), log_in("late", "l")), (18, 0));
     root.works(merge(false));
@@ -384,7 +385,7 @@ fn mechanisms_that_are_not_enabled_are_neither_shown_nor_taken() {
     let reply = client.run(x509);
     assert_eq!(reply.get("errmsg").unwrap().as_str(), Some("Authentication failed."));
     assert_eq!(client.log_in("admin", "root", "r", Mechanism::Sha256), 0);
-    // A new user has credentials of what is enabled.
+    // A new user has credentials for the enabled mechanisms.
     let info = client.works(doc! { "usersInfo": "root", "$db": "admin" });
     assert!(format!("{info:?}").contains("SCRAM-SHA-256"), "{info:?}");
     assert!(!format!("{info:?}").contains("SCRAM-SHA-1\""), "{info:?}");
@@ -404,7 +405,7 @@ fn a_password_is_no_matter_of_the_command_authenticate() {
     assert_eq!(code(&client.run(doc! { "authenticate": 1, "$db": "shop" })), 40414);
 }
 
-/// The flag was looked at in commands that write, as a boolean only, and not in `aggregate`.
+/// The flag was checked only in writing commands, only as a boolean, and not in `aggregate`.
 #[test]
 fn skipping_validators_needs_its_own_privilege() {
     let (server, mut root) = guarded();
@@ -446,7 +447,7 @@ fn skipping_validators_needs_its_own_privilege() {
     }
 }
 
-/// The cursors of lists went on after the right to list was taken.
+/// The cursors of listings stayed usable after the right to list was revoked.
 #[test]
 fn the_cursor_of_a_list_ends_with_the_right_to_list() {
     let (server, mut root) = guarded();
@@ -472,13 +473,13 @@ fn the_cursor_of_a_list_ends_with_the_right_to_list() {
     opened.iter().for_each(|more| assert_eq!(code(&reader.run(more.clone())), 13));
     root.works(doc! { "grantRolesToUser": "reader", "roles": ["read"], "$db": "shop" });
     opened.iter().for_each(|more| drop(reader.works(more.clone())));
-    // A field of the members of a set.
+    // A field between the members of a replica set.
     let mut of_a_member = opened[0].clone();
     of_a_member.append("term", 1_i64);
     assert_eq!(code(&reader.run(of_a_member)), 13);
 }
 
-/// A login that a drop or a new password had overtaken ended in a connection with the rights of before.
+/// A login that overlapped a drop or a change of password ended with the former rights.
 #[test]
 fn a_login_that_is_under_way_ends_with_its_user() {
     let (server, mut root) = guarded();
@@ -508,8 +509,8 @@ fn a_login_that_is_under_way_ends_with_its_user() {
     assert_eq!(code(&late.run(find)), 13);
 }
 
-/// A user who was dropped and made again went on with what the new one may do, and one restricted to
-/// other addresses stayed.
+/// A connection of a user who was dropped and created again got the rights of the new user, and a
+/// user who was restricted to other addresses stayed connected.
 #[test]
 fn a_connection_ends_with_its_user_and_with_its_addresses() {
     let (server, mut root) = guarded();
@@ -552,7 +553,7 @@ fn a_client_of_the_stable_api_logs_in() {
     strict.works(doc! { "logout": 1, "apiVersion": "1", "apiStrict": true, "$db": "shop" });
 }
 
-/// The profile did not say who ran an operation.
+/// The profile did not show who ran an operation.
 #[test]
 fn the_profile_names_who_ran_an_operation() {
     let (server, mut root) = guarded();
@@ -571,7 +572,7 @@ fn the_profile_names_who_ran_an_operation() {
     assert_eq!(entry("allUsers.0.db"), Some("shop"));
 }
 
-/// Each privilege was looked for among those before it: a role with many took minutes.
+/// Each privilege was compared with all before it: a role with many privileges took minutes.
 #[test]
 fn a_role_takes_many_privileges() {
     const PRIVILEGES: usize = 50_000;

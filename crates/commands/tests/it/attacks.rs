@@ -1,5 +1,5 @@
-//! Ways around access control that somebody with few rights might try. Each has to end with 13 or
-//! another error, and change nothing.
+//! Attacks on access control by users with few rights. Each must end with 13 or another error, and
+//! change nothing.
 
 use super::access::{guarded, with_users};
 use super::{Client, Lines, Server, at, code};
@@ -8,8 +8,9 @@ use quire_access::scram::ClientLogin;
 use quire_document::{ArrayBuf, Binary, DocBuf, Value, doc};
 use quire_storage::{Interrupt, Interruption};
 
-/// A server with a secret in `shop.secret` and in `vault.gold`, and `insider`, who reads and writes
-/// `shop.orders`, and manages collections and users' roles of it, but not the secret.
+/// Returns a server with a secret in `shop.secret` and in `vault.gold`, and the user `insider`, who
+/// reads and writes `shop.orders` and manages its collections and users' roles, but has no right on
+/// the secret.
 fn with_insider() -> (Server, Client, Client) {
     let (server, mut root) = guarded();
     for (db, collection) in [("shop", "secret"), ("vault", "gold")] {
@@ -47,13 +48,13 @@ fn twice(mut first: DocBuf, name: &str, value: Value<'_>) -> DocBuf {
     first
 }
 
-/// True if a reply tells of the secret.
+/// Returns true if a reply contains the secret.
 fn leaks(reply: &DocBuf) -> bool {
     format!("{reply:?}").contains("Int32(7)")
 }
 
-/// One look at a field finds its first value, a loop over the fields the last: what was allowed
-/// and what was done must be the same.
+/// A look-up of a duplicate field finds the first value, a loop over the fields the last: the check
+/// and the execution must use the same.
 #[test]
 fn a_field_that_stands_twice_opens_nothing() {
     let (_server, mut root, mut insider) = with_insider();
@@ -149,7 +150,7 @@ fn a_collection_does_not_come_into_reach_by_another_name() {
         assert_ne!(code(&reply), 0, "{command:?}: {reply:?}");
         assert!(!leaks(&reply), "{command:?}: {reply:?}");
     }
-    // A view that is one's own is not turned to what is not.
+    // A user's own view cannot be changed to read what the user may not.
     insider.works(doc! { "create": "mine", "viewOn": "orders", "$db": "shop" });
     for command in [
         doc! { "collMod": "mine", "viewOn": "secret", "pipeline": [], "$db": "shop" },
@@ -208,7 +209,7 @@ fn payload(reply: &DocBuf) -> String {
     }
 }
 
-/// Begins a login; the reply's message.
+/// Begins a login. Returns the message of the reply.
 fn begin(client: &mut Client, first: &str) -> Result<String, i32> {
     let reply = client.run(doc! {
         "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": binary(first), "$db": "shop"
@@ -236,16 +237,16 @@ fn scram_messages_that_were_seen_before_or_changed_do_not_log_in() {
     let challenge = begin(&mut client, &first).unwrap();
     let (_, proof) = good.prove(challenge.as_bytes()).unwrap();
 
-    // The whole login once more, on another connection and on this one.
+    // The whole login again, on another connection and on this one.
     for id in [3, 2] {
         let mut other = server.client(id);
         begin(&mut other, &first).unwrap();
         assert_eq!(finish(&mut other, &proof), 18);
     }
-    // A proof is good for one try: it was begun anew above on other connections only.
+    // A proof can be tried once: new logins began only on other connections.
     assert_eq!(finish(&mut client, &proof), 0);
 
-    // Cut off, changed by one letter, with another nonce, with another channel binding.
+    // Truncated, changed by one letter, with another nonce, with another channel binding.
     let changed = |change: &dyn Fn(&str) -> String| {
         let mut client = server.client(4);
         let good = login();
@@ -288,8 +289,8 @@ fn scram_messages_that_were_seen_before_or_changed_do_not_log_in() {
     }
 }
 
-/// The parts of a login belong to one connection: what another has begun, or has begun and left, is of no
-/// use.
+/// The steps of a login belong to one connection: a login that another connection began, or began
+/// and abandoned, cannot be used.
 #[test]
 fn a_login_is_not_ended_on_another_connection() {
     let (server, _root) = guarded();
@@ -303,18 +304,18 @@ fn a_login_is_not_ended_on_another_connection() {
     assert_eq!(finish(&mut second, &proof), 17);
     let find = doc! { "find": "orders", "$db": "shop" };
     assert_eq!(code(&second.run(find)), 13);
-    // A number that is the same does not help: there is one conversation on a connection.
+    // The same conversation id does not help: each connection has its own conversation.
     begin(&mut second, &ClientLogin::new(Mechanism::Sha256, "reader", "x").unwrap().first())
         .unwrap();
     assert_eq!(finish(&mut second, &proof), 18);
 }
 
-/// Nobody is locked out, least of all the user whose password is guessed, and nothing grows.
+/// No user is locked out, not even the one whose password is guessed, and memory does not grow.
 #[test]
 fn ten_thousand_wrong_passwords_lock_nobody_out() {
     let (server, mut root) = guarded();
     let mut attacker = server.client(2);
-    // Ends the pauses after each failure, which are tested in `failed_logins.rs`.
+    // Skips the delays after failures, which are tested in `failed_logins.rs`.
     let hurried = || {
         let interrupt = Interrupt::new();
         interrupt.kill(Interruption::Disconnected);
@@ -346,7 +347,8 @@ fn ten_thousand_wrong_passwords_lock_nobody_out() {
     assert_eq!(counted("successful"), Some("Int64(2)".to_owned()));
 }
 
-/// A weaker mechanism is taken only where the user has a credential for it and the server allows it.
+/// A weaker mechanism is accepted only if the user has a credential for it and the server allows
+/// it.
 #[test]
 fn a_login_is_not_talked_down_to_sha_1() {
     let (server, mut root) = guarded();
@@ -358,7 +360,7 @@ fn a_login_is_not_talked_down_to_sha_1() {
     let mut client = server.client(2);
     assert_eq!(client.log_in("shop", "strong", "p", Mechanism::Sha1), 18);
     assert_eq!(client.log_in("shop", "strong", "p", Mechanism::Sha256), 0);
-    // A SHA-1 exchange is not ended by a proof of the other mechanism.
+    // A SHA-1 exchange cannot be completed by a proof of the other mechanism.
     let login = ClientLogin::new(Mechanism::Sha256, "reader", "p").unwrap();
     let mut client = server.client(3);
     let start = doc! {
@@ -369,7 +371,8 @@ fn a_login_is_not_talked_down_to_sha_1() {
     assert_eq!(finish(&mut client, &proof), 18);
 }
 
-/// Names are data: they reach no file, and none of them is another user's.
+/// Names are data: they do not become file names, and none of them is taken for another user's
+/// name.
 #[test]
 fn names_that_look_like_paths_are_only_names() {
     let (server, mut root) = guarded();
@@ -383,7 +386,8 @@ fn names_that_look_like_paths_are_only_names() {
         let user = at(&own, "authInfo.authenticatedUsers.0.user").unwrap();
         assert_eq!(user.as_str(), Some(name));
     }
-    // A user `b` of `shop.a` would have the `_id` of a user `a.b` of `shop`, but no database has a dot.
+    // A user `b` of `shop.a` would have the `_id` of a user `a.b` of `shop`, but a database name
+    // has no dot.
     for db in ["../up", "a/b", "a\\b", "shop.a", "a b", "a\0b", "\"", ""] {
         for command in [
             doc! { "createUser": "u", "pwd": "p", "roles": [], "$db": db },
@@ -395,8 +399,9 @@ fn names_that_look_like_paths_are_only_names() {
     }
 }
 
-/// A driver guesses SCRAM-SHA-256 inside its first `hello`. Where the user has a credential for SHA-1
-/// only, a guess that got a challenge could not be met, and the driver did not try the other.
+/// A driver guesses SCRAM-SHA-256 inside its first `hello`. If the user has a credential for SHA-1
+/// only, a guess that got a challenge could not be completed, and the driver did not try the other
+/// mechanism.
 #[test]
 fn a_guess_of_the_wrong_mechanism_gets_no_challenge() {
     let (server, mut root) = guarded();
@@ -420,11 +425,11 @@ fn a_guess_of_the_wrong_mechanism_gets_no_challenge() {
     };
     assert!(guess("new", Mechanism::Sha256) && guess("old", Mechanism::Sha1));
     assert!(!guess("old", Mechanism::Sha256) && !guess("new", Mechanism::Sha1));
-    // Of a name that no user has nothing can be told.
+    // A reply about a name without a user reveals nothing.
     assert!(guess("nobody", Mechanism::Sha256) && guess("nobody", Mechanism::Sha1));
 }
 
-/// A password that was typed as a name stood in the log, and so did a name of any length.
+/// A password that was typed as a name was written to the log, and so was a name of any length.
 #[test]
 fn the_log_shows_little_of_a_name_that_no_user_has() {
     let lines = Lines::default();
@@ -478,7 +483,7 @@ fn names_with_a_nul_are_no_names() {
     assert_eq!(server.client(2).log_in("shop", "reader\0x", "p", Mechanism::Sha256), 18);
 }
 
-/// The check of rights cut a fraction to 0, the command read it as "not zero".
+/// The check of rights truncated a fraction to 0, the command read it as "not zero".
 #[test]
 fn a_flag_that_is_a_fraction_is_a_flag() {
     let (server, mut root) = guarded();
@@ -509,7 +514,7 @@ fn a_flag_that_is_a_fraction_is_a_flag() {
     assert!(matches!(left.get("n"), Some(Value::Int32(2))), "{left:?}");
 }
 
-/// The check of rights took a UUID, which names the collection to drop, for "drop nothing".
+/// The check of rights treated a UUID, which names the collection to drop, as "drop nothing".
 #[test]
 fn a_rename_drops_no_collection_by_its_uuid_without_the_right() {
     let (server, mut root) = guarded();
@@ -535,8 +540,8 @@ fn a_rename_drops_no_collection_by_its_uuid_without_the_right() {
     root.works(rename);
 }
 
-/// A condition that fails shows the value that it failed on, so it must see no document that a view
-/// leaves out, wherever it stands and whatever else could come after it.
+/// A condition that fails shows the value that it failed on, so it must not read a document that a
+/// view hides, at any position and with any later stage.
 #[test]
 fn a_condition_that_fails_sees_no_document_that_a_view_leaves_out() {
     let (server, mut root) = guarded();

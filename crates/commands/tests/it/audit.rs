@@ -1,4 +1,4 @@
-//! The audit log: which events there are, in whose name, and that no password is in them.
+//! The audit log: its events, their users, and that it contains no password.
 
 use super::access::with_users;
 use super::{Client, Server, at, code, replica_set};
@@ -32,7 +32,7 @@ impl Events {
         lines.iter().map(|line| extjson::parse_doc(line).unwrap()).collect()
     }
 
-    /// Type, result and parameters of the events since the last call.
+    /// Returns the type, the result and the parameters of the events since the last call.
     fn told(&self) -> Vec<String> {
         let told = |event: &DocBuf| {
             let param = event.get("param").unwrap().as_document().unwrap();
@@ -74,7 +74,7 @@ fn an_event_has_the_shape_of_mongodbs() {
     assert_eq!(at(&told[0], "users.0.user").unwrap().as_str(), Some("root"));
     assert_eq!(at(&told[0], "roles.0.role").unwrap().as_str(), Some("root"));
     assert_eq!(at(&told[0], "local.unix").unwrap().as_str(), Some("anonymous"));
-    // Connections differ by their UUID, events of one do not.
+    // Events of one connection have the same UUID, other connections have another.
     let mut other = server.client(2);
     assert_eq!(other.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
     root.works(doc! { "drop": "made", "$db": "shop" });
@@ -152,7 +152,7 @@ fn changes_of_users_and_roles_are_told_without_passwords() {
         command.append("$db", "shop");
         root.works(command);
     }
-    // A command that fails changes nothing and is not told of.
+    // A command that fails changes nothing and has no event.
     assert_ne!(code(&root.run(doc! { "dropUser": "ann", "$db": "shop" })), 0);
     let accounts = |told: &String| !told.contains("system.");
     let told: Vec<String> = events.told().into_iter().filter(accounts).collect();

@@ -39,7 +39,7 @@ impl ChangeListener for Recorder {
     }
 }
 
-/// A server with a listener, and a way to see what it has stored since the last look.
+/// A server with a listener, and the records stored since the last look.
 struct Recorded {
     server: Server,
     seen: usize,
@@ -57,13 +57,13 @@ impl Recorded {
         let mut page = Page::default();
         snapshot.scan(&ScanRequest::new(Space::Log, &[], &[0xff; 32]), &mut page).unwrap();
         let new = &page.rows[self.seen..];
-        // The engine puts the cluster time before each record.
+        // The engine stores the cluster time before each record.
         let new = new.iter().map(|(_, value)| String::from_utf8_lossy(&value[8..]).into_owned());
         self.seen = page.rows.len();
         new.collect()
     }
 
-    /// Expects that the command works and makes these changes.
+    /// Expects that the command succeeds and makes these changes.
     #[track_caller]
     fn makes(&mut self, command: DocBuf, changes: &[&str]) {
         self.server.client(1).works(command);
@@ -139,7 +139,7 @@ fn a_change_tells_who_writes() {
         }
     };
     server.makes(bypassing(merge(doc! {}), true), &["bypassing insert {_id: 1, a: 2}"]);
-    // Each statement of a transaction says it for itself.
+    // Each statement of a transaction sets the flag for itself.
     server.makes(within(bypassing(insert(3), true), (1, 1), true), &[]);
     server.makes(within(insert(4), (1, 1), false), &[]);
     server
@@ -159,7 +159,7 @@ fn a_transaction_stores_its_changes_with_its_commit() {
     let set = update(doc! { "_id": 1 }, doc! { "$set": { "a": 1 } });
     server.makes(within(set, (1, 1), false), &[]);
     server.makes(within(commit(), (1, 1), false), &["insert {_id: 1}", "update a=1"]);
-    // One that is aborted by its error leaves nothing.
+    // A transaction that is aborted by its error stores nothing.
     server.makes(within(insert(2), (1, 2), true), &[]);
     let failed = server.server.client(1).run(within(insert(1), (1, 2), false));
     assert!(failed.get("writeErrors").is_some());

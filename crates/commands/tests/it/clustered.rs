@@ -1,4 +1,4 @@
-//! Clustered collections: the natural order, what explain and the listings show, expiry.
+//! Clustered collections: natural order, explain, listings, expiry.
 
 use crate::{Client, Server, at, code, number, text};
 use quire_collections::expire_documents;
@@ -46,7 +46,7 @@ fn the_natural_order_is_that_of_the_ids() {
     assert_eq!(find(&mut client, doc! {}, doc! { "_id": -1 }), reversed);
     let between = doc! { "_id": { "$gte": 10, "$lt": 20 }, "b": { "$gt": 50 } };
     assert_eq!(find(&mut client, between, doc! {}), [11, 13, 16, 18]);
-    // The first batch ends within the order, also where a document comes before it meanwhile.
+    // The first batch ends in order, also if a document is inserted before its end meanwhile.
     let first = client.works(doc! { "find": "c", "batchSize": 50, "$db": "test" });
     assert_eq!(ids(&first), all[..50]);
     client

@@ -1,12 +1,12 @@
-//! What open cursors hold.
+//! The memory of open cursors.
 
 use super::{Server, at};
 use quire_document::{DocBuf, Value, doc, memory};
 
 const MB: usize = 1 << 20;
 
-/// A sorted result stays in memory until its last batch: a client that opens such cursors and
-/// leaves them could hold any number of these.
+/// A sorted result stays in memory until its last batch: a client could open any number of such
+/// cursors and leave them.
 #[test]
 fn what_a_cursor_holds_is_counted_until_it_is_closed() {
     let server = Server::new();

@@ -1,4 +1,4 @@
-//! What a reply may say about the disk: that what it rests on is there, or that nobody knows.
+//! Replies and the disk: everything that a reply depends on is durable, or the outcome is unknown.
 
 use crate::{Client, NoLog, Server, at, code, number, replica_set, text};
 use quire_document::{Binary, DocBuf, Value, doc};
@@ -12,7 +12,7 @@ fn disk() -> (SimulatedDisk, Server) {
     (disk, server)
 }
 
-/// Somebody's write that is visible and not on disk.
+/// Another client's write, visible and not on disk.
 fn write_buffered(client: &mut Client, n: i32) {
     client.works(doc! {
         "update": "t",
@@ -22,7 +22,7 @@ fn write_buffered(client: &mut Client, n: i32) {
     });
 }
 
-/// They were answered while what they had met could still be lost.
+/// The commands replied while the state that they had read could still be lost.
 #[test]
 fn statements_that_fail_or_do_nothing_wait_for_what_they_rest_on() {
     let (disk, server) = disk();
@@ -64,7 +64,7 @@ fn statements_that_fail_or_do_nothing_wait_for_what_they_rest_on() {
         assert_eq!(failed, n < 7, "{command:?}: {reply:?}");
         assert_eq!(disk.unsynced(), 0, "{command:?}");
     }
-    // What others have created, too.
+    // Also collections that other clients have created.
     client.works(doc! { "create": "c", "writeConcern": { "w": 1 }, "$db": "test" });
     assert!(disk.unsynced() > 0);
     let again = doc! { "create": "c", "autoIndexId": true, "$db": "test" };
@@ -72,7 +72,7 @@ fn statements_that_fail_or_do_nothing_wait_for_what_they_rest_on() {
     assert_eq!(disk.unsynced(), 0);
 }
 
-/// It was told as a write error of the statement, which had been done.
+/// It was reported as a write error of the statement, which had been executed.
 #[test]
 fn a_write_whose_fsync_fails_is_in_doubt_and_not_to_be_repeated() {
     let lsid = doc! { "id": Value::Binary(Binary { subtype: 4, bytes: &[1; 16] }) };
@@ -86,7 +86,7 @@ fn a_write_whose_fsync_fails_is_in_doubt_and_not_to_be_repeated() {
         doc! { "bulkWrite": 1, "ops": [&op], "nsInfo": [{ "ns": "test.t" }] },
         doc! { "create": "c" },
     ];
-    // The fsync fails with the write, before it is visible, or after it.
+    // The fsync fails with the write, before the write is visible or after it.
     for (visible, command) in
         [false, true].into_iter().flat_map(|v| commands.iter().map(move |c| (v, c)))
     {
@@ -94,7 +94,7 @@ fn a_write_whose_fsync_fails_is_in_doubt_and_not_to_be_repeated() {
         let mut client = server.client(1);
         client.works(doc! { "create": "t", "$db": "test" });
         let engine = server.0.store().engine();
-        // Somebody in a line is let through before the disk has the commit.
+        // Another writer in the queue is let through before the commit is on disk.
         let place = visible.then(|| engine.join_line(7, &Interrupt::new()));
         let commits = if at(command, "updates.1").is_some() { 2 } else { 1 };
         disk.set_faults(Faults { io_error_after: Some(commits), ..Faults::none(1) });
@@ -110,7 +110,7 @@ fn a_write_whose_fsync_fails_is_in_doubt_and_not_to_be_repeated() {
         let labels = reply.get("errorLabels").and_then(|labels| labels.as_array());
         let labels = labels.into_iter().flat_map(|labels| labels.iter());
         assert!(labels.filter_map(|label| label.as_str()).all(|l| l != "RetryableWriteError"));
-        // The engine takes no more writes.
+        // The engine accepts no more writes.
         let insert = doc! { "insert": "t", "documents": [{ "_id": 7 }], "$db": "test" };
         let refused = client.run(insert);
         let error = refused.get("writeErrors").and_then(|list| list.as_array());
@@ -119,7 +119,8 @@ fn a_write_whose_fsync_fails_is_in_doubt_and_not_to_be_repeated() {
     }
 }
 
-/// A server whose engine had failed still said that it was primary, and its writes answered code 1.
+/// A server whose engine had failed still reported that it was primary, and its writes returned
+/// code 1.
 #[test]
 fn a_server_whose_engine_has_failed_steps_down() {
     let (disk, server) = disk();

@@ -1,4 +1,4 @@
-//! `configureFailPoint`: commands fail as, where and as often as a test asks for.
+//! `configureFailPoint`: commands fail in the way, in the namespaces and as often as a test sets.
 
 use crate::{Server, at, code, number, text};
 use quire_document::{Binary, DocBuf, Value, doc};
@@ -98,7 +98,7 @@ fn a_write_concern_error_joins_the_reply_of_a_write_that_happened() {
     assert_eq!(number(&reply, "ok"), Some(1));
     let found = client.works(doc! { "count": "c", "$db": "test" });
     assert_eq!(number(&found, "n"), Some(1));
-    // A retryable write that fails so may be repeated.
+    // A retryable write with this error may be repeated.
     client.works(fail(
         doc! { "mode": { "times": 2 } },
         doc! { "failCommands": ["insert"], "writeConcernError": &error },
@@ -128,7 +128,7 @@ fn only_the_named_client_namespace_and_thread_are_hit() {
     let find = || doc! { "find": "c", "$db": "test" };
     other.works(fail(always(), data("appName", "victim")));
     assert_eq!((code(&named.run(find())), code(&other.run(find()))), (2, 0));
-    // The hello that brings the name is hit already.
+    // The fault already applies to the hello that contains the name.
     let hello = doc! { "hello": 1, "client": &client, "$db": "admin" };
     assert_eq!(code(&server.client(9).run(hello)), 2);
     other.works(fail(always(), data("threadName", "conn8")));
@@ -202,19 +202,20 @@ fn a_remembered_write_loses_its_reply_or_its_commit() {
         }
     };
     let with = |n: i32| doc! { "count": "c", "query": { "n": n }, "$db": "test" };
-    // The write is there, its reply is not; the repeated command answers without another.
+    // The write was executed, its reply is lost; the repeated command replies without executing it
+    // again.
     client.works(set(doc! {}));
     assert!(client.exchange(&raise(1), Interrupt::new()).1.hang_up);
     client.works(raise(1));
     assert_eq!(number(&client.works(with(1)), "n"), Some(1));
-    // Neither is there.
+    // Neither was executed.
     client.works(set(doc! { "failBeforeCommitExceptionCode": 1 }));
     assert!(client.exchange(&raise(2), Interrupt::new()).1.hang_up);
     client.works(set(doc! { "failBeforeCommitExceptionCode": 1, "closeConnection": false }));
     assert_eq!(code(&client.run(raise(2))), 1);
     client.works(raise(2));
     assert_eq!(number(&client.works(with(2)), "n"), Some(1));
-    // Each document counts.
+    // Each document counts as one chance.
     let point = doc! {
         "configureFailPoint": "onPrimaryTransactionalWrite",
         "mode": { "skip": 3 },

@@ -1,4 +1,4 @@
-//! `fsync` with `lock`: writers wait, readers don't, and it shows.
+//! `fsync` with `lock`: writes wait, reads do not, and `currentOp` shows it.
 
 use crate::{Server, at, code, number};
 use quire_document::{Value, doc};

@@ -1,4 +1,4 @@
-//! What clients see while the disk is nearly full, and after there is space again.
+//! Replies while the disk is nearly full, and after there is space again.
 
 use crate::{Client, NoLog, Server, at, code, number, replica_set};
 use quire_document::{Binary, DocBuf, Value, doc};
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
-/// OutOfDiskSpace.
+/// The code OutOfDiskSpace.
 const FULL: i32 = 14031;
-/// What is left of the disk: enough, less than the reserve, nearly nothing.
+/// The free space: enough, less than the reserve, nearly none.
 const ENOUGH: u64 = 10 << 30;
 const RESERVE: u64 = 99 << 20;
 const NOTHING: u64 = 1 << 20;
 
-/// A disk of a size that the test sets.
+/// A disk whose free space the test sets.
 struct Disk {
     available: Arc<AtomicU64>,
     engine: Arc<dyn Engine>,
@@ -45,7 +45,7 @@ impl Disk {
     }
 }
 
-/// The code of an error reply or of its first write error, 0 for none.
+/// Returns the code of an error reply or of its first write error, 0 for none.
 fn failure(reply: &DocBuf) -> i64 {
     let cursor = number(reply, "cursor.firstBatch.0.code");
     number(reply, "writeErrors.0.code").or(cursor).unwrap_or_else(|| code(reply).into())
@@ -79,7 +79,7 @@ fn documents(client: &mut Client) -> i64 {
     number(&count, "n").unwrap()
 }
 
-/// The first write that met the full disk poisoned the engine, and answered code 1.
+/// The first write on the full disk poisoned the engine and returned code 1.
 #[test]
 fn writes_are_refused_by_name_reads_go_on_and_nothing_is_lost() {
     let directory = TempDir::new().unwrap();
@@ -100,7 +100,7 @@ fn writes_are_refused_by_name_reads_go_on_and_nothing_is_lost() {
         let hello = client.works(doc! { "hello": 1, "$db": "admin" });
         assert!(matches!(hello.get("isWritablePrimary"), Some(Value::Bool(true))));
     }
-    // The whole of a transaction is refused when it commits, and leaves no lock.
+    // A transaction is refused as a whole when it commits, and leaves no lock.
     disk.set(RESERVE);
     let in_transaction = |command: DocBuf, first: bool| {
         let mut command = command;
@@ -119,7 +119,7 @@ fn writes_are_refused_by_name_reads_go_on_and_nothing_is_lost() {
     } else {
         assert_eq!(failure(&begun), FULL.into(), "{begun:?}");
     }
-    // What frees space works while there is the reserve, and not without it.
+    // Deletes succeed while the reserve is free, and not without it.
     let delete = |id: i32| {
         let one = doc! { "q": { "_id": id }, "limit": 1 };
         doc! { "delete": "t", "deletes": [&one], "$db": "test" }
@@ -139,7 +139,7 @@ fn writes_are_refused_by_name_reads_go_on_and_nothing_is_lost() {
     }
     let all = doc! { "count": "t", "$db": "test" };
     let before = number(&client.works(all.clone()), "n");
-    // 20, less one, and those of the transaction's document, of `writes` and of its upsert.
+    // 20 documents, minus one, and those of the transaction, of `writes` and of its upsert.
     assert_eq!(before, Some(23));
     drop((client, server));
     disk.engine.close().unwrap();

@@ -1,4 +1,4 @@
-//! How far an index build is: `currentOp`, `listIndexes`, `$indexStats`, `collStats` and
+//! The progress of an index build: `currentOp`, `listIndexes`, `$indexStats`, `collStats` and
 //! `serverStatus`.
 
 use crate::{Client, Server, at, code, number, text};
@@ -22,8 +22,8 @@ fn filled(server: &Server) -> Client {
 /// The lock that a build waits for.
 type Held = Arc<Mutex<Option<Txn>>>;
 
-/// Makes the first build that begins wait before it hands the index over to writers, which changes
-/// the record of the collection, until what it answers has given up the lock of that record.
+/// Makes the next build wait before it hands the index over to writers, because it needs the lock
+/// of the collection's record. Dropping the returned lock lets it continue.
 fn hold(server: &Server) -> Held {
     let store = server.0.store();
     let namespace = Namespace::parse("test.c").unwrap();
@@ -44,7 +44,8 @@ fn hold(server: &Server) -> Held {
     held
 }
 
-/// Builds `a_1` and looks on meanwhile, with the lock that the build waits for; the reply to `createIndexes`.
+/// Builds `a_1`, and calls `look` meanwhile with the lock that the build waits for. Returns the
+/// reply to `createIndexes`.
 fn build(server: &Server, look: impl FnOnce(&Held)) -> DocBuf {
     let (store, held) = (server.0.store(), hold(server));
     thread::scope(|scope| {
@@ -67,7 +68,7 @@ fn batch(client: &mut Client, command: DocBuf) -> Vec<DocBuf> {
     rows.iter().map(|row| row.as_document().unwrap().to_owned()).collect()
 }
 
-/// `listIndexes` with an option.
+/// Runs `listIndexes` with an option.
 fn listed(client: &mut Client, option: &str) -> Vec<DocBuf> {
     batch(client, doc! { "listIndexes": "c", option: true, "$db": "test" })
 }
@@ -186,8 +187,8 @@ fn a_collection_keeps_its_name_while_an_index_is_being_built() {
     assert_eq!(rename("test.d"), 0);
 }
 
-/// Who names an index that another client is building is answered once that is done, also where he
-/// wants one more.
+/// A client that creates an index which another client is building gets its reply after that build,
+/// also if it creates one more index.
 #[test]
 fn an_index_that_is_being_built_is_waited_for() {
     let server = Server::new();

@@ -1,4 +1,4 @@
-//! Index filters: they hold for the requests of their shape, whichever command sends them.
+//! Index filters apply to all requests of their shape, whichever command sends them.
 
 use crate::{Client, Server, code, number};
 use quire_document::{ArrayBuf, DocBuf, doc};
@@ -14,7 +14,7 @@ fn orders(server: &Server) -> Client {
     client
 }
 
-/// The name of the index that an explained command reads, and whether a filter chose it.
+/// Returns the index that an explained command reads, and true if a filter chose it.
 fn chosen(client: &mut Client, command: &DocBuf) -> (Option<String>, bool) {
     let explained =
         client.works(doc! { "explain": command, "verbosity": "queryPlanner", "$db": "test" });
@@ -132,7 +132,7 @@ fn a_view_has_no_filters() {
     for name in ["planCacheListFilters", "planCacheClearFilters", "planCacheClear"] {
         assert_eq!(code(&client.run(doc! { name: "v", "$db": "test" })), 166, "{name}");
     }
-    // Through the view the filter of the collection holds.
+    // A read through the view uses the filter of the collection.
     client.works(set(&["a_c"].into_iter().collect()));
     let find = doc! { "find": "v", "filter": { "a": 3 } };
     assert_eq!(chosen(&mut client, &find), (Some("a_c".to_owned()), true));

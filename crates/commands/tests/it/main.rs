@@ -1,4 +1,4 @@
-//! Commands against a service in memory: what a client sees that no recorded case shows.
+//! Commands on a service in memory: behaviour that no recorded case shows.
 
 #![allow(clippy::unwrap_used)]
 
@@ -51,7 +51,7 @@ type Line = (String, &'static str, DocBuf);
 struct Lines(Arc<Mutex<Vec<Line>>>);
 
 impl Lines {
-    /// Component and attributes of the lines with this message.
+    /// Returns the component and the attributes of the lines with this message.
     fn with_message(&self, message: &str) -> Vec<(&'static str, DocBuf)> {
         let lines = self.0.lock().unwrap();
         let of_message = lines.iter().filter(|line| line.0 == message);
@@ -98,7 +98,7 @@ impl Server {
         Server::open(open_memory().unwrap(), replica_set(), parameters, Arc::new(NoLog))
     }
 
-    /// Returns a server on which clients log in.
+    /// Returns a server with access control.
     fn guarded() -> Server {
         Server::guarded_logging(Arc::new(NoLog))
     }
@@ -115,7 +115,7 @@ impl Server {
         Server::open(open_memory().unwrap(), replica_set(), &[], Arc::new(lines.clone()))
     }
 
-    /// Another process on the same data.
+    /// Returns a new process on the same data.
     fn reopened(&self) -> Server {
         let engine = Arc::clone(self.0.store().engine());
         Server::open(engine, replica_set(), &[], Arc::new(NoLog))
@@ -166,7 +166,7 @@ impl Server {
 }
 
 impl Client {
-    /// Returns a reply, and what the listener would do after it.
+    /// Returns a reply and the outcome for the listener.
     fn exchange(&mut self, command: &DocBuf, interrupt: Arc<Interrupt>) -> (DocBuf, Outcome) {
         let mut reply = Vec::new();
         let request = Request {
@@ -184,7 +184,7 @@ impl Client {
         self.exchange(&command, Interrupt::new()).0
     }
 
-    /// Returns the reply of a command that must work.
+    /// Runs a command that must succeed, and returns its reply.
     fn works(&mut self, command: DocBuf) -> DocBuf {
         let reply = self.run(command.clone());
         assert_eq!(code(&reply), 0, "{command:?}: {reply:?}");

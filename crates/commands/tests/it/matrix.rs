@@ -1,6 +1,6 @@
-//! Each built-in role against commands and stages: allowed, or 13. The table says what MongoDB's manual
-//! says ("Built-In Roles", "Privilege Actions", "Required Access" of each command); it knows nothing of
-//! the tables of the program.
+//! Each built-in role with each command and stage: allowed, or 13. The table follows MongoDB's
+//! manual ("Built-In Roles", "Privilege Actions", "Required Access" of each command) and does not
+//! use the tables of the program.
 
 use super::access::guarded;
 use super::code;
@@ -8,7 +8,7 @@ use quire_access::Mechanism;
 use quire_commands::COMMANDS;
 use quire_document::{DocBuf, doc};
 
-/// The roles, granted in `shop` where they are roles of a database, else in `admin`.
+/// The roles, granted in `shop` if they are roles of a database, else in `admin`.
 const ROLES: &[&str] = &[
     "read",
     "readWrite",
@@ -30,7 +30,7 @@ const ROLES: &[&str] = &[
 
 const OF_A_DATABASE: &[&str] = &["read", "readWrite", "dbAdmin", "dbOwner", "userAdmin"];
 
-/// Roles that may do much the same, beside `root`, which may do all of this.
+/// Roles with similar rights, besides `root`, which has all of them.
 const READ: &str = "read readWrite dbOwner readAnyDatabase readWriteAnyDatabase";
 const WRITE: &str = "readWrite dbOwner readWriteAnyDatabase";
 const MANAGE: &str = "dbAdmin dbOwner dbAdminAnyDatabase";
@@ -39,7 +39,7 @@ const HOST: &str = "hostManager clusterAdmin";
 const MONITOR: &str = "clusterMonitor clusterAdmin";
 const CLUSTER: &str = "clusterManager clusterAdmin";
 
-/// A command, the database that it runs in, and who may run it.
+/// A command, its database, and the roles that may run it.
 type Row = (&'static str, DocBuf, Vec<&'static str>);
 
 fn aggregate(stage: DocBuf) -> DocBuf {
@@ -148,7 +148,7 @@ fn administration() -> Vec<Row> {
     ]
 }
 
-/// Commands and stages that need what others of a family need.
+/// Commands and stages that require the same as others of their family.
 fn the_rest_of_families() -> Vec<Row> {
     let graph = doc! {
         "from": "other", "startWith": "$a", "connectFromField": "a", "connectToField": "b", "as": "g"
@@ -214,20 +214,20 @@ fn the_rest_of_families() -> Vec<Row> {
     ]
 }
 
-/// Commands that need a right and have no row here, and why.
+/// Commands that require a right and have no row here, and why.
 const WITHOUT_ROW: &[&str] = &[
-    // Needs nothing.
+    // Requires nothing.
     "features",
     // For tests only.
     "configureFailPoint",
     "testVersion2",
-    // Of this server.
+    // Quire's own.
     "quireBackup",
-    // Not built: they answer that whatever the rights.
+    // Not built: they are refused whatever the rights.
     "cloneCollectionAsCapped",
     "filemd5",
     "mapReduce",
-    // Every login may run them, on what is its own.
+    // Every logged-in user may run them on its own data.
     "abortTransaction",
     "commitTransaction",
     "endSessions",

@@ -1,4 +1,4 @@
-//! Server parameters do what they say.
+//! The effects of server parameters.
 
 use crate::{Lines, Server, at, code, number, text};
 use quire_document::{DocBuf, Value, doc};
@@ -96,7 +96,7 @@ fn groups_have_a_limit_of_their_own() {
             "cursor": {}, "allowDiskUse": disk, "$db": "test",
         }
     };
-    // A sort's limit is not that of a group.
+    // The limit of a sort does not apply to a group.
     client.works(set(doc! { "internalQueryMaxBlockingSortMemoryUsageBytes": 4096 }));
     client.works(group(false));
     client.works(set(doc! { "internalDocumentSourceGroupMaxMemoryBytes": 4096 }));
@@ -182,7 +182,7 @@ fn idle_cursors_are_closed_when_it_is_time_to_look_for_them() {
         }
         std::thread::park_timeout(std::time::Duration::from_millis(5));
     };
-    // Other jobs have run twice, and between them cursors could have been looked for.
+    // Other jobs have run twice; meanwhile idle cursors could have been closed.
     let kept = wait_until(&|status| number(status, "metrics.ttl.passes") >= Some(2));
     assert_eq!(kept, Some(0));
     let mut other = server.client(2);

@@ -1,4 +1,4 @@
-//! The profiler, slow-query lines, and how `system.profile` stays small.
+//! The profiler, slow-query lines, and the size limit of `system.profile`.
 
 use crate::{Client, Lines, Server, at, code, number, text};
 use quire_document::{DocBuf, Value, doc};
@@ -128,7 +128,7 @@ fn the_collection_of_entries_stays_small_and_is_not_for_others_to_write() {
     let stats = client.works(doc! { "collStats": "system.profile", "$db": "test" });
     let size = number(&stats, "size").unwrap();
     assert!((700_000..=1_050_000).contains(&size), "{size}");
-    // The newest entries are there.
+    // The newest entries are kept.
     let newest = entries(&mut client).pop().unwrap();
     assert_eq!(text(&newest, "command.find"), Some("c"));
     client.works(doc! { "drop": "system.profile", "$db": "test" });
@@ -165,7 +165,7 @@ fn slow_operations_are_logged_with_what_mongod_tells() {
     assert_eq!(number(&slow[2].1, "nModified"), Some(1));
 }
 
-/// Each name of a database with a filter took memory for ever.
+/// Each database name with a filter took memory that was never freed.
 #[test]
 fn settings_of_very_many_databases_are_refused() {
     let server = Server::new();
@@ -176,7 +176,7 @@ fn settings_of_very_many_databases_are_refused() {
     let filter = doc! { "millis": { "$gt": 5 } };
     (0..1000).for_each(|number| drop(client.works(set(number, &filter))));
     assert_eq!(code(&client.run(set(1000, &filter))), 146);
-    // A database that has settings may change them, and one that gives them up makes room.
+    // A database with settings may change them, and one that removes them makes room.
     client.works(set(7, &doc! { "millis": { "$gt": 6 } }));
     client.works(doc! { "profile": 0, "filter": "unset", "$db": "db7" });
     client.works(set(1000, &filter));

@@ -1,4 +1,4 @@
-//! Requests at the edges: fractions, empty options, endless paths, metadata that nothing provides.
+//! Requests at the limits: fractions, empty options, endless paths, metadata without a source.
 
 use crate::{Client, Server, at, code, number};
 use quire_document::{ArrayBuf, DocBuf, Value, doc};
@@ -113,7 +113,7 @@ fn sort_keys_stand_beside_index_keys_and_need_a_sort() {
     }
 }
 
-/// What nests deeper than a reply may is refused where it is made, before anything goes down into it.
+/// A document that nests too deeply for a reply is refused where it is created.
 #[test]
 fn results_do_not_nest_without_end() {
     let server = Server::new();

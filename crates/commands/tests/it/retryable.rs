@@ -1,4 +1,4 @@
-//! Retryable writes: what a repeated statement answers, and what must not be repeated.
+//! Retryable writes: the replies to repeated statements, and statements that must not be repeated.
 
 use crate::{Client, Server, code, number};
 use quire_commands::Topology;
@@ -44,7 +44,7 @@ fn a_batch_is_repeated_statement_by_statement() {
     let again = client.works(numbered(insert(&[1, 2, 3]), 1));
     assert_eq!((number(&again, "n"), repeated(&again)), (Some(3), vec![0, 1]));
     assert_eq!(count(&mut client, "t"), 3);
-    // Ids of their own: the same one twice counts as one statement that came again.
+    // With explicit ids: a duplicate id counts as a repeated statement.
     let mut twice = numbered(insert(&[7, 8]), 1);
     twice.append("stmtIds", &quire_document::array![9, 9]);
     let reply = client.works(twice);
@@ -65,7 +65,7 @@ fn many_statements_are_repeated_at_once() {
         command.append("stmtIds", &wrong);
         assert_eq!(code(&client.run(command)), 16);
     }
-    // What was refused has not used up its number.
+    // A refused command has not used its number.
     client.works(numbered(insert(&[-1]), 1));
 }
 
@@ -90,7 +90,7 @@ fn a_repeat_after_the_collection_was_dropped_is_answered() {
     let mut client = server.client(1);
     client.works(numbered(insert(&[1]), 1));
     client.works(doc! { "drop": "t", "$db": "test" });
-    // Another body counts as the same statement too: the number is what says so.
+    // Another body counts as the same statement too: only the number identifies it.
     let other = doc! { "insert": "u", "documents": [{ "_id": 9 }], "$db": "test" };
     for command in [insert(&[1]), other] {
         let again = client.works(numbered(command, 1));

@@ -1,6 +1,6 @@
-//! Random commands by users with few rights: nothing that they may not read stands in a reply, and nothing
-//! that they may not change is different afterwards. `QUIRE_FUZZ_ROUNDS` sets how many users are played, each
-//! with a seed of its own.
+//! Random commands of users with few rights: a reply contains nothing that the user may not read,
+//! and nothing changes that the user may not change. `QUIRE_FUZZ_ROUNDS` sets the number of users,
+//! each with another seed.
 
 use super::access::guarded;
 use super::{Client, Server, at, code};
@@ -8,8 +8,8 @@ use quire_access::Mechanism;
 use quire_document::{ArrayBuf, Doc, DocBuf, Value, doc};
 use quire_storage::rng::Rng;
 
-/// The collections of the world, as database and name. Each document and each definition in them has a
-/// mark that names its collection.
+/// The collections, as database and name. Each document and each definition in them contains a mark
+/// that names its collection.
 const COLLECTIONS: [(&str, &str); 6] = [
     ("shop", "orders"),
     ("shop", "mine"),
@@ -25,16 +25,16 @@ const FILTERED: (&str, &str) = ("shop", "filtered");
 
 const COMMANDS_PER_USER: usize = 60;
 
-/// What a user of the game may do.
+/// A user and its rights.
 struct Player {
-    /// The name of the role that it has in `shop`, built in or made by [`make_roles`].
+    /// The name of its role in `shop`, built in or created by [`make_roles`].
     role: &'static str,
-    /// Collections whose documents it may see.
+    /// The collections whose documents it may read.
     reads: &'static [(&'static str, &'static str)],
-    /// Collections that it may change.
+    /// The collections that it may change.
     changes: &'static [(&'static str, &'static str)],
-    /// Collections whose indexes and options it may see: the plans of what it reads, through a view too,
-    /// and the errors of what it inserts name indexes.
+    /// The collections whose indexes and options it may see: plans of its reads, also through a
+    /// view, and errors of its inserts name indexes.
     describes: &'static [(&'static str, &'static str)],
 }
 
@@ -129,7 +129,7 @@ fn index_mark((db, collection): (&str, &str)) -> String {
 }
 
 fn make_world(root: &mut Client) {
-    // What another player has made may hold marks that it named itself.
+    // Data of another user may contain marks that it wrote itself.
     for db in ["shop", "vault"] {
         root.works(doc! { "dropDatabase": 1, "$db": db });
     }
@@ -158,7 +158,7 @@ fn make_world(root: &mut Client) {
     });
 }
 
-/// Everything that a collection holds and is; of a view its definition.
+/// Returns the documents and the properties of a collection; for a view its definition.
 fn state(root: &mut Client, (db, collection): (&str, &str)) -> String {
     let find = match [VIEW, FILTERED].contains(&(db, collection)) {
         true => DocBuf::new(),
@@ -171,7 +171,7 @@ fn state(root: &mut Client, (db, collection): (&str, &str)) -> String {
     format!("{} {} {}", first(&find), first(&listed), first(&indexes))
 }
 
-/// The dice of one user.
+/// The random generator of one user.
 struct Dice(Rng);
 
 impl Dice {
@@ -195,7 +195,7 @@ impl Dice {
         }
     }
 
-    /// `"collection"` or `{db, coll}`, for stages that take both.
+    /// Returns `"collection"` or `{db, coll}`, for stages that take both.
     fn named(&mut self) -> DocBuf {
         let (db, collection) = self.namespace();
         match self.yes(2) {
@@ -211,7 +211,7 @@ impl Dice {
             2 => doc! { "code": { "$regex": "^MARK" } },
             3 => doc! { "$expr": { "$gt": ["$code", "A"] } },
             4 => doc! { "k": { "$in": [0, 1] } },
-            // Errors that repeat a value.
+            // Errors that contain a value.
             5 => doc! { "$or": [{ "$expr": { "$toInt": "$code" } }, { "k": 0 }] },
             6 => doc! { "_id": { "$gte": 0 }, "$nor": [{ "$expr": { "$toInt": "$code" } }] },
             _ => doc! { "$expr": { "$toInt": "$code" } },
@@ -283,7 +283,7 @@ impl Dice {
         match self.0.below(4) {
             0 => doc! { "$set": { "x": "$code" } },
             1 => doc! { "$set": { "x": { "$toInt": "$code" } } },
-            // Meets a unique index.
+            // Violates a unique index.
             2 => doc! { "$set": { "code": "$same" } },
             _ => doc! { "$replaceWith": { "_id": "$code" } },
         }
@@ -292,7 +292,7 @@ impl Dice {
     fn write(&mut self) -> DocBuf {
         let (db, collection) = self.namespace();
         let (target, id) = (self.namespace(), self.0.below(9) as i32);
-        // Meets a unique index, whose error names the value that is there.
+        // Violates a unique index, whose error contains the existing value.
         let code = format!("{}{}", mark(target), id % 6);
         let change = self.change();
         let update = match self.yes(2) {
@@ -411,7 +411,7 @@ impl Dice {
     }
 }
 
-/// Cursors of `root` on what others may not read.
+/// Opens cursors of `root` on data that other users may not read.
 fn open_cursors(root: &mut Client) -> Vec<i64> {
     let mut open = |(db, collection): (&str, &str)| {
         let filter = doc! { "code": { "$regex": "^MARK" } };
@@ -476,7 +476,7 @@ fn play(server: &Server, root: &mut Client, seed: u64) {
     COLLECTIONS.iter().zip(cursors).for_each(|(one, id)| drop(root.run(kill(*one, id))));
 }
 
-/// Returns the reply as text, without the values that the player has named itself.
+/// Returns the reply as text, without the values that the user sent itself.
 fn shown_without(named: &[String], reply: &DocBuf) -> String {
     let mut shown = format!("{reply:?}");
     for text in named.iter().filter(|text| text.starts_with("MARK-")) {

@@ -1,11 +1,11 @@
-//! Stages that tell of the server: `$collStats` and `$indexStats` in pipelines of other stages and in
-//! views, and `$listCatalog`.
+//! Stages about the server: `$collStats` and `$indexStats` in inner pipelines and in views, and
+//! `$listCatalog`.
 
 use crate::{Client, Server, at, code, number, text};
 use quire_document::{ArrayBuf, DocBuf, Value, array, doc};
 
-/// A collection `test.c` with three documents, one of them with an array in `x.y`, an index on
-/// that, and the view `v` with the documents whose `_id` is not 0.
+/// Returns a client of a server with the collection `test.c` (three documents, one of them with an
+/// array in `x.y`, and an index on that) and the view `v` of the documents whose `_id` is not 0.
 fn filled(server: &Server) -> Client {
     let mut client = server.client(1);
     let docs = array![
@@ -50,7 +50,7 @@ fn counts_and_uses_stand_in_the_pipelines_of_joins() {
     assert_eq!(text(&reply, "cursor.firstBatch.1.name"), Some("_id_"));
     assert_eq!(text(&reply, "cursor.firstBatch.2.name"), Some("xy"));
     assert!(at(&reply, "cursor.firstBatch.3").is_none());
-    // In a batch of its own, long after the command has ended.
+    // In a later batch, long after the command has ended.
     let first = doc! { "aggregate": "c", "pipeline": &united("c", &indexes),
     "cursor": { "batchSize": 1 }, "$db": "test" };
     let id = number(&client.works(first), "cursor.id").unwrap();
@@ -84,7 +84,7 @@ fn they_stand_first_or_nowhere() {
         "pipeline": &stats(), "as": "j" } }];
     assert_eq!(fails(by_fields), 40602);
     assert_eq!(fails(array![{ "$facet": { "a": &united("c", &stats()) } }]), 40600);
-    // The operands are read before anything runs.
+    // The operands are checked before anything runs.
     assert_eq!(fails(joined("c", &array![{ "$collStats": 1 }])), 5_447_000);
     assert_eq!(fails(joined("c", &array![{ "$collStats": { "x": {} } }])), 40415);
     assert_eq!(fails(united("none", &array![{ "$indexStats": { "a": 1 } }])), 28803);

@@ -1,4 +1,4 @@
-//! Logical sessions: who is in them, what ends with them, and what their times are.
+//! Logical sessions: their members, what ends with them, and their times.
 
 use crate::{Client, Server, at, code, number, text};
 use quire_document::{Binary, DocBuf, Timestamp, Value, doc};
@@ -16,7 +16,7 @@ fn local_sessions(client: &mut Client) -> usize {
     at(&list, "cursor.firstBatch").unwrap().as_array().unwrap().count()
 }
 
-/// Returns a cursor with more to give, opened in a session.
+/// Returns a cursor with remaining documents, opened in a session.
 fn cursor(client: &mut Client, session: u8) -> i64 {
     client.run(doc! { "insert": "t", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "test" });
     let find = doc! { "find": "t", "batchSize": 1, "lsid": &lsid(session), "$db": "test" };
@@ -116,10 +116,10 @@ fn idle_sessions_and_their_records_expire() {
     server.0.end_idle_sessions(now + 31 * 60_000);
     assert_eq!(local_sessions(&mut client), 0);
     assert_eq!(code(&client.run(get_more(id, Some(1)))), 43);
-    // The record is younger than the time-out: a repeated write is recognised still.
+    // The record is younger than the time-out: a repeated write is still recognised.
     assert_eq!(server.0.reap_retry_records(now, &stop).unwrap(), 0);
     assert!(client.works(insert(2)).get("retriedStmtIds").is_some());
-    // A session that is in use keeps its records however old they are.
+    // A session in use keeps its records, however old they are.
     assert_eq!(server.0.reap_retry_records(now + 31 * 60_000, &stop).unwrap(), 0);
     server.0.end_idle_sessions(now + 40 * 60_000);
     assert_eq!(server.0.reap_retry_records(now + 40 * 60_000, &stop).unwrap(), 1);
@@ -218,7 +218,7 @@ fn a_failed_write_tells_of_its_write_concern_too() {
     };
     let failed = client.run(modify(doc! { "update": { "$inc": { "s": 1 } } }));
     assert_eq!((code(&failed), number(&failed, "writeConcernError.code")), (14, Some(100)));
-    // A command that did not parse has not begun to write.
+    // A command that could not be parsed has not begun to write.
     let unparsed = client.run(modify(doc! { "remove": true, "new": true }));
     assert_eq!(code(&unparsed), 9);
     assert!(unparsed.get("writeConcernError").is_none());

@@ -1,5 +1,5 @@
-//! Reads at level snapshot: one time for a whole cursor, however much is written meanwhile, and an
-//! honest error once that time is gone.
+//! Reads with read concern snapshot: one time for a whole cursor, however much is written
+//! meanwhile, and an error after that time is no longer kept.
 
 use crate::{Client, Server, at, code, number};
 use quire_commands::Topology;
@@ -33,7 +33,7 @@ fn snapshot_at(time: Timestamp) -> DocBuf {
     doc! { "level": "snapshot", "atClusterTime": time }
 }
 
-/// The sum of `v` over all batches of a cursor, and how many documents it gave.
+/// Returns the sum of `v` over all batches of a cursor, and the number of documents.
 fn drain(client: &mut Client, first: &DocBuf, between: impl Fn(&mut Client)) -> (i64, usize) {
     let began = time(first, "cursor.atClusterTime");
     let (mut reply, mut batch) = (first.clone(), "cursor.firstBatch");

@@ -1,6 +1,7 @@
-//! What each stage needs of who runs it, by MongoDB's manual ("Access Control" of each stage): a walk over the
-//! registry of stages, each by itself and in the pipelines of the stages that have pipelines. A stage without a
-//! row here fails the test, and so does one that runs without an action that the manual names.
+//! The privileges that each stage requires, after MongoDB's manual ("Access Control" of each
+//! stage): each stage of the registry is tested alone and in the pipelines of the stages that have
+//! pipelines. A stage without a row here fails the test, and so does a stage that runs without an
+//! action that the manual names.
 
 use super::access::guarded;
 use super::{Client, code};
@@ -8,10 +9,10 @@ use quire_access::Mechanism;
 use quire_document::{ArrayBuf, DocBuf, Value, doc};
 use quire_mql::stage::{Pipelines, Reads, STAGES};
 
-/// What an action is needed on.
+/// The resource of an action.
 #[derive(Clone, Copy, PartialEq)]
 enum On {
-    /// The collection that the pipeline is over.
+    /// The collection of the pipeline.
     Source,
     /// The server.
     Cluster,
@@ -20,10 +21,11 @@ enum On {
 }
 use On::{Cluster, Named, Source};
 
-/// A stage, how it is written with the collection that it names, and what it needs as the first stage.
+/// A stage, its specification with the collection that it names, and the actions that it requires
+/// as the first stage.
 type Row = (&'static str, fn(&str) -> DocBuf, &'static [(On, &'static str)]);
 
-/// Stages that need `find` on what they read, and nothing else.
+/// Stages that require only `find` on what they read.
 const PLAIN: &str = "$addFields $bucket $bucketAuto $changeStreamSplitLargeEvent $count $densify $facet $fill \
     $geoNear $group $limit $match $project $rankFusion $redact $replaceRoot $replaceWith $sample $score \
     $scoreFusion $search $searchBeta $searchMeta $set $setWindowFields $skip $sort $sortByCount $unset $unwind \
@@ -86,7 +88,7 @@ const OTHERS: &[Row] = &[
     ),
 ];
 
-/// Returns the stage over collections of which it names `named`, and its needs as the first stage.
+/// Returns the stage with the collection `named`, and its requirements as the first stage.
 fn row(name: &'static str, named: &str) -> (DocBuf, &'static [(On, &'static str)]) {
     let found = OTHERS.iter().find(|(of, ..)| *of == name);
     let (stage, needs) = match found {
@@ -97,11 +99,12 @@ fn row(name: &'static str, named: &str) -> (DocBuf, &'static [(On, &'static str)
             (doc! {}, &[(Source, "find")][..])
         }
     };
-    // The operand of most does not matter: who may not run a stage does not learn what is wrong with it.
+    // The operand of most stages does not matter: a user without the right does not learn what is
+    // wrong with it.
     if stage.as_doc().is_empty() { (doc! { name: {} }, needs) } else { (stage, needs) }
 }
 
-/// Returns a stage with `inner` as a pipeline of its own over `shop.second`, if it names a collection.
+/// Returns a stage with `inner` as its inner pipeline, over `shop.second` if it names a collection.
 fn around(name: &str, inner: &DocBuf) -> DocBuf {
     let inner: ArrayBuf = [Value::from(inner)].into_iter().collect();
     match name {
@@ -152,7 +155,7 @@ impl Walk {
         code(&self.tester.run(command.clone())) == 13
     }
 
-    /// Checks that the command needs each of these privileges, and no more.
+    /// Checks that the command requires exactly these privileges.
     fn check(&mut self, what: &str, command: &DocBuf, needs: &[Need]) {
         self.grant(needs);
         if self.is_refused(command) {
@@ -202,7 +205,7 @@ fn each_stage_needs_what_the_manual_says_wherever_it_stands() {
             let (inner, needs) = row(stage.name, "third");
             let joins = outer.facts.reads == Reads::OtherCollection;
             let mut all = vec![on_collection("first", "find")];
-            // A branch works on the documents of the stage around it.
+            // A branch processes the documents of the outer stage.
             all.extend(
                 resolved(needs, "second", "third")
                     .into_iter()

@@ -146,7 +146,7 @@ fn top_and_latency_stats_tell_the_use_of_a_collection() {
     let used = top.get("totals").unwrap().as_document().unwrap().get("test.c").unwrap();
     let used = used.as_document().unwrap().to_owned();
     let count = |class: &str| number(&used, &format!("{class}.count")).unwrap();
-    // createIndexes and count are "commands".
+    // createIndexes and count belong to the class "commands".
     let found = ["insert", "queries", "update", "remove", "commands", "getmore"].map(count);
     assert_eq!(found, [10, 1, 1, 1, 2, 0]);
     assert_eq!((count("total"), count("readLock"), count("writeLock")), (15, 2, 13));

@@ -1,4 +1,4 @@
-//! Transactions: what outlives a restart, what releases them, and that no client sees half of one.
+//! Transactions: what survives a restart, what releases locks, and that no client sees half of one.
 
 use crate::{Client, Server, at, code, number};
 use quire_document::{Binary, DocBuf, Value, doc};
@@ -45,7 +45,7 @@ fn a_commit_is_repeated_after_a_restart_and_is_done_once() {
     let mut client = restarted.client(1);
     client.works(within(commit(), (1, 5), false));
     assert_eq!(code(&client.run(within(insert(2), (1, 5), false))), 256);
-    // A retryable write can't use the number, and an older transaction can't begin.
+    // A retryable write cannot use the number, and an older transaction cannot begin.
     let mut plain = insert(3);
     plain.append("lsid", &lsid(1)).append("txnNumber", 5i64);
     assert_eq!(code(&client.run(plain)), 217);
@@ -88,7 +88,7 @@ fn a_transaction_reads_at_the_time_that_it_names() {
     assert_eq!(count(&client.works(within(find.clone(), (1, 1), false))), 2);
     client.works(within(commit(), (1, 1), false));
     assert_eq!(ids(&mut client), 3);
-    // What was written after the time is a conflict.
+    // A write after that time is a conflict.
     client.works(begin((1, 2)));
     let change = doc! { "update": "t", "updates": [{ "q": { "_id": 1 }, "u": { "$set": { "a": 9 } } }], "$db": "test" };
     client.works(change.clone());
@@ -128,7 +128,7 @@ fn current_op_shows_idle_transactions() {
     assert!(rows(&mut other, true).is_none());
 }
 
-/// Whatever ends a transaction, its locks go with it.
+/// However a transaction ends, its locks are released.
 #[test]
 fn ended_sessions_and_old_transactions_release_their_documents() {
     let server = Server::new();
@@ -154,7 +154,7 @@ fn ended_sessions_and_old_transactions_release_their_documents() {
     assert_eq!(number(&status, "transactions.totalAborted"), Some(3));
 }
 
-/// Every plan sees the transaction's own writes, and no others.
+/// Every plan sees the transaction's own writes, and no other uncommitted ones.
 #[test]
 fn plans_inside_agree_with_each_other() {
     let server = Server::new();
@@ -208,7 +208,7 @@ fn total(client: &mut Client, key: Option<(u8, i64)>) -> i64 {
     sum
 }
 
-/// Money only moves: whatever a transaction reads, statement by statement, adds up.
+/// Money is only transferred: the sum that a transaction reads, in several statements, is constant.
 #[test]
 fn the_bank_keeps_its_sum() {
     let server = Server::new();
@@ -255,8 +255,8 @@ fn the_bank_keeps_its_sum() {
     assert_eq!(total(&mut client, None), 400);
 }
 
-/// Writes took the collation of a collection from the catalog of all clients, which does not know
-/// what the transaction itself has created.
+/// Writes read the collation of a collection from the published catalog, which does not contain the
+/// collections that the transaction itself has created.
 #[test]
 fn a_write_follows_the_collation_of_a_collection_that_its_transaction_made() {
     let server = Server::new();
@@ -275,8 +275,8 @@ fn a_write_follows_the_collation_of_a_collection_that_its_transaction_made() {
     assert!(matches!(same, Some(Value::Bool(true))), "{removed:?}");
 }
 
-/// A drop waited for the moment when no transaction used its collection, which never came while
-/// transactions followed each other.
+/// A drop waited for a moment when no transaction used its collection, which never came while
+/// transactions overlapped.
 #[test]
 fn a_change_of_the_catalog_comes_to_its_turn_under_overlapping_transactions() {
     let server = Server::new();
@@ -285,7 +285,7 @@ fn a_change_of_the_catalog_comes_to_its_turn_under_overlapping_transactions() {
     client.works(within(insert(1), (1, 1), true));
     std::thread::scope(|scope| {
         let drops = scope.spawn(|| server.client(2).works(doc! { "drop": "t", "$db": "test" }));
-        // Until the drop waits, each new transaction joins; then it is told to come again.
+        // Until the drop waits, each new transaction joins; then it is told to retry.
         let mut number = 0;
         let refused = loop {
             number += 1;
@@ -302,7 +302,8 @@ fn a_change_of_the_catalog_comes_to_its_turn_under_overlapping_transactions() {
             Some("TransientTransactionError")
         );
         assert_eq!(code(&client.run(within(commit(), (2, number), false))), 251);
-        // Another collection is free, and so is the collection to the transaction that is waited for.
+        // Another collection can be used, and the transaction that the drop waits for can use this
+        // one.
         let other = doc! { "insert": "u", "documents": [{ "_id": 1 }], "$db": "test" };
         client.works(within(other, (3, 1), true));
         client.works(within(commit(), (3, 1), false));
@@ -320,7 +321,8 @@ fn a_change_of_the_catalog_comes_to_its_turn_under_overlapping_transactions() {
     assert_eq!(ids(&mut client), 1);
 }
 
-/// A statement that ran when its transaction expired went on to its end and kept the locks until then.
+/// A statement that ran when its transaction expired continued to its end and kept the locks until
+/// then.
 #[test]
 fn the_statement_of_an_expired_transaction_is_stopped() {
     let server = Server::new();
@@ -342,14 +344,14 @@ fn the_statement_of_an_expired_transaction_is_stopped() {
     assert_eq!(code(&client.run(within(commit(), (1, 1), false))), 251);
 }
 
-/// 2,000 documents, over which [`long`] takes seconds.
+/// Inserts 2,000 documents, over which [`long`] takes seconds.
 fn insert_many(client: &mut Client) {
     let documents: Vec<DocBuf> = (0..2000).map(|id| doc! { "_id": id, "a": id % 7 }).collect();
     let documents: quire_document::ArrayBuf = documents.iter().collect();
     client.works(doc! { "insert": "t", "documents": &documents, "$db": "test" });
 }
 
-/// Returns a read that compares each document with each.
+/// Returns a read that compares each document with every other.
 fn long() -> DocBuf {
     let joined = doc! {
         "$lookup": {
@@ -393,13 +395,13 @@ fn kill_op_ends_a_statement_and_its_transaction() {
         assert!(killed.elapsed() < Duration::from_secs(1), "{:?}", killed.elapsed());
         assert_eq!(code(&reply), 11601, "{reply:?}");
     });
-    // Its lock is free, and it can't be committed.
+    // Its lock is free, and it cannot be committed.
     client.works(change);
     assert_eq!(code(&client.run(within(commit(), (1, 7), false))), 251);
 }
 
-/// A scan in a transaction that had deleted the first documents moved the mark at which the scans of
-/// everybody begin: others missed them, also after the abort.
+/// A scan in a transaction that had deleted the first documents moved the mark at which the scans
+/// of all clients begin: other clients missed these documents, also after the abort.
 #[test]
 fn a_scan_after_a_delete_inside_hides_nothing_from_others() {
     let server = Server::new();

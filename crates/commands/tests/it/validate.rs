@@ -1,4 +1,4 @@
-//! `validate`: sound collections, a damaged one, and what a standalone server may mend.
+//! `validate`: intact collections, a damaged one, and the repairs on a standalone server.
 
 use crate::{Client, Server, at, code, number, text};
 use quire_commands::Topology;
@@ -12,7 +12,7 @@ fn filled(server: &Server) -> Client {
     client
 }
 
-/// Takes one entry out of an index behind the server's back.
+/// Removes one entry of an index without the server's knowledge.
 fn lose_an_entry(server: &Server) {
     let store = server.0.store();
     let catalog = store.catalog();
@@ -76,11 +76,12 @@ fn a_lost_entry_is_found_and_mended_where_nobody_else_has_the_data() {
     let again = client.works(doc! { "validate": "c", "$db": "test" });
     assert!(is_true(&again, "valid") && !is_true(&again, "repaired"));
     assert_eq!(code(&client.run(doc! { "validate": "c", "background": 1, "$db": "test" })), 115);
-    // Writers are let in again after a repair.
+    // Writes are admitted again after a repair.
     client.works(doc! { "insert": "c", "documents": [{ "_id": 4 }], "$db": "test" });
 }
 
-/// What the server can read and the BSON specification does not want: a warning, and no error.
+/// Documents that the server can read but the BSON specification forbids cause a warning and no
+/// error.
 #[test]
 fn documents_that_depart_from_the_specification_are_counted() {
     let server = Server::new();

@@ -1,5 +1,5 @@
-//! The parameters that every operation reads, as atomics: a look-up by name searches the table and
-//! takes its lock.
+//! The parameters that every operation reads, as atomics: a look-up by name searches the table
+//! under its lock.
 
 use crate::frame::args::whole;
 use crate::frame::parameters::table::{
@@ -8,7 +8,7 @@ use crate::frame::parameters::table::{
 use quire_document::Value;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
-/// Copies of values of the table. They follow it by [`Cached::note`].
+/// Copies of values of the table. [`Cached::note`] updates them.
 #[derive(Default)]
 pub struct Cached {
     slow_ms: AtomicI64,
@@ -20,7 +20,7 @@ pub struct Cached {
 }
 
 impl Cached {
-    /// Takes over the new value of the parameter `name`, if it is one of these.
+    /// Updates the copy of the parameter `name`, if there is one.
     pub fn note(&self, name: &str, value: Value<'_>) {
         let flag = |copy: &AtomicBool| copy.store(value.as_bool() == Some(true), Ordering::Relaxed);
         let number = whole(value).unwrap_or(0);
@@ -38,7 +38,7 @@ impl Cached {
         }
     }
 
-    /// Operations that take longer, in milliseconds, are logged.
+    /// Returns the duration in milliseconds above which operations are logged.
     pub fn slow_ms(&self) -> i64 {
         self.slow_ms.load(Ordering::Relaxed)
     }
@@ -48,7 +48,7 @@ impl Cached {
         self.require_api_version.load(Ordering::Relaxed)
     }
 
-    /// Returns true if stages may go on on disk where the request does not say.
+    /// Returns true if stages may spill when the request does not set `allowDiskUse`.
     pub fn disk_by_default(&self) -> bool {
         self.disk_by_default.load(Ordering::Relaxed)
     }
@@ -58,12 +58,12 @@ impl Cached {
         self.no_table_scan.load(Ordering::Relaxed)
     }
 
-    /// Bytes a blocking stage other than `$group` may hold in memory.
+    /// Returns the bytes that a blocking stage other than `$group` may hold in memory.
     pub fn stage_bytes_max(&self) -> usize {
         self.stage_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Bytes a `$group` may hold in memory.
+    /// Returns the bytes that a `$group` may hold in memory.
     pub fn group_bytes_max(&self) -> usize {
         self.group_bytes_max.load(Ordering::Relaxed)
     }

@@ -1,7 +1,6 @@
-//! The parameter `logComponentVerbosity`: a level for each component of the log, -1 where it
-//! inherits the level above. From level 1 on every operation is logged, not only the slow ones;
-//! the components `command` and `write` decide about that. (Manual: "Log Messages", "Verbosity
-//! Levels".)
+//! The parameter `logComponentVerbosity`: a level for each component of the log, -1 to inherit the
+//! level above. From level 1 on every operation is logged, and not only slow ones; the components
+//! `command` and `write` decide that. (Manual: "Log Messages", "Verbosity Levels".)
 
 use crate::frame::args::whole;
 use quire_document::{Doc, DocBuf, Value};
@@ -9,14 +8,14 @@ use quire_error::{Error, Result};
 
 /// The name of the parameter.
 pub const NAME: &str = "logComponentVerbosity";
-/// The parameter that is the level of all that inherit.
+/// The parameter with the level that components inherit.
 pub const DEFAULT_LEVEL: &str = "logLevel";
 
 const LEVEL: &str = "verbosity";
 const INHERIT: i32 = -1;
 const LEVEL_MAX: i64 = 5;
 
-/// MongoDB's components and theirs.
+/// MongoDB's components with their subcomponents.
 const COMPONENTS: &[(&str, &[&str])] = &[
     ("accessControl", &[]),
     ("assert", &[]),
@@ -40,7 +39,7 @@ const COMPONENTS: &[(&str, &[&str])] = &[
     ("write", &[]),
 ];
 
-/// Returns every component at its default.
+/// Returns all components with their default level.
 pub fn defaults() -> DocBuf {
     DocBuf::build(|levels| {
         levels.append(LEVEL, 0);
@@ -54,11 +53,11 @@ pub fn defaults() -> DocBuf {
     })
 }
 
-/// Returns the levels after a change; all of it or nothing.
+/// Returns the levels after a change, or an error without any change.
 ///
 /// # Errors
-/// 14 TypeMismatch for what is no document; 2 BadValue for an unknown component and for what is
-/// no level.
+/// 14 TypeMismatch for a value that is not a document; 2 BadValue for an unknown component and for
+/// an invalid level.
 pub fn changed(levels: Doc<'_>, change: Value<'_>) -> Result<DocBuf> {
     let Value::Document(change) = change else {
         let text =
@@ -90,7 +89,7 @@ fn merged(levels: Doc<'_>, change: Doc<'_>, path: &str) -> Result<DocBuf> {
     Ok(out)
 }
 
-/// A bare number stands for the component's own level.
+/// Returns the document form of a bare number, which is the component's own level.
 fn single(level: Value<'_>) -> DocBuf {
     let mut out = DocBuf::new();
     out.append(LEVEL, level);
@@ -109,19 +108,19 @@ fn level(value: Value<'_>, path: &str) -> Result<i32> {
         })
 }
 
-/// Returns the levels with another one for all that inherit.
+/// Returns the levels with another inherited level.
 pub fn with_default(levels: Doc<'_>, level: i64) -> DocBuf {
     let level = i32::try_from(level).unwrap_or(0);
-    // A level of its own range is never refused.
+    // A level in the parameter's range is never refused.
     merged(levels, single(Value::Int32(level)).as_doc(), NAME).unwrap_or_else(|_| levels.to_owned())
 }
 
-/// Returns the level of all that inherit.
+/// Returns the level that components inherit.
 pub fn default_level(levels: Doc<'_>) -> i64 {
     levels.get(LEVEL).and_then(whole).unwrap_or(0)
 }
 
-/// Returns the level that holds for a component.
+/// Returns the effective level of a component.
 pub fn effective(levels: Doc<'_>, component: &str) -> i64 {
     let own = levels.get(component).and_then(|part| part.as_document()?.get(LEVEL));
     own.and_then(whole).filter(|level| *level >= 0).unwrap_or_else(|| default_level(levels))

@@ -1,4 +1,4 @@
-//! The values of the server parameters; the commands that read and set them are in
+//! The values of the server parameters. The commands that read and set them are in
 //! `admin/parameters.rs`.
 
 mod cached;
@@ -24,15 +24,15 @@ use std::time::Duration;
 /// The parameters' values.
 pub struct Parameters {
     values: RwLock<Vec<ValueBuf>>,
-    /// Those that every operation reads.
+    /// The copies that every operation reads.
     pub cached: Cached,
-    /// True if commands are all logged, and statements of writes: so are these two.
+    /// True if every command is logged; `every_write` is the same for statements of writes.
     every_command: AtomicBool,
     every_write: AtomicBool,
 }
 
 impl Parameters {
-    /// Returns the defaults, changed by what `--setParameter` said.
+    /// Returns the defaults, changed by the values of `--setParameter`.
     pub fn new(given: &[(String, String)]) -> Result<Self> {
         let values: Vec<ValueBuf> = PARAMETERS.iter().map(|row| row.default.value()).collect();
         let cached = Cached::default();
@@ -83,25 +83,25 @@ impl Parameters {
         values.get(position(name)?).and_then(|value| read(value.as_value()))
     }
 
-    /// What `profile` sets: any number, also a negative one.
+    /// Sets the limit for `profile`: any number, also a negative one.
     pub fn set_slow_ms(&self, slow_ms: i32) {
         if let Some(at) = position(SLOW_MS) {
             self.put(at, ValueBuf::new(i64::from(slow_ms)));
         }
     }
 
-    /// How long a snapshot read may ask for a time of the past.
+    /// Returns how far in the past a snapshot read may be.
     pub fn history_window(&self) -> Duration {
         Duration::from_secs(u64::try_from(self.number(HISTORY_SECS)).unwrap_or(0))
     }
 
-    /// Memory for the entries of one index build, in bytes.
+    /// Returns the memory for the entries of one index build, in bytes.
     pub fn build_bytes(&self) -> usize {
         usize::try_from(self.number(BUILD_MEGABYTES)).unwrap_or(0).saturating_mul(1 << 20)
     }
 
-    /// Returns true if an operation is logged however short it was: a statement of a write, or a
-    /// command.
+    /// Returns true if operations are logged however short they are: statements of writes, or
+    /// commands.
     pub fn logs_all(&self, is_statement: bool) -> bool {
         let every = if is_statement { &self.every_write } else { &self.every_command };
         every.load(Ordering::Relaxed)
@@ -130,7 +130,8 @@ impl Parameters {
         }
     }
 
-    /// Keeps the levels of the log and the level of all in step, by a change of one of them.
+    /// Keeps the levels of the log and the inherited level consistent after a change of one of
+    /// them.
     fn levels_changed(&self, follow: impl FnOnce(&mut ValueBuf, &mut ValueBuf)) {
         let places = (position(log_verbosity::NAME), position(log_verbosity::DEFAULT_LEVEL));
         let (Some(levels_at), Some(level_at)) = places else { return };
@@ -158,7 +159,7 @@ impl ParameterKind {
         }
     }
 
-    /// Returns a value of `--setParameter name=text`.
+    /// Parses a value of `--setParameter name=text`.
     fn parse(&self, text: &str) -> Option<ValueBuf> {
         Some(match self {
             Bool(_) => ValueBuf::new(
@@ -189,7 +190,7 @@ impl ParameterKind {
         })
     }
 
-    /// Returns a value of the command `setParameter`; `was` is the one before.
+    /// Returns the value that the command `setParameter` sets; `was` is the previous value.
     pub(crate) fn accept(&self, name: &str, was: Value<'_>, value: Value<'_>) -> Result<ValueBuf> {
         match self {
             Bool(_) => Ok(ValueBuf::new(is_true(Some(value)))),

@@ -1,5 +1,5 @@
-//! The table of server parameters. A parameter stands here if something reads it, or if tools read
-//! it and its value tells the truth.
+//! The table of server parameters. A parameter is in it if the server reads it, or if tools read it
+//! and its value is true for this server.
 
 use crate::frame::parameters::log_verbosity;
 
@@ -11,23 +11,23 @@ pub const NO_TABLE_SCAN: &str = "notablescan";
 pub const STAGE_BYTES: &str = "internalQueryMaxBlockingSortMemoryUsageBytes";
 pub const GROUP_BYTES: &str = "internalDocumentSourceGroupMaxMemoryBytes";
 
-/// The parameter that puts commands that were allowed into the audit log, beside the refused ones.
+/// The parameter that also writes allowed commands to the audit log.
 pub const AUDIT_SUCCESS: &str = "auditAuthorizationSuccess";
 
-/// The version of the shape in which users and roles are stored: MongoDB's, with SCRAM-SHA-256.
+/// The schema version of stored users and roles: MongoDB's, with SCRAM-SHA-256.
 pub const AUTH_SCHEMA_VERSION: i32 = 5;
 
 /// The parameter with the mechanisms that logins may use.
 pub const AUTHENTICATION_MECHANISMS: &str = "authenticationMechanisms";
 
-/// The parameter with the text that `hello` shows for those who manage the server.
+/// The parameter with the text that `hello` shows for management tools.
 pub const DESCRIPTOR: &str = "automationServiceDescriptor";
 pub const TEXT_BYTES_MAX: usize = 64;
 
-/// How much memory the entries of an index build may take.
+/// The memory for the entries of an index build.
 pub const BUILD_MEGABYTES: &str = "maxIndexBuildMemoryUsageMegabytes";
 
-/// How long the past is kept.
+/// How long past states are kept.
 pub const HISTORY_SECS: &str = "minSnapshotHistoryWindowInSeconds";
 
 /// When a parameter may be set.
@@ -37,7 +37,7 @@ pub enum Settable {
     Always,
     /// At the start only.
     Startup,
-    /// Never: it tells how this server is.
+    /// Never: it describes the server.
     Never,
 }
 
@@ -46,13 +46,13 @@ pub enum Settable {
 pub enum ParameterKind {
     /// A boolean with this default.
     Bool(bool),
-    /// A 32-bit number, with its least and greatest value.
+    /// A 32-bit number: default, minimum and maximum.
     Int(i32, i32, i32),
-    /// A 64-bit number, with its least and greatest value.
+    /// A 64-bit number: default, minimum and maximum.
     Long(i64, i64, i64),
     /// A text with this default.
     Text(&'static str),
-    /// A list of texts; the default has all that may stand in it.
+    /// A list of texts; the default has all that are allowed.
     Texts(&'static [&'static str]),
     /// The levels of the log's components.
     LogLevels,
@@ -62,11 +62,11 @@ pub enum ParameterKind {
 pub struct Parameter {
     /// The name that MongoDB gives it.
     pub name: &'static str,
-    /// Type, default, range.
+    /// The type, the default and the range.
     pub default: ParameterKind,
     /// When it may be set.
     pub settable: Settable,
-    /// One sentence that tells what it sets.
+    /// One sentence that says what it sets.
     pub summary: &'static str,
 }
 

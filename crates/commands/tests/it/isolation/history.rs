@@ -1,23 +1,23 @@
-//! Judges a history of transactions over lists, after Kingsbury and Alvaro, "Elle: Inferring
-//! Isolation Anomalies from Experimental Observations" (VLDB 2020): each value is appended once, so
-//! the longest list that was read of a key tells the order of its versions, and with it what
-//! depends on what.
+//! Checks a history of transactions over lists, after Kingsbury and Alvaro, "Elle: Inferring
+//! Isolation Anomalies from Experimental Observations" (VLDB 2020). Each value is appended once, so
+//! the longest list that was read of a key shows the order of its versions, and so the dependencies
+//! of transactions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub type Key = i32;
 pub type Value = i64;
 
-/// What a transaction came to.
+/// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Committed,
     Aborted,
-    /// The commit was sent and its outcome is not known.
+    /// The commit was sent and its outcome is unknown.
     Unknown,
 }
 
-/// What a transaction did and saw.
+/// The writes and reads of a transaction.
 #[derive(Clone, Debug)]
 pub enum Op {
     Append(Key, Value),
@@ -30,7 +30,7 @@ pub struct Txn {
     pub ops: Vec<Op>,
 }
 
-/// A way in which a history is not that of snapshot isolation, with the transactions or values.
+/// An anomaly that snapshot isolation forbids, with its transactions or values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Anomaly {
     /// A cycle of writes.
@@ -41,7 +41,8 @@ pub enum Anomaly {
     G1b(Value),
     /// A cycle of writes and reads.
     G1c(usize),
-    /// A cycle with one read of what the next transaction replaced: a lost update, a read skew.
+    /// A cycle with one read of a value that the next transaction replaced: a lost update, a read
+    /// skew.
     GSingle(usize, usize),
     /// Two reads of a key that no order of its versions explains.
     Incompatible(Key),
@@ -94,7 +95,7 @@ pub fn anomalies(history: &[Txn]) -> BTreeSet<Anomaly> {
     found
 }
 
-/// Returns true if a transaction's reads count.
+/// Returns true if a transaction's reads are checked.
 fn counts(txn: &Txn) -> bool {
     txn.status == Status::Committed
 }
@@ -118,7 +119,8 @@ fn orders(history: &[Txn], found: &mut BTreeSet<Anomaly>) -> BTreeMap<Key, Vec<V
     orders
 }
 
-/// Who wrote after whom, who read from whom, and who read what another replaced.
+/// Returns the dependencies: writes after writes, reads of writes, and writes that replaced a read
+/// value.
 fn dependencies(
     history: &[Txn],
     orders: &BTreeMap<Key, Vec<Value>>,
@@ -175,7 +177,7 @@ fn dependencies(
     (writes, reads, anti)
 }
 
-/// Returns a transaction that depends on itself.
+/// Returns a transaction on a cycle.
 fn cycle(edges: &Edges) -> Option<usize> {
     let mut incoming = vec![0; edges.len()];
     edges.iter().flatten().for_each(|to| incoming[*to] += 1);
@@ -188,7 +190,7 @@ fn cycle(edges: &Edges) -> Option<usize> {
             }
         }
     }
-    // What is left stands on a cycle or after one.
+    // The remaining transactions are on a cycle or after one.
     (0..edges.len()).find(|number| incoming[*number] > 0 && reaches(edges, *number, *number))
 }
 
@@ -208,8 +210,8 @@ fn reaches(edges: &Edges, from: usize, to: usize) -> bool {
     false
 }
 
-/// A register as a list: a write appends to what it replaced. Two writes that replaced the same value
-/// are told apart by their reads: the second order is one that no list explains.
+/// A register as a list: a write appends to the value that it replaced. Two writes that replaced
+/// the same value are detected by their reads: no list explains the second order.
 #[derive(Default)]
 pub struct Registers(HashMap<Value, (Key, Option<Value>)>);
 
@@ -243,7 +245,7 @@ fn found(history: &[Txn]) -> Vec<Anomaly> {
     anomalies(history).into_iter().collect()
 }
 
-/// The judge must find what it is there for.
+/// The checker must find each anomaly.
 #[test]
 fn each_anomaly_is_found() {
     use Op::{Append as A, Read as R};
@@ -290,7 +292,7 @@ fn each_anomaly_is_found() {
     assert!(found(&split).contains(&Anomaly::Incompatible(1)));
 }
 
-/// Snapshot isolation allows it: each reads what the other writes.
+/// Snapshot isolation allows write skew: each transaction reads what the other writes.
 #[test]
 fn write_skew_is_no_anomaly_of_snapshot_isolation() {
     use Op::{Append as A, Read as R};

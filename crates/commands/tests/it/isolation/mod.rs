@@ -1,5 +1,5 @@
-//! Isolation shown: random transactions of eight clients, and a judge of what they saw. In memory, on
-//! disk, and on a simulated disk that crashes in between.
+//! Isolation: random transactions of eight clients, whose reads are checked. In memory, on disk,
+//! and on a simulated disk with crashes.
 
 mod history;
 mod model;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 const CLIENTS: u8 = 8;
 const KEYS: u64 = 5;
 
-/// What the documents hold.
+/// The content of the documents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Workload {
     /// Lists, to which values are appended.
@@ -36,7 +36,7 @@ struct Shared {
     committed: AtomicUsize,
 }
 
-/// What one statement saw, before registers become lists.
+/// What one statement read, before registers are converted to lists.
 enum Seen {
     Wrote(Key, Value),
     Read(Key, Vec<Value>),
@@ -53,7 +53,7 @@ impl Shared {
         }
     }
 
-    /// Returns the values that a document shows: a list, or the register's one value.
+    /// Returns the values of a document: a list, or the register's value.
     fn values(&self, document: Doc<'_>) -> Vec<Value> {
         let number = |value: Bson<'_>| value.exact_i64().expect("a whole number");
         match document.get("v") {
@@ -75,7 +75,7 @@ impl Shared {
         doc! { "findAndModify": "t", "query": { "_id": key }, "update": &change, "upsert": true, "$db": "test" }
     }
 
-    /// One statement. Returns what it saw, or the code of its error.
+    /// Runs one statement. Returns what it read, or the code of its error.
     fn statement(
         &self,
         client: &mut Client,
@@ -100,7 +100,7 @@ impl Shared {
                 if self.workload == Workload::Registers {
                     self.registers.lock().unwrap().wrote(key, value, before.first().copied());
                 }
-                // The write has read what it replaced.
+                // The write has read the value that it replaced.
                 Ok(vec![Seen::Read(key, before), Seen::Wrote(key, value)])
             }
             5..8 => {
@@ -114,7 +114,7 @@ impl Shared {
         }
     }
 
-    /// Returns every key by one scan.
+    /// Reads every key with one scan.
     fn read_all(&self, run: impl FnOnce(DocBuf) -> Result<DocBuf, i32>) -> Result<Vec<Seen>, i32> {
         let reply = run(self.read(&doc! { "_id": { "$gte": 0 } }))?;
         let mut seen: Vec<Vec<Value>> = vec![Vec::new(); KEYS as usize];
@@ -131,7 +131,7 @@ impl Shared {
         documents.map(|document| (key(document) as Key, self.values(document))).collect()
     }
 
-    /// Returns a transaction of up to five statements.
+    /// Runs a transaction of up to five statements.
     fn transaction(&self, client: &mut Client, rng: &mut Rng, id: (u8, i64)) {
         let mut seen = Vec::new();
         let mut status = None;
@@ -177,8 +177,8 @@ impl Shared {
         self.history.lock().unwrap().push(Txn { status, ops });
     }
 
-    /// Eight clients at once until so many transactions more have committed, or a crash has made all of
-    /// them fail.
+    /// Runs eight clients at once until `commits` more transactions have committed, or a crash has
+    /// made all of them fail.
     fn run(&self, server: &Server, round: u8, seed: u64, commits: usize, then: impl FnOnce()) {
         let until = self.committed.load(Ordering::Relaxed) + commits;
         std::thread::scope(|scope| {
@@ -202,7 +202,7 @@ impl Shared {
         });
     }
 
-    /// Reads everything in the end and judges.
+    /// Reads everything at the end and checks the history.
     fn judge(&self, server: &Server) {
         let mut client = server.client(100);
         let seen = self.read_all(|command| Ok(client.works(command))).unwrap();

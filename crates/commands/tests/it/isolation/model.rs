@@ -1,6 +1,6 @@
-//! Random interleavings of transactions and single statements against a map of versions, in one thread: a
-//! transaction reads its snapshot and its own writes by whatever plan, the first of two writers of a document
-//! wins, and an abort leaves nothing. `QUIRE_MODEL_SEEDS` runs more seeds.
+//! Random interleavings of transactions and single statements compared with a map of versions, in
+//! one thread: a transaction reads its snapshot and its own writes with any plan, the first of two
+//! writers of a document wins, and an abort leaves nothing. `QUIRE_MODEL_SEEDS` runs more seeds.
 
 use crate::transactions::{commit, within};
 use crate::{Client, Server, at, code, number};
@@ -29,14 +29,14 @@ struct Row {
 
 type Rows = BTreeMap<i32, Row>;
 
-/// What a document or a unique value is locked and versioned by.
+/// The key of locks and versions: a document or a unique value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lock {
     Document(i32),
     Unique(i32),
 }
 
-/// A transaction that is open.
+/// An open transaction.
 #[derive(Clone)]
 struct Open {
     txn_number: i64,
@@ -46,11 +46,11 @@ struct Open {
     touched: BTreeSet<Lock>,
 }
 
-/// Whether a foreign write stands in the way.
+/// Whether another transaction's write conflicts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Foreign {
     No,
-    /// What was written was undone by the same transaction: the server may see it either way.
+    /// The same transaction undid the write: the server may or may not see a conflict.
     Perhaps,
     Yes,
 }
@@ -60,7 +60,7 @@ enum Foreign {
 struct Write {
     command: DocBuf,
     changes: Vec<(i32, Option<Row>)>,
-    /// A document of this `_id` must not be there.
+    /// True if no document with this `_id` may exist.
     inserts: bool,
 }
 
@@ -68,15 +68,15 @@ struct Write {
 struct Model {
     committed: Rows,
     time: u64,
-    /// When a lock's holder last changed, and when it was last written at all.
+    /// The time when a lock's holder last changed, and when it was last written at all.
     changed: BTreeMap<Lock, u64>,
     written: BTreeMap<Lock, u64>,
     open: [Option<Open>; SESSIONS],
-    /// What was met, by code: a test that meets no conflict shows nothing.
+    /// How often each error code occurred: a test without conflicts shows nothing.
     met: BTreeMap<i32, usize>,
 }
 
-/// What a lock protects in these rows.
+/// Returns the row that a lock protects.
 fn holder(rows: &Rows, lock: Lock) -> Option<Row> {
     match lock {
         Lock::Document(id) => rows.get(&id).copied(),
@@ -84,8 +84,7 @@ fn holder(rows: &Rows, lock: Lock) -> Option<Row> {
     }
 }
 
-/// Returns true if a lock's holder is another than before; a unique value cares for the document
-/// only.
+/// Returns true if a lock's holder has changed; for a unique value only the document counts.
 fn is_changed(before: &Rows, after: &Rows, lock: Lock) -> bool {
     let (before, after) = (holder(before, lock), holder(after, lock));
     match lock {
@@ -112,7 +111,7 @@ fn apply(rows: &mut Rows, changes: &[(i32, Option<Row>)]) {
 }
 
 impl Model {
-    /// What a session sees; without one, what is committed.
+    /// Returns what a session sees; without a session, the committed state.
     fn view(&self, session: Option<usize>) -> &Rows {
         session
             .and_then(|session| self.open[session].as_ref())
@@ -138,7 +137,7 @@ impl Model {
         if since(&self.written) { worst.max(Foreign::Perhaps) } else { worst }
     }
 
-    /// Returns the codes that a write may answer.
+    /// Returns the codes that a write may return.
     fn allowed(&self, session: Option<usize>, write: &Write) -> BTreeSet<i32> {
         let view = self.view(session);
         let conflict = if session.is_some() { CONFLICT } else { OUT_OF_TIME };
@@ -158,7 +157,7 @@ impl Model {
                     Lock::Unique(u) => after.is_some_and(|row| row.u == u),
                 };
                 let foreign = self.foreign(session, lock);
-                // A value that leaves is told by its document's lock.
+                // The lock of its document covers a value that is removed.
                 let leaves = !added && matches!(lock, Lock::Unique(_));
                 works &= !held && (foreign != Foreign::Yes || leaves);
                 if held {
@@ -178,7 +177,7 @@ impl Model {
         codes
     }
 
-    /// Takes over a write that worked.
+    /// Applies a write that succeeded.
     fn write(&mut self, session: Option<usize>, changes: &[(i32, Option<Row>)]) {
         let view = self.view(session);
         let touched: BTreeSet<Lock> =
@@ -196,7 +195,7 @@ impl Model {
         }
     }
 
-    /// Time goes on with a commit.
+    /// Advances the time with a commit.
     fn pass(&mut self, before: &Rows, touched: &BTreeSet<Lock>) {
         self.time += 1;
         for lock in touched {
@@ -219,7 +218,7 @@ impl Model {
     }
 }
 
-/// Returns a write with random values, as it changes what a session sees.
+/// Returns a write with random values, as a change of what a session sees.
 fn random_write(rng: &mut Rng, view: &Rows, n: i32, single: bool) -> Write {
     let (id, u) = (rng.below(IDS) as i32, rng.below(UNIQUE) as i32);
     let a = rng.below(GROUPS) as i32;
@@ -269,7 +268,8 @@ fn random_write(rng: &mut Rng, view: &Rows, n: i32, single: bool) -> Write {
     Write { command, changes, inserts: false }
 }
 
-/// A read by some plan and its answer, one list of numbers for each document. `true` if their order counts.
+/// Returns a read with some plan, and its result: one list of numbers for each document, and true
+/// if their order is defined.
 fn random_read(rng: &mut Rng, view: &Rows, inside: bool) -> (DocBuf, Vec<Vec<i64>>, bool) {
     let (k, hint_a, hint_u) = (rng.below(UNIQUE) as i32, doc! { "a": 1, "u": 1 }, doc! { "u": 1 });
     let find = |filter: DocBuf, hint: &DocBuf| {
@@ -357,7 +357,7 @@ fn random_read(rng: &mut Rng, view: &Rows, inside: bool) -> (DocBuf, Vec<Vec<i64
     }
 }
 
-/// Returns the numbers that a reply tells, one list a document.
+/// Returns the numbers in a reply, one list for each document.
 fn told(reply: &DocBuf) -> Vec<Vec<i64>> {
     let numbers = |document: Doc<'_>| {
         document.iter().map(|field| field.value().exact_i64().expect("a whole number")).collect()
@@ -379,7 +379,7 @@ fn outcome(reply: &DocBuf) -> i32 {
     }
 }
 
-/// One run: the server and what it should be like.
+/// One run: the server and its model.
 struct Run {
     client: Client,
     model: Model,
@@ -399,7 +399,7 @@ impl Run {
         Run { client, model: Model::default(), rng: Rng::new(seed), next: 0, seed }
     }
 
-    /// Returns a step of one of the sessions, or of a client without a transaction.
+    /// Runs a step of one of the sessions, or of a client without a transaction.
     fn step(&mut self) {
         self.next += 1;
         let session = usize::try_from(self.rng.below(SESSIONS as u64 + 2)).unwrap();
@@ -451,7 +451,7 @@ impl Run {
         let mut write = random_write(&mut self.rng, view, self.next, session.is_none());
         let allowed = self.model.allowed(session, &write);
         if allowed.contains(&OUT_OF_TIME) {
-            // It waits for the transaction, which ends only after this statement.
+            // The statement would wait for the transaction, which ends only after it.
             write.command.append("maxTimeMS", 1);
         }
         let reply = self.send(session, txn, write.command.clone());
