@@ -2,7 +2,7 @@
 
 use crate::RecordId;
 
-/// One problem.
+/// One problem that a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The namespace, or the part of the catalog.
@@ -70,7 +70,7 @@ pub struct CollectionCheck {
     /// The indexes of which a repair removed facts that no document needs any more, such as
     /// multikey paths.
     pub narrowed: Vec<String>,
-    /// The problems.
+    /// The problems that were found.
     pub findings: Vec<Finding>,
 }
 

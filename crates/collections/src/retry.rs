@@ -43,7 +43,7 @@ pub enum Effect {
 /// The document that is stored with a statement.
 #[derive(Debug, Clone, Copy)]
 pub enum Keep<'d> {
-    /// No document.
+    /// No document is kept.
     Nothing,
     /// The `_id` of the inserted document.
     Id(Value<'d>),
@@ -67,7 +67,7 @@ pub enum Image {
 /// The stored result of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remembered {
-    /// Its effect.
+    /// The effect of the statement.
     pub effect: Effect,
     /// The document that is stored with it.
     pub image: Option<(Image, DocBuf)>,

@@ -25,7 +25,7 @@ pub struct WriteById {
 pub struct Counters {
     /// Index keys examined.
     pub keys_examined: u64,
-    /// Documents examined.
+    /// Documents that were examined.
     pub docs_examined: u64,
     /// Documents returned to the client.
     pub returned: u64,
@@ -40,7 +40,7 @@ pub struct Counters {
 /// The counters and the plan of a request.
 #[derive(Debug, Clone, Default)]
 pub struct Examined {
-    /// The counters.
+    /// The counters of its execution.
     pub counters: Counters,
     /// The plan; `None` for a write that found its document by `_id`, and for a missing collection.
     pub plan: Option<Arc<Plan>>,

@@ -75,7 +75,7 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
 pub struct Trial {
     /// The candidate plan.
     pub node: Node,
-    /// Its statistics.
+    /// The statistics of its trial.
     pub stats: NodeStats,
 }
 

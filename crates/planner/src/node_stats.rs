@@ -4,13 +4,13 @@
 /// [`Node::inputs`](crate::Node::inputs).
 #[derive(Debug, Clone, Default)]
 pub struct NodeStats {
-    /// Returned rows.
+    /// Rows that were returned.
     pub returned: u64,
     /// True if it has no more rows.
     pub is_eof: bool,
-    /// Index keys read.
+    /// Index keys that were examined.
     pub keys_examined: u64,
-    /// Documents read.
+    /// Documents that were examined.
     pub docs_examined: u64,
     /// How many times an index was positioned.
     pub seeks: u64,
@@ -71,9 +71,9 @@ impl JoinStrategy {
 pub struct JoinStats {
     /// The strategy that was used.
     pub strategy: JoinStrategy,
-    /// Documents read.
+    /// Documents that were examined.
     pub docs_examined: u64,
-    /// Index keys read.
+    /// Index keys that were examined.
     pub keys_examined: u64,
     /// How many times a whole collection was read.
     pub collection_scans: u64,

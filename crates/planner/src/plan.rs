@@ -141,7 +141,7 @@ pub struct KeyRange {
 pub enum Node {
     /// A stage of a pipeline.
     Stage {
-        /// The stage.
+        /// The stage of the pipeline.
         stage: Stage,
         /// The documents that go in.
         input: Box<Node>,
@@ -209,7 +209,7 @@ pub enum Node {
     Fetch {
         /// The documents to keep.
         filter: Option<Condition>,
-        /// The keys.
+        /// The keys to fetch.
         input: Box<Node>,
     },
     /// The records of all inputs, each once.

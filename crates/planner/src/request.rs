@@ -49,7 +49,7 @@ pub struct FindRequest {
     pub let_vars: DocBuf,
     /// `allowDiskUse`, if the client set it (the default is true).
     pub allow_disk_use: Option<bool>,
-    /// The collation.
+    /// The collation of the request.
     pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
@@ -103,7 +103,7 @@ pub struct AggregateRequest {
     pub let_vars: DocBuf,
     /// `allowDiskUse`, if the client set it (the default is true).
     pub allow_disk_use: Option<bool>,
-    /// The collation.
+    /// The collation of the request.
     pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
@@ -123,7 +123,7 @@ pub struct CountRequest {
     /// The largest number of documents to count; 0 for all (a negative limit counts as its absolute
     /// value).
     pub limit: u64,
-    /// The collation.
+    /// The collation of the request.
     pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
@@ -140,7 +140,7 @@ pub struct DistinctRequest {
     pub filter: DocBuf,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// The collation.
+    /// The collation of the request.
     pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,

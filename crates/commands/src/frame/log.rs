@@ -17,7 +17,7 @@ pub enum Severity {
 
 /// One structured line, in the shape of mongod's log.
 pub struct LogLine<'a> {
-    /// The severity.
+    /// The severity of the line.
     pub severity: Severity,
     /// MongoDB's component name: `COMMAND`, `NETWORK`, `STORAGE`, `CONTROL`, ...
     pub component: &'static str,

@@ -16,7 +16,7 @@ impl Counter {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Subtracts `amount`.
+    /// Subtracts `amount` from the counter.
     pub fn sub(&self, amount: u64) {
         self.0.fetch_sub(amount, Ordering::Relaxed);
     }
@@ -190,7 +190,7 @@ impl CommandCounts {
     }
 }
 
-/// All counters.
+/// All counters of a server.
 #[derive(Default)]
 pub struct Metrics {
     /// The counters of the listener.
@@ -231,7 +231,7 @@ pub struct Metrics {
     pub documents_deleted: Counter,
     /// Index keys examined.
     pub keys_examined: Counter,
-    /// Documents examined.
+    /// Documents that were examined.
     pub docs_examined: Counter,
     /// Operations that sorted.
     pub sorts: Counter,

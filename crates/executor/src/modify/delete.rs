@@ -26,7 +26,7 @@ pub struct DeleteRequest<'d> {
     pub one: bool,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// The collation.
+    /// The collation of the request.
     pub collation: AskedCollation,
     /// The variables of `let`.
     pub let_vars: Doc<'d>,

@@ -42,11 +42,11 @@ pub struct FindAndModifyRequest<'f> {
     pub filter: Doc<'f>,
     /// The order that decides which of them is changed.
     pub sort: Doc<'f>,
-    /// The change.
+    /// The change of the document.
     pub change: FoundChange<'f>,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// The collation.
+    /// The collation of the request.
     pub collation: AskedCollation,
     /// The variables of `let`.
     pub let_vars: Doc<'f>,

@@ -37,7 +37,7 @@ pub struct UpdateRequest<'u> {
     pub sort: Doc<'u>,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// The collation.
+    /// The collation of the request.
     pub collation: AskedCollation,
     /// The variables of `let` (and `c` of a pipeline update).
     pub let_vars: Doc<'u>,

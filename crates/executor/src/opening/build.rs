@@ -52,11 +52,11 @@ pub(crate) fn build_over(root: &Node, leaf: BoxedOperator) -> Result<BoxedOperat
 /// What the nodes above need of a node's rows besides their documents.
 #[derive(Clone, Copy, Default)]
 struct Needs {
-    /// Index keys: for a covered projection, a sort of keys, `returnKey`.
+    /// True if index keys are read: by a covered projection, a sort of keys, `returnKey`.
     keys: bool,
-    /// `$meta: "sortKey"`.
+    /// True if `$meta: "sortKey"` is read.
     sort_keys: bool,
-    /// Any `$meta`.
+    /// True if a stage reads any `$meta`.
     metadata: bool,
 }
 

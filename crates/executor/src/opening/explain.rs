@@ -32,7 +32,7 @@ const TRIAL_TIME_MIN: Duration = Duration::from_millis(100);
 pub struct ServerStage {
     /// The stage as it was written. It is no longer in the pipeline.
     pub stage: DocBuf,
-    /// Its documents.
+    /// The documents of the stage.
     pub documents: Box<dyn Feed>,
 }
 

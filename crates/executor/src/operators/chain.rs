@@ -69,7 +69,7 @@ pub(crate) struct Sent<'s> {
     pub scope: Scope<'s>,
 }
 
-/// Adjacent stages.
+/// A sequence of adjacent stages.
 #[derive(Default)]
 pub(crate) struct Chain {
     steps: Vec<Step>,

@@ -31,7 +31,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// What is kept of a collection.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept<'k> {
-    /// The filter.
+    /// The filter of the scan.
     pub filter: Option<&'k Arc<Filter>>,
     /// The projection of the matching documents.
     pub projection: Option<&'k Arc<Projection>>,

@@ -64,7 +64,7 @@ pub(crate) struct Source {
     pub namespace: String,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// The collation.
+    /// The collation of the request.
     pub collation: AskedCollation,
     /// The source of the documents if they do not come from a collection.
     pub fed_by: Option<&'static str>,
