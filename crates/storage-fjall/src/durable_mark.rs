@@ -30,14 +30,32 @@ pub(crate) struct Durable {
 /// Reads the file. A missing or damaged file gives zeros.
 pub(crate) fn read(directory: &Path) -> Durable {
     let bytes = std::fs::read(directory.join(NAME)).unwrap_or_default();
-    let parsed = (|| {
-        let mut reader = Reader::new(&bytes);
-        let [version, in_tables, checksum] =
-            [reader.array()?, reader.array()?, reader.array()?].map(u64::from_be_bytes);
-        let whole = reader.is_at_end() && checksum == xxh3_64(bytes.get(..16)?);
-        whole.then_some(Durable { version, in_tables })
-    })();
-    parsed.unwrap_or_default()
+    parse(&bytes).unwrap_or_default()
+}
+
+/// What an operator should know if the file is missing or damaged. It may be missing after a power cut
+/// soon after the database was made, so that is no reason to refuse a start. An empty one says nothing
+/// yet.
+pub(crate) fn warning(directory: &Path) -> Option<String> {
+    let path = directory.join(NAME);
+    let what = match std::fs::read(&path) {
+        Ok(bytes) if bytes.is_empty() || parse(&bytes).is_some() => return None,
+        Ok(_) => "is damaged",
+        Err(error) if error.kind() == ErrorKind::NotFound => "is missing",
+        Err(_) => "cannot be read",
+    };
+    Some(format!(
+        "{} {what} and is written again; if the end of the log was lost as well, that cannot be noticed",
+        path.display()
+    ))
+}
+
+fn parse(bytes: &[u8]) -> Option<Durable> {
+    let mut reader = Reader::new(bytes);
+    let [version, in_tables, checksum] =
+        [reader.array()?, reader.array()?, reader.array()?].map(u64::from_be_bytes);
+    let whole = reader.is_at_end() && checksum == xxh3_64(bytes.get(..16)?);
+    whole.then_some(Durable { version, in_tables })
 }
 
 /// Removes the file, for a repair of a log that has lost durable records.

@@ -20,8 +20,15 @@ fn from_io(error: io::Error, place: &str) -> StorageError {
 fn from_lsm(error: LsmError, place: &str) -> StorageError {
     match error {
         LsmError::Io(error) => from_io(error, place),
-        other => corruption(&other.to_string(), place),
+        LsmError::ChecksumMismatch { .. } => corruption("a checksum does not match", place),
+        LsmError::Decompress(_) => corruption("a block cannot be decompressed", place),
+        _ => corruption("bytes are not what was written", place),
     }
+}
+
+/// Whether the error comes from bytes that are not what was written, and not from the device.
+pub(crate) fn is_damage(error: LsmError) -> bool {
+    matches!(from_lsm(error, ""), StorageError::Corruption { .. })
 }
 
 /// Converts an error; `place` names what was read or written.
@@ -36,7 +43,7 @@ pub(crate) fn storage(error: Error, place: &str) -> StorageError {
         Error::InvalidVersion(version) => {
             StorageError::Unavailable(format!("unknown fjall format {version:?}"))
         }
-        other => corruption(&other.to_string(), place),
+        _ => corruption("bytes are not what was written", place),
     }
 }
 

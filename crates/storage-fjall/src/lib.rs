@@ -11,7 +11,7 @@
 //! (how a repair treats damaged tables), `repair_mark` (that a repair is under way), `keyspaces`
 //! (fjall's handles), `backend` (reads, batches, backpressure), `newest`, `lookups`, `open_table`
 //! and `block_rows` (reads straight from the tables while nothing has been written since),
-//! `memtables`, `retired` and `early_sync` (work moved out of fjall's locks), `dropped` and
+//! `locate` (which block an error comes from), `memtables`, `retired` and `early_sync` (work moved out of fjall's locks), `dropped` and
 //! `reclaim` (dropped ranges), `sizes` and `dead` (the size of ranges, and what a compaction would
 //! free), `heads`, `gaps` and `tombstones` (deleted keys at the heads of queues), `backup`.
 
@@ -37,6 +37,7 @@ mod inventory;
 pub mod journal;
 mod keyspaces;
 mod layout;
+mod locate;
 mod log_guard;
 mod log_sync;
 mod lookups;

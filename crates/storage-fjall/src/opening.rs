@@ -77,7 +77,8 @@ impl FjallBackend {
         }
         let can_open = damages.is_empty();
         damages.extend(inventory.keyspaces.iter().flat_map(salvage::damaged_tables));
-        let warnings = logs.iter().filter_map(|log| log.warning.clone()).collect();
+        let warnings = logs.iter().filter_map(|log| log.warning.clone());
+        let warnings = warnings.chain(durable_mark::warning(path)).collect();
         let mut examined = Examined { backend: None, warnings, damages };
         if !can_open {
             return Ok(examined);
@@ -103,7 +104,9 @@ fn make_safe(path: &Path, data: &Path) -> Result<Vec<String>> {
         return Err(refusal(&damages));
     }
     let logs = log_guard::judge(data, &Known::of(path, &inventory))?;
-    log_guard::guard(&logs, false)
+    let mut warnings = log_guard::guard(&logs, false)?;
+    warnings.extend(durable_mark::warning(path));
+    Ok(warnings)
 }
 
 /// Repairs the directory under the mark, which stays until the layer above has finished its part.

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The path of a file system in memory; not every system has it.
 pub(crate) const MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "quire-new-";
+/// Directories that other processes may sweep away before it gives up.
+const TRIES_MAX: usize = 20;
 
 /// A temporary directory. Dropping the value removes it.
 pub(crate) struct Scratch {
@@ -24,8 +26,14 @@ impl Scratch {
     /// Creates a directory below `memory`; `None` if that does not exist or cannot be used.
     pub fn new(memory: &Path) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = memory.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        // Until it is locked another process that opens a database may sweep it away.
+        (0..TRIES_MAX).find_map(|_| {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            Self::make(memory.join(format!("{PREFIX}{}-{number}", std::process::id())))
+        })
+    }
+
+    fn make(path: PathBuf) -> Option<Self> {
         make_private(&path).ok()?;
         let lock = File::open(&path).ok()?;
         // Another process can have removed it since its creation, or can be about to.
@@ -94,6 +102,23 @@ fn remove_unused(path: &Path) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    /// A check failed when another process swept its directory away before it was locked.
+    #[test]
+    fn a_new_directory_survives_sweepers() {
+        let memory = tempfile::TempDir::new().unwrap();
+        let is_done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    sweep_in(memory.path());
+                }
+            });
+            let made: Vec<_> = (0..300).map(|_| Scratch::new(memory.path())).collect();
+            is_done.store(true, Ordering::Relaxed);
+            assert!(made.iter().all(Option::is_some));
+        });
+    }
 
     #[test]
     fn what_nobody_uses_is_swept_away_and_nothing_else() {

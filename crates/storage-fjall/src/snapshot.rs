@@ -9,13 +9,15 @@ use bytes::Bytes;
 use fjall::{Guard, LsmError, Readable, SeqNo, UserKey, UserValue};
 use lsm_tree::{InternalValue, Tree};
 use quire_storage::backend::RawSnapshot;
-use quire_storage::{Direction, Page, Result, ScanRequest, Space};
+use quire_storage::{Direction, Page, Result, ScanRequest, Space, StorageError};
 
+use crate::damage::Damage;
 use crate::error::storage;
 use crate::gaps::Skip;
 use crate::heads::Heads;
 use crate::held::{Bounds, Held, HeldMemtables, HeldRows};
 use crate::keyspaces::Parts;
+use crate::locate;
 use crate::lookups;
 use crate::newest::{Newest, Walk};
 use crate::open_table;
@@ -114,10 +116,6 @@ impl FjallSnapshot {
     }
 }
 
-fn place(space: Space, key: &[u8]) -> String {
-    format!("{} {key:02x?}", space.name())
-}
-
 impl RawSnapshot for FjallSnapshot {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
         if space == Space::Idx
@@ -134,7 +132,7 @@ impl RawSnapshot for FjallSnapshot {
         };
         match found {
             Ok(found) => Ok(found.map(Bytes::from)),
-            Err(error) => Err(storage(error, &place(space, key))),
+            Err(error) => Err(self.failure(error, space, key, Direction::Forward)),
         }
     }
 
@@ -179,10 +177,11 @@ impl RawSnapshot for FjallSnapshot {
             Direction::Reverse => rows.next_back(),
         };
         let waited = since.elapsed();
-        match request.direction {
-            Direction::Forward => fill(first.into_iter().chain(rows), request, page)?,
-            Direction::Reverse => fill(first.into_iter().chain(rows.rev()), request, page)?,
-        }
+        let filled = match request.direction {
+            Direction::Forward => fill(first.into_iter().chain(rows), request, page),
+            Direction::Reverse => fill(first.into_iter().chain(rows.rev()), request, page),
+        };
+        filled.map_err(|error| self.scan_failure(error, request, page))?;
         let first = page.rows.first().map(|(key, _)| &key[..]);
         self.heads.gaps(request.space).learn(self.epoch, request, first, waited);
         self.heads.tombstones.scanned(request.space, page.rows.len(), since);
@@ -203,7 +202,36 @@ impl FjallSnapshot {
         let tables = self.entries.get_or_init(|| self.heads.entries.tables(tree, self.epoch));
         let Some(tables) = tables else { return Ok(None) };
         let found = tables.get(key, seqno);
-        found.map_err(|error| storage(fjall::Error::Storage(error), &place(Space::Idx, key)))
+        found.map_err(|error| self.failure(error.into(), Space::Idx, key, Direction::Forward))
+    }
+
+    /// Translates the error of a read near `key`. If the newest tables have a damaged block there, the
+    /// error names its file and place.
+    fn failure(
+        &self,
+        error: fjall::Error,
+        space: Space,
+        key: &[u8],
+        direction: Direction,
+    ) -> StorageError {
+        named(storage(error, space.name()), || {
+            locate::damage_near(self.parts.tree(space)?, key, direction)
+        })
+    }
+
+    /// Translates the error of a scan, which the rows that it has read lead to.
+    fn scan_failure(
+        &self,
+        error: fjall::Error,
+        request: &ScanRequest<'_>,
+        page: &Page,
+    ) -> StorageError {
+        let begin = match request.direction {
+            Direction::Forward => request.start,
+            Direction::Reverse => request.end,
+        };
+        let reached = page.rows.last().map_or(begin, |(key, _)| key);
+        self.failure(error, request.space, reached, request.direction)
     }
 
     /// Returns true if no batch has begun since the snapshot. Then everything read before the call
@@ -217,8 +245,8 @@ impl FjallSnapshot {
     fn get_newest(&self, space: Space, keys: &[&[u8]], out: &mut [Option<Bytes>]) -> Result<bool> {
         let Some((tree, seqno)) = self.live(space) else { return Ok(false) };
         lookups::get_many(tree, seqno, || self.is_current(space), keys, out).map_err(|error| {
-            let first = keys.first().copied().unwrap_or_default();
-            storage(fjall::Error::Storage(error), &place(space, first))
+            let near = |key: &&[u8]| locate::damage_near(tree, key, Direction::Forward);
+            named(storage(error.into(), space.name()), || keys.iter().find_map(near))
         })
     }
 
@@ -231,8 +259,6 @@ impl FjallSnapshot {
         since: Instant,
     ) -> Result<bool> {
         let Some((tree, seqno)) = self.live(request.space) else { return Ok(false) };
-        let failed =
-            |error| storage(fjall::Error::Storage(error), &place(request.space, request.start));
         let learn = |first: Option<&[u8]>| {
             self.heads.gaps(request.space).learn(self.epoch, request, first, since.elapsed())
         };
@@ -251,9 +277,10 @@ impl FjallSnapshot {
                     .rows_back(&rest)
                     .and_then(|rows| read(&newest, rows, &rest, page, &learn)),
             };
-            match end.map_err(failed)? {
-                Some(end) => from = end,
-                None => break,
+            match end {
+                Ok(Some(end)) => from = end,
+                Ok(None) => break,
+                Err(error) => return Err(self.scan_failure(error.into(), &rest, page)),
             }
         }
         if page.rows.is_empty() {
@@ -278,8 +305,19 @@ fn read(
     newest.fill(&mut rows, request, page)
 }
 
-fn fill(rows: impl Iterator<Item = Row>, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
-    let failed = |error| storage(error, &place(request.space, request.start));
+/// The error, with the damage that `find` returns in place of what the engine says of it.
+fn named(error: StorageError, find: impl FnOnce() -> Option<Damage>) -> StorageError {
+    match error {
+        StorageError::Corruption { .. } => find().map_or(error, StorageError::from),
+        error => error,
+    }
+}
+
+fn fill(
+    rows: impl Iterator<Item = Row>,
+    request: &ScanRequest<'_>,
+    page: &mut Page,
+) -> std::result::Result<(), fjall::Error> {
     let mut bytes = 0;
     let mut full = false;
     for row in rows {
@@ -287,7 +325,7 @@ fn fill(rows: impl Iterator<Item = Row>, request: &ScanRequest<'_>, page: &mut P
             page.resume_after_last(request.direction);
             return Ok(());
         }
-        let (key, value) = row.map_err(failed)?;
+        let (key, value) = row?;
         let key = Bytes::from(key);
         let value = if request.keys_only { Bytes::new() } else { Bytes::from(value) };
         bytes += key.len() + value.len();

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use quire_storage::{CommitOptions, Maintenance, Space, StorageError};
+use quire_storage::{
+    CommitOptions, Direction, Maintenance, Page, ScanRequest, Snapshot, Space, StorageError,
+};
 use quire_storage_fjall::{FjallOptions, end_repair, examine, open};
 use tempfile::TempDir;
 
@@ -25,10 +27,11 @@ fn tables(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The error of a read named a key and the engine's words, and no file.
 #[test]
-fn a_flipped_bit_in_a_table_is_an_error_and_never_a_wrong_value() {
+fn a_flipped_bit_in_a_table_is_an_error_that_names_its_place_and_never_a_wrong_value() {
     let pristine = flushed();
-    let mut detected = 0;
+    let (mut detected, mut scanned) = (0, 0);
     for seed in 0..10 {
         let directory = TempDir::new().unwrap();
         image(pristine.path(), directory.path());
@@ -42,16 +45,46 @@ fn a_flipped_bit_in_a_table_is_an_error_and_never_a_wrong_value() {
             detected += 1;
             continue;
         };
+        let name = format!("{} at byte ", largest.display());
+        let is_named = |error: &StorageError| match error {
+            StorageError::Corruption { place } => place.starts_with(&name),
+            _ => false,
+        };
         let snapshot = opened.engine.snapshot().unwrap();
         for number in 0..SMALL {
             match snapshot.get(Space::Doc, &key(1, number)) {
                 Ok(found) => assert_eq!(found, Some(document(number, 400))),
-                Err(StorageError::Corruption { .. }) => detected += 1,
-                Err(other) => panic!("{other}"),
+                Err(error) => {
+                    assert!(is_named(&error), "{error}");
+                    detected += 1;
+                }
+            }
+        }
+        for direction in [Direction::Forward, Direction::Reverse] {
+            if let Err(error) = scan_all(&*snapshot, direction) {
+                assert!(is_named(&error), "{direction:?}: {error}");
+                scanned += 1;
             }
         }
     }
+    assert!(scanned >= 10, "only {scanned} of the scans failed");
     assert!(detected >= 8, "only {detected} of the flipped bits were noticed");
+}
+
+/// Reads all documents in pages, to the end or the first error.
+fn scan_all(snapshot: &dyn Snapshot, direction: Direction) -> quire_storage::Result<()> {
+    let mut request = ScanRequest::new(Space::Doc, &[], &[]);
+    request.direction = direction;
+    let (mut page, mut resume) = (Page::default(), None);
+    loop {
+        page.rows.clear();
+        let step = resume.as_deref().map_or(request, |key| request.resumed(key));
+        snapshot.scan(&step, &mut page)?;
+        match page.resume.take() {
+            Some(key) => resume = Some(key),
+            None => return Ok(()),
+        }
+    }
 }
 
 fn damage_tables(directory: &Path, keyspace: u32, damage: impl Fn(&mut Vec<u8>)) {
@@ -258,6 +291,26 @@ fn a_missing_file_of_a_known_set_is_named_and_nothing_is_changed() {
             Err(error) => assert!(error.to_string().contains(&name), "{error}"),
         }
         assert_eq!(content_of(directory.path()), before, "{file}");
+    }
+}
+
+/// Without this file a start cannot notice that the log was cut short.
+#[test]
+fn a_lost_mark_of_what_is_durable_is_told() {
+    let directory = crashed_with_tables_and_log();
+    for lose in [|path: &Path| std::fs::remove_file(path), |path: &Path| std::fs::write(path, "x")]
+    {
+        lose(&directory.path().join("DURABLE")).unwrap();
+        let told = |warnings: &[String]| warnings.iter().any(|text| text.contains("DURABLE"));
+        let found = examine(directory.path(), FjallOptions::default()).unwrap();
+        assert_eq!(found.damages, [""; 0]);
+        assert!(told(&found.opened.unwrap().warnings));
+        let opened = open(directory.path(), FjallOptions::default()).unwrap();
+        assert!(told(&opened.warnings), "{:?}", opened.warnings);
+        opened.engine.close().unwrap();
+        drop(opened);
+        let opened = open(directory.path(), FjallOptions::default()).unwrap();
+        assert!(!told(&opened.warnings), "{:?}", opened.warnings);
     }
 }
 

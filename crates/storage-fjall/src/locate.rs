@@ -1,0 +1,117 @@
+//! Finds the damaged block behind the error of a read. fjall's errors name neither the file nor the
+//! place in it, and an operator needs both.
+
+use lsm_tree::table::block::BlockType;
+use lsm_tree::table::{BlockHandle, IndexBlock};
+use lsm_tree::{AbstractTree, SeqNo, Table, Tree};
+use quire_storage::Direction;
+
+use crate::damage::Damage;
+use crate::error::is_damage;
+use crate::open_table::{OpenTable, files};
+
+/// Blocks that are tried below each block of an index, from the one that may hold the key on: a scan
+/// reads so far ahead of the last row that it has returned.
+const BLOCKS_MAX: usize = 64;
+/// Tables of one run that are tried: the one that may hold the key, and the one behind it.
+const TABLES_MAX: usize = 2;
+
+/// Returns the first damaged block near `key` of the newest tables, on the side to which a scan goes.
+/// `None` if every block there can be read. Of two tables of each run it reads at most 64 blocks below
+/// each block of an index.
+pub(crate) fn damage_near(tree: &Tree, key: &[u8], direction: Direction) -> Option<Damage> {
+    let files = files(tree)?;
+    let version = tree.current_version();
+    let runs = version.iter_levels().flat_map(|level| level.iter());
+    let tables = runs.flat_map(|run| {
+        let split = match direction {
+            Direction::Forward => run.partition_point(|t| t.metadata.key_range.max()[..] < *key),
+            // An empty key is behind all others in a reverse scan.
+            Direction::Reverse if key.is_empty() => run.len(),
+            Direction::Reverse => run.partition_point(|t| t.metadata.key_range.min()[..] <= *key),
+        };
+        let near: Vec<&Table> = match direction {
+            Direction::Forward => run.iter().skip(split).take(TABLES_MAX).collect(),
+            Direction::Reverse => run.iter().take(split).rev().take(TABLES_MAX).collect(),
+        };
+        near
+    });
+    let mut opened = tables.map(|table| OpenTable::new(tree, table, &files));
+    opened.find_map(|table| damage_in(&table, key, direction))
+}
+
+fn damage_in(table: &OpenTable, key: &[u8], direction: Direction) -> Option<Damage> {
+    let near = Near { table, key, direction };
+    let regions = &table.table.regions;
+    match (&regions.filter_tli, &regions.filter) {
+        (Some(top), _) => near.damage_below(top, "filter_tli", &[(BlockType::Filter, "filter")]),
+        (None, Some(filter)) => near.damage_at(filter, BlockType::Filter, "filter"),
+        (None, None) => None,
+    }
+    .or_else(|| {
+        let rows = (BlockType::Data, "data");
+        match regions.index {
+            Some(_) => near.damage_below(&regions.tli, "tli", &[(BlockType::Index, "index"), rows]),
+            None => near.damage_below(&regions.tli, "tli", &[rows]),
+        }
+    })
+}
+
+/// The blocks of a table near a key.
+struct Near<'n> {
+    table: &'n OpenTable,
+    key: &'n [u8],
+    direction: Direction,
+}
+
+impl Near<'_> {
+    /// Tries one block; `section` is the part of the file that it belongs to.
+    fn damage_at(&self, place: &BlockHandle, kind: BlockType, section: &str) -> Option<Damage> {
+        let error = self.table.block(place, kind).err()?;
+        let what = format!("a block of '{section}' is damaged");
+        is_damage(error).then(|| Damage::at(&self.table.table.path, *place.offset(), what))
+    }
+
+    /// Tries a block of an index, and those near the key that it leads to, level by level: their
+    /// kinds and sections, from the upper level to the lowest.
+    fn damage_below(
+        &self,
+        place: &BlockHandle,
+        section: &str,
+        levels: &[(BlockType, &str)],
+    ) -> Option<Damage> {
+        let Ok(index) = self.table.block(place, BlockType::Index) else {
+            return self.damage_at(place, BlockType::Index, section);
+        };
+        let index = IndexBlock::new(index);
+        let ((kind, section), lower) = levels.split_first()?;
+        self.places(&index).iter().find_map(|place| match lower {
+            [] => self.damage_at(place, *kind, section),
+            lower => self.damage_below(place, section, lower),
+        })
+    }
+
+    /// The blocks of an index's entries near the key.
+    fn places(&self, index: &IndexBlock) -> Vec<BlockHandle> {
+        let mut entries = index.iter();
+        match self.direction {
+            Direction::Forward => {
+                entries.seek(self.key, SeqNo::MAX);
+                entries
+                    .take(BLOCKS_MAX)
+                    .map(|entry| BlockHandle::new(entry.offset, entry.size))
+                    .collect()
+            }
+            Direction::Reverse => {
+                if !self.key.is_empty() {
+                    entries.seek_upper(self.key, SeqNo::MAX);
+                }
+                entries
+                    .rev()
+                    .take(BLOCKS_MAX)
+                    .map(|entry| BlockHandle::new(entry.offset, entry.size))
+                    .collect()
+            }
+        }
+    }
+}
