@@ -1,4 +1,4 @@
-//! A client: an open database and what it holds.
+//! A client: an open database.
 
 use crate::database::Database;
 use crate::embedded::Embedded;
@@ -7,9 +7,9 @@ use crate::open::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open database. Cheap to clone; clones share it, and may be used from any thread. When the
-/// last client, database, collection and cursor made from it are gone, everything is flushed and
-/// closed; [`shutdown`](Client::shutdown) does so at once and tells what goes wrong.
+/// An open database. It is cheap to clone; clones share it, and can be used from any thread. After
+/// the last client, database, collection and cursor made from it are dropped, all data are flushed
+/// and the database is closed; [`shutdown`](Client::shutdown) does so at once and returns errors.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) embedded: Arc<Embedded>,
@@ -19,7 +19,7 @@ impl Client {
     /// Opens a database directory, creating it if it is missing or empty.
     ///
     /// # Errors
-    /// As [`OpenOptions::open`].
+    /// Those of [`OpenOptions::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Client> {
         OpenOptions::new().open(path)
     }
@@ -27,7 +27,7 @@ impl Client {
     /// Opens an empty database in memory.
     ///
     /// # Errors
-    /// As [`OpenOptions::in_memory`].
+    /// Those of [`OpenOptions::in_memory`].
     pub fn in_memory() -> Result<Client> {
         OpenOptions::new().in_memory()
     }
@@ -36,25 +36,25 @@ impl Client {
         Client { embedded }
     }
 
-    /// Returns the database of this name; it exists once something is written to it.
+    /// Returns the database with this name; the first write creates it.
     pub fn database(&self, name: &str) -> Database {
         Database::new(&self.embedded, name)
     }
 
-    /// What was noticed when the database was opened: a torn record that was trimmed after a
-    /// power cut, for example. Nothing that was acknowledged is lost.
+    /// Returns the warnings of the open: for example, that a torn record was trimmed after a power
+    /// cut. Nothing that was acknowledged is lost.
     pub fn warnings(&self) -> &[String] {
         self.embedded.warnings()
     }
 }
 
 impl OpenOptions {
-    /// Opens a database directory, creating it if it is missing or empty. One process at a time
-    /// can have it open, `quire serve` included.
+    /// Opens a database directory; creates it if it is missing or empty. Only one process at a time
+    /// can have it open, and `quire serve` counts too.
     ///
     /// # Errors
-    /// [`ErrorKind::Open`](crate::error::ErrorKind::Open): the directory is in use, holds
-    /// something else, was written by a newer version or is damaged; a parameter is wrong.
+    /// [`ErrorKind::Open`](crate::error::ErrorKind::Open): the directory is in use, contains
+    /// something else, was written by a newer version or is damaged; a parameter is invalid.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Client> {
         Embedded::on_disk(path.as_ref(), self).map(Client::over)
     }
@@ -62,7 +62,7 @@ impl OpenOptions {
     /// Opens an empty database in memory.
     ///
     /// # Errors
-    /// [`ErrorKind::Open`](crate::error::ErrorKind::Open): a parameter is wrong.
+    /// [`ErrorKind::Open`](crate::error::ErrorKind::Open): a parameter is invalid.
     pub fn in_memory(self) -> Result<Client> {
         Embedded::in_memory(self).map(Client::over)
     }

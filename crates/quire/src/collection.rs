@@ -1,4 +1,4 @@
-//! A collection: a name, the type of its documents, and what can be done with them.
+//! A collection: a name and the type of its documents.
 
 use crate::command::Command;
 use crate::database::Database;

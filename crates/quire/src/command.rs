@@ -1,5 +1,5 @@
-//! A command in the making: its fields, the database it goes to, and the macro that writes one
-//! setter for each of its options.
+//! A command under construction: its fields, its database, and the macro that writes a setter for
+//! each of its options.
 
 use crate::embedded::{Documents, Embedded};
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use crate::session_state::SessionState;
 use bson::{Bson, Document, RawDocumentBuf};
 use std::sync::Arc;
 
-/// A command and where it goes.
+/// A command and its database.
 #[derive(Clone)]
 pub(crate) struct Command {
     pub(crate) embedded: Arc<Embedded>,
@@ -30,7 +30,7 @@ impl Command {
         Command { embedded: Arc::clone(embedded), db: db.to_owned(), body, session: None }
     }
 
-    /// Returns a command that a caller wrote.
+    /// Returns a command with the document of a caller.
     pub(crate) fn from_document(embedded: &Arc<Embedded>, db: &str, body: Document) -> Command {
         Command { embedded: Arc::clone(embedded), db: db.to_owned(), body, session: None }
     }
@@ -41,7 +41,7 @@ impl Command {
         self
     }
 
-    /// Runs it in a session.
+    /// Makes it run in a session.
     pub(crate) fn set_session(&mut self, session: &Arc<SessionState>) {
         self.session = Some(Arc::clone(session));
     }
@@ -64,15 +64,15 @@ impl Command {
         }
     }
 
-    /// Runs it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// What the reply tells with `ok: 0`; write errors are in the reply.
+    /// The error of a reply with `ok: 0`; write errors are in the returned reply.
     pub(crate) fn run(self) -> Result<RawDocumentBuf> {
         self.run_with(None)
     }
 
-    /// Runs it with the documents of one of its arguments.
+    /// Runs it, with the documents of one of its arguments.
     pub(crate) fn run_with(mut self, documents: Option<Documents<'_>>) -> Result<RawDocumentBuf> {
         if let Some(session) = &self.session {
             session.prepare(&mut self.body)?;
@@ -80,7 +80,7 @@ impl Command {
         self.send(documents)
     }
 
-    /// Runs it as it is, in its session, with fields that it has already.
+    /// Runs it without adding fields, in its session.
     pub(crate) fn send(mut self, documents: Option<Documents<'_>>) -> Result<RawDocumentBuf> {
         self.body.insert("$db", self.db);
         let body = self.body.to_vec().map_err(Error::serialization)?;
@@ -92,7 +92,7 @@ impl Command {
     }
 }
 
-/// The one statement of a command: most of its options are its fields.
+/// The only statement of a command, whose fields are most of the options.
 pub(crate) struct Statement(pub(crate) Document);
 
 impl Statement {
@@ -102,9 +102,9 @@ impl Statement {
     }
 }
 
-/// Writes one setter for each option: `name: Type => "field"`, with a conversion after `as`
-/// where the type is no BSON value. They set fields of the command; `statement;` in front says
-/// that they are fields of its one statement.
+/// Writes a setter for each option: `name: Type => "field"`, with a conversion after `as` if the
+/// type is not a BSON value. The setters set fields of the command, or with `statement;` in front
+/// fields of its only statement.
 macro_rules! options {
     ($target:ident; $($(#[$doc:meta])* $name:ident: $kind:ty => $field:literal $(as $convert:path)?,)*) => { $(
         $(#[$doc])*
@@ -118,30 +118,30 @@ macro_rules! options {
 }
 pub(crate) use options;
 
-/// Writes the setters of options that many commands have, by their names.
+/// Writes the setters of common options, by name.
 macro_rules! standard_options {
     ($($name:ident),*) => { $($crate::command::standard_option!($name, command);)* };
     ($target:ident; $($name:ident),*) => { $($crate::command::standard_option!($name, $target);)* };
 }
 pub(crate) use standard_options;
 
-/// The setter of one such option.
+/// Writes the setter of one common option.
 macro_rules! standard_option {
     (bypass_document_validation, $target:ident) => {
         $crate::command::options! { $target;
-            /// What is written does not ask the collection's validator.
+            /// True if the writes bypass the collection's validator.
             bypass_document_validation: bool => "bypassDocumentValidation",
         }
     };
     (collation, $target:ident) => {
         $crate::command::options! { $target;
-            /// How strings compare.
+            /// The collation of string comparisons.
             collation: bson::Document => "collation",
         }
     };
     (comment, $target:ident) => {
         $crate::command::options! { $target;
-            /// Shown in the log and in currentOp.
+            /// A comment for the log and `currentOp`.
             comment: impl Into<bson::Bson> => "comment",
         }
     };
@@ -165,18 +165,18 @@ macro_rules! standard_option {
     };
     (read_concern, $target:ident) => {
         $crate::command::options! { $target;
-            /// Which writes it must see.
+            /// The read concern: which writes it must see.
             read_concern: $crate::options::ReadConcern => "readConcern",
         }
     };
     (write_concern, $target:ident) => {
         $crate::command::options! { $target;
-            /// How durable what it writes must be.
+            /// The write concern: how durable its writes must be.
             write_concern: $crate::options::WriteConcern => "writeConcern",
         }
     };
     (session, $target:ident) => {
-        /// Runs it in a session.
+        /// Runs the operation in a session.
         pub fn session(mut self, session: &$crate::ClientSession) -> Self {
             self.$target.set_session(&session.state);
             self
@@ -185,7 +185,7 @@ macro_rules! standard_option {
 }
 pub(crate) use standard_option;
 
-/// Returns a number that is never negative.
+/// Converts a number that is never negative.
 pub(crate) fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

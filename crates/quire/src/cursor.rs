@@ -1,4 +1,4 @@
-//! A cursor: the batches of a result, one document at a time.
+//! A cursor: iterates over the documents of a result, which are fetched in batches.
 
 use crate::command::Command;
 use crate::embedded::Embedded;
@@ -12,19 +12,19 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The documents of a result, fetched in batches: an iterator over `Result<T>`. Dropping it
-/// early closes the cursor inside the database.
+/// The documents of a result, fetched in batches: an iterator over `Result<T>`. Dropping it early
+/// closes the cursor in the database.
 pub struct Cursor<T> {
     embedded: Arc<Embedded>,
     session: Option<Arc<SessionState>>,
     db: String,
     collection: String,
-    /// 0 when the last batch is here.
+    /// The id of the cursor; 0 after the last batch was fetched.
     id: i64,
     batch_size: Option<u32>,
-    /// Sent as `maxTimeMS` with each getMore: how long to wait for new data.
+    /// Sent as `maxTimeMS` with each getMore: the wait for new data in milliseconds.
     await_ms: Option<i64>,
-    /// The reply that holds the batch, and where in it the documents are that were not asked for.
+    /// The reply with the current batch, and the positions of its remaining documents.
     reply: RawDocumentBuf,
     left: VecDeque<Range<usize>>,
     current: Option<Range<usize>>,
@@ -32,7 +32,7 @@ pub struct Cursor<T> {
 }
 
 impl<T> Cursor<T> {
-    /// Runs a command whose reply is a cursor. `batch_size` is that of the later batches.
+    /// Runs a command whose reply is a cursor. `batch_size` applies to the later batches.
     pub(crate) fn open(
         command: Command,
         batch_size: Option<u32>,
@@ -64,11 +64,11 @@ impl<T> Cursor<T> {
         Ok(cursor)
     }
 
-    /// Goes on to the next document; false when there is none any more. A tailable cursor may
-    /// have another one later.
+    /// Moves to the next document. Returns false if there is none; a tailable cursor may get one
+    /// later.
     ///
     /// # Errors
-    /// What fetching the next batch met; the cursor is closed then.
+    /// The errors of fetching the next batch; the cursor is closed then.
     pub fn advance(&mut self) -> Result<bool> {
         loop {
             self.current = self.left.pop_front();
@@ -86,22 +86,22 @@ impl<T> Cursor<T> {
         }
     }
 
-    /// Returns the document that [`advance`](Cursor::advance) went to.
+    /// Returns the document to which [`advance`](Cursor::advance) moved.
     ///
     /// # Panics
-    /// If `advance` did not answer true before.
+    /// If `advance` did not return true before.
     pub fn current(&self) -> &RawDocument {
         let place = self.current.clone().expect("advance() answered true");
         RawDocument::from_bytes(&self.reply.as_bytes()[place]).expect("a part of a valid reply")
     }
 
-    /// Returns the document that [`advance`](Cursor::advance) went to, as `T`.
+    /// Returns the document to which [`advance`](Cursor::advance) moved, as `T`.
     ///
     /// # Errors
     /// [`ErrorKind::BsonDeserialization`](crate::error::ErrorKind::BsonDeserialization).
     ///
     /// # Panics
-    /// If `advance` did not answer true before.
+    /// If `advance` did not return true before.
     pub fn deserialize_current(&self) -> Result<T>
     where
         T: DeserializeOwned,
@@ -193,7 +193,7 @@ impl<T> Drop for Cursor<T> {
         let kill = doc! {
             "killCursors": self.collection.as_str(), "cursors": [self.id], "$db": self.db.as_str(),
         };
-        // A client that was shut down has no cursors any more.
+        // A client that was shut down has no open cursors.
         if let Ok(kill) = kill.to_vec() {
             let _ = self.embedded.call(&kill, None).and_then(checked);
         }

@@ -1,4 +1,4 @@
-//! A database: a name, and what can be done with it.
+//! A database: a name and its client.
 
 use crate::command::Command;
 use crate::embedded::Embedded;

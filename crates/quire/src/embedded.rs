@@ -1,5 +1,5 @@
-//! The database inside: an engine, the service over it and its background jobs; how a command
-//! goes in, and the order in which everything ends.
+//! The embedded database: an engine, its service and background jobs; how a command is run, and the
+//! order in which everything is closed.
 
 use crate::error::{Error, Result};
 use crate::open::OpenOptions;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Commands that are nested deeper get a stack of their own.
+/// Commands with more levels of nesting run on a separate stack.
 const SHALLOW_LEVELS: usize = 24;
-/// Enough for the deepest command that is allowed, as in the server.
+/// The size of that stack: enough for the deepest command, as in the server.
 const STACK_BYTES: usize = 8 << 20;
 /// How long a close waits for running commands before it interrupts them again.
 const CLOSE_PAUSE: Duration = Duration::from_millis(20);
@@ -25,9 +25,10 @@ const CLOSE_PAUSE: Duration = Duration::from_millis(20);
 /// An open database, shared by all clones of a client and everything made from them.
 pub(crate) struct Embedded {
     service: Arc<Service>,
-    /// The background jobs; `None` once the database is closed. A command holds it for reading.
+    /// The background jobs; `None` after the database is closed. A running command holds a read
+    /// lock.
     jobs: RwLock<Option<Jobs>>,
-    /// Connections that no command uses now.
+    /// Connections that no command uses.
     idle: Mutex<Vec<Connection>>,
     connections: AtomicU64,
     shutdown_asked: Arc<AtomicBool>,
@@ -90,7 +91,7 @@ impl Embedded {
         &self.warnings
     }
 
-    /// Runs one command and gives its reply, which may tell of an error.
+    /// Runs one command and returns its reply, which may report an error.
     pub(crate) fn call(&self, body: &[u8], documents: Option<Documents<'_>>) -> Result<Vec<u8>> {
         let call = Call::new(body).and_then(|call| match &documents {
             None => Ok(call),
@@ -133,8 +134,8 @@ impl Embedded {
         })
     }
 
-    /// Ends running commands and the jobs, flushes and releases the files. Later calls fail, a
-    /// second close does nothing.
+    /// Interrupts running commands, stops the jobs, flushes and releases the files. Later calls
+    /// fail, and a second close does nothing.
     pub(crate) fn close(&self) -> Result<()> {
         let mut jobs = loop {
             self.service.interrupt_all();
@@ -157,7 +158,7 @@ impl Drop for Embedded {
     }
 }
 
-/// Returns true if something in the document is nested more levels than that.
+/// Returns true if the document is nested more than `levels` levels.
 fn is_deep(doc: Doc<'_>, levels: usize) -> bool {
     doc.iter().any(|element| is_deep_value(element.value(), levels))
 }
@@ -172,8 +173,8 @@ fn is_deep_value(value: Value<'_>, levels: usize) -> bool {
     }
 }
 
-/// Runs a command as a connection of the server does: with a stack that its nesting fits into.
-/// The stack of the calling thread is whatever the program gave it.
+/// Runs a command on a thread with a stack that is large enough for its nesting, like that of a
+/// server's connection. The stack size of the calling thread is unknown.
 fn on_a_large_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("deep".into()).stack_size(STACK_BYTES);

@@ -1,12 +1,12 @@
-//! The one error type: what a command answered, with MongoDB's code and labels, or what happened
-//! on the way to it.
+//! The error type: the error of a command with MongoDB's code and labels, or a failure before the
+//! command ran.
 
 use crate::results::VerboseBulkWriteResult;
 use bson::{Bson, Document};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// What a fallible call answers.
+/// The result of a fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a call failed.
@@ -22,10 +22,10 @@ pub struct Error {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The database does not open, or did not close cleanly.
+    /// The database cannot be opened, or was not closed cleanly.
     #[non_exhaustive]
     Open {
-        /// The reason of the refusal.
+        /// The reason of the failure.
         message: String,
     },
     /// A command was refused or failed.
@@ -36,33 +36,33 @@ pub enum ErrorKind {
     InsertMany(InsertManyError),
     /// Some writes of a `bulk_write` failed.
     BulkWrite(BulkWriteError),
-    /// A value does not become BSON.
+    /// A value cannot be serialized to BSON.
     BsonSerialization(bson::error::Error),
-    /// A document does not fit the collection's type.
+    /// A document does not match the collection's type.
     BsonDeserialization(bson::error::Error),
-    /// An argument makes no sense.
+    /// An argument is invalid.
     #[non_exhaustive]
     InvalidArgument {
-        /// Which one, and why.
+        /// The argument, and why it is invalid.
         message: String,
     },
-    /// A reply has not the shape that it should have: a fault of Quire.
+    /// A reply does not have the expected form, which is a bug of Quire.
     #[non_exhaustive]
     InvalidResponse {
         /// What is wrong with it.
         message: String,
     },
-    /// The operating system gave no thread.
+    /// The operating system could not start a thread.
     #[non_exhaustive]
     Thread {
-        /// What it says.
+        /// The message of the system.
         message: String,
     },
     /// The client was shut down.
     Shutdown,
 }
 
-/// What a command answered instead of a result.
+/// The error of a command.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommandError {
@@ -70,47 +70,47 @@ pub struct CommandError {
     pub code: i32,
     /// The name of the code.
     pub code_name: String,
-    /// The text for people.
+    /// The message for people.
     pub message: String,
 }
 
-/// How a write failed.
+/// The error of a write.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum WriteFailure {
-    /// It happened, but not as durably as was asked for.
+    /// The write was done, but is not as durable as requested.
     WriteConcernError(WriteConcernError),
-    /// It did not happen.
+    /// The write was not done.
     WriteError(WriteError),
 }
 
-/// Why a statement did not write.
+/// Why a statement was not executed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct WriteError {
     /// MongoDB's error code.
     pub code: i32,
-    /// The text for people.
+    /// The message for people.
     pub message: String,
-    /// Details: `errInfo` of the reply, which a validator fills.
+    /// Details: `errInfo` of the reply, which a validator sets.
     pub details: Option<Document>,
 }
 
-/// A write error and the place of its document in the batch.
+/// A write error, with the position of its document in the batch.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct IndexedWriteError {
-    /// The document's place, from 0.
+    /// The document's position, from 0.
     pub index: usize,
     /// MongoDB's error code.
     pub code: i32,
-    /// The text for people.
+    /// The message for people.
     pub message: String,
-    /// Details: `errInfo` of the reply, which a validator fills.
+    /// Details: `errInfo` of the reply, which a validator sets.
     pub details: Option<Document>,
 }
 
-/// Why a write is not as durable as was asked for.
+/// Why a write is not as durable as requested.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct WriteConcernError {
@@ -118,38 +118,38 @@ pub struct WriteConcernError {
     pub code: i32,
     /// The name of the code.
     pub code_name: String,
-    /// The text for people.
+    /// The message for people.
     pub message: String,
     /// Details: `errInfo` of the reply.
     pub details: Option<Document>,
 }
 
-/// What went wrong in an `insert_many`.
+/// The errors of an `insert_many`.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InsertManyError {
     /// The documents that were not inserted.
     pub write_errors: Option<Vec<IndexedWriteError>>,
-    /// They were inserted, but not as durably as was asked for.
+    /// Set if the documents were inserted but are not as durable as requested.
     pub write_concern_error: Option<WriteConcernError>,
-    /// The ids of the documents that were inserted, by their places.
+    /// The ids of the inserted documents, by position.
     pub inserted_ids: HashMap<usize, Bson>,
 }
 
-/// What went wrong in a `bulk_write`.
+/// The errors of a `bulk_write`.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct BulkWriteError {
-    /// The writes that failed, by their places.
+    /// The failed writes, by position.
     pub write_errors: HashMap<usize, WriteError>,
-    /// What was done is not as durable as was asked for.
+    /// Set if the writes were done but are not as durable as requested.
     pub write_concern_errors: Vec<WriteConcernError>,
-    /// What was done; write by write where verbose results were asked for.
+    /// The result of the writes that were done; for each write if verbose results were requested.
     pub partial_result: Option<VerboseBulkWriteResult>,
 }
 
 impl BulkWriteError {
-    /// Returns the failure of the earliest write, and its place.
+    /// Returns the error of the first failed write, and its position.
     fn first(&self) -> Option<(usize, &WriteError)> {
         let first = self.write_errors.iter().min_by_key(|(place, _)| **place);
         first.map(|(place, error)| (*place, error))
@@ -201,7 +201,7 @@ impl Error {
         Error::with_labels(ErrorKind::BulkWrite(error), labels)
     }
 
-    /// Returns an error met before the command reached the database.
+    /// Returns an error from before the command reached the database.
     pub(crate) fn from_server(error: &quire_error::Error) -> Error {
         Error::new(ErrorKind::Command(CommandError {
             code: error.code().number(),
@@ -210,7 +210,7 @@ impl Error {
         }))
     }
 
-    /// MongoDB's error code, where the database answered with one.
+    /// Returns MongoDB's error code, if the database replied with one.
     pub fn code(&self) -> Option<i32> {
         match &*self.kind {
             ErrorKind::Command(error) => Some(error.code),
@@ -231,7 +231,7 @@ impl Error {
         }
     }
 
-    /// Returns the labels that say what a program may do about the error.
+    /// Returns the labels, which tell a program how it may react.
     pub fn labels(&self) -> &HashSet<String> {
         &self.labels
     }

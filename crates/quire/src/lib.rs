@@ -1,7 +1,7 @@
 //! Quire in process: the document database of `quire serve` as a library, without sockets.
 //!
 //! Open a directory (or memory), and use it through the method names of the official MongoDB
-//! driver's blocking API: a call returns an action, options are set on it, `run` does it.
+//! driver's blocking API: a method returns an action, options are set on it, and `run` executes it.
 //!
 //! ```
 //! use quire::bson::doc;
@@ -25,9 +25,9 @@
 //! # }
 //! ```
 //!
-//! The commands are the server's own: everything that COMPATIBILITY.md lists works here, through
-//! a method or through [`Database::run_command`]. Background jobs (TTL and the like) run too.
-//! Read in this order: `embedded` (the database inside), `command`, [`action`].
+//! The commands are those of the server: everything in COMPATIBILITY.md works here, through a
+//! method or through [`Database::run_command`]. Background jobs (TTL and others) run too. Read in
+//! this order: `embedded` (the embedded database), `command`, [`action`].
 
 #![deny(missing_docs)]
 

@@ -24,7 +24,8 @@ impl OpenOptions {
         OpenOptions::default()
     }
 
-    /// Upper bound of the block cache, used as far as data is read. Default: 256 MiB.
+    /// The largest size of the block cache, in bytes. It grows with the data that is read. Default:
+    /// 256 MiB.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: u64) -> OpenOptions {
         self.cache_bytes = Some(bytes);
@@ -38,7 +39,7 @@ impl OpenOptions {
         self
     }
 
-    /// Takes the log lines, slow commands among them. By default they are dropped.
+    /// Sets the destination of log lines, such as slow commands. By default they are dropped.
     #[must_use]
     pub fn log(mut self, log: Arc<dyn LogSink>) -> OpenOptions {
         self.log = Some(log);

@@ -1,4 +1,4 @@
-//! The values that options take.
+//! The values of options.
 
 use bson::{Bson, Document, doc};
 use serde::{Deserialize, Serialize};
@@ -24,36 +24,38 @@ impl fmt::Display for Namespace {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteConcern {
-    /// How many members must have it.
+    /// The members that must have the write.
     pub w: Option<Acknowledgment>,
-    /// How long to wait for them.
+    /// How long to wait for the members.
     pub w_timeout: Option<Duration>,
-    /// True if it must be on disk.
+    /// True if the write must be on disk.
     pub journal: Option<bool>,
 }
 
-/// How many members must have a write.
+/// The members that must have a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Acknowledgment {
-    /// A number of members. 1: the write survives the end of the process, and is on disk within 100 ms.
+    /// A number of members. 1: the write survives the end of the process, and is on disk within 100
+    /// ms.
     Nodes(u32),
-    /// Most of them, and on disk.
+    /// A majority, and on disk.
     Majority,
 }
 
 impl WriteConcern {
-    /// On disk before the call returns: the default.
+    /// Returns the default: the write is on disk before the call returns.
     pub fn majority() -> WriteConcern {
         WriteConcern { w: Some(Acknowledgment::Majority), ..WriteConcern::default() }
     }
 
-    /// Given to the operating system before the call returns, on disk within 100 ms.
+    /// Returns a write concern for which the operating system has the write before the call
+    /// returns; it is on disk within 100 ms.
     pub fn nodes(nodes: u32) -> WriteConcern {
         WriteConcern { w: Some(Acknowledgment::Nodes(nodes)), ..WriteConcern::default() }
     }
 
-    /// Returns the same with or without waiting for the disk.
+    /// Sets whether the write must be on disk.
     #[must_use]
     pub fn with_journal(mut self, journal: bool) -> WriteConcern {
         self.journal = Some(journal);
@@ -87,17 +89,17 @@ pub struct ReadConcern {
 }
 
 impl ReadConcern {
-    /// Whatever is committed.
+    /// Returns a read concern for all committed writes.
     pub fn local() -> ReadConcern {
         ReadConcern { level: "local".into() }
     }
 
-    /// What is durable.
+    /// Returns a read concern for durable writes.
     pub fn majority() -> ReadConcern {
         ReadConcern { level: "majority".into() }
     }
 
-    /// One point in time for the whole result.
+    /// Returns a read concern for one time for the whole result.
     pub fn snapshot() -> ReadConcern {
         ReadConcern { level: "snapshot".into() }
     }
@@ -128,13 +130,13 @@ impl From<Hint> for Bson {
     }
 }
 
-/// What an update does: operators, or a pipeline.
+/// The change of an update: operators, or a pipeline.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum UpdateModifications {
     /// Update operators: `{$set: {...}}`.
     Document(Document),
-    /// Stages that make the new document of the old one.
+    /// Stages that compute the new document from the old one.
     Pipeline(Vec<Document>),
 }
 
@@ -159,13 +161,13 @@ impl From<UpdateModifications> for Bson {
     }
 }
 
-/// Which document a find-and-modify gives.
+/// Which document a find-and-modify returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReturnDocument {
-    /// As it is after the change.
+    /// The document after the change.
     After,
-    /// As it was before.
+    /// The document before the change.
     #[default]
     Before,
 }
@@ -177,9 +179,9 @@ pub enum CursorType {
     /// The cursor ends after its last document.
     #[default]
     NonTailable,
-    /// It stays and has later documents once asked again.
+    /// The cursor stays open and can return later documents.
     Tailable,
-    /// It stays and waits for later documents.
+    /// The cursor stays open and waits for later documents.
     TailableAwait,
 }
 
@@ -187,21 +189,21 @@ pub enum CursorType {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct IndexModel {
-    /// Fields and their kinds or directions.
+    /// The fields with their kinds or directions.
     #[serde(rename = "key")]
     pub keys: Document,
-    /// All other options, by the names that `createIndexes` gives them.
+    /// All other options, with their names in `createIndexes`.
     #[serde(flatten)]
     pub options: Option<IndexOptions>,
 }
 
 impl IndexModel {
-    /// Begins a model.
+    /// Returns an empty builder.
     pub fn builder() -> IndexModelBuilder {
         IndexModelBuilder::default()
     }
 
-    /// The name that the index gets: the given one, or one made of the keys.
+    /// Returns the name of the index: the given one, or one made from the keys.
     pub(crate) fn name(&self) -> String {
         if let Some(name) = self.options.as_ref().and_then(|options| options.name.clone()) {
             return name;
@@ -215,7 +217,7 @@ impl IndexModel {
     }
 }
 
-/// Makes an [`IndexModel`].
+/// A builder of an [`IndexModel`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct IndexModelBuilder {
@@ -223,19 +225,19 @@ pub struct IndexModelBuilder {
 }
 
 impl IndexModelBuilder {
-    /// Fields and their kinds or directions.
+    /// Sets the fields with their kinds or directions.
     pub fn keys(mut self, keys: Document) -> Self {
         self.model.keys = keys;
         self
     }
 
-    /// Sets all options but the key pattern.
+    /// Sets all options except the key pattern.
     pub fn options(mut self, options: impl Into<Option<IndexOptions>>) -> Self {
         self.model.options = options.into();
         self
     }
 
-    /// Returns the model that was described.
+    /// Returns the model with the values that were set.
     pub fn build(self) -> IndexModel {
         self.model
     }
@@ -244,7 +246,7 @@ impl IndexModelBuilder {
 /// Writes [`IndexOptions`] and its builder from one list of fields.
 macro_rules! index_options {
     ($($(#[$doc:meta])* $name:ident: $kind:ty,)*) => {
-        /// The options of an index; what stands in none of the fields stands in `other`.
+        /// The options of an index. Options without a field are in `other`.
         #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
         #[serde(rename_all = "camelCase")]
         #[non_exhaustive]
@@ -254,7 +256,7 @@ macro_rules! index_options {
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 pub $name: Option<$kind>,
             )*
-            /// `v` and whatever else an index has.
+            /// `v` and any other options.
             #[serde(flatten)]
             pub other: Document,
         }
@@ -274,24 +276,24 @@ macro_rules! index_options {
 index_options! {
     /// The name of the index.
     name: String,
-    /// Refuses a second document with the same key.
+    /// True to refuse a second document with the same key.
     unique: bool,
-    /// Leaves out documents without the field.
+    /// True to leave out documents without the field.
     sparse: bool,
     /// Seconds after the date in the field at which a document expires.
     expire_after_seconds: i64,
-    /// Only documents that match are in the index.
+    /// Only matching documents are in the index.
     partial_filter_expression: Document,
-    /// The planner does not use it.
+    /// True if the planner must not use it.
     hidden: bool,
-    /// How strings compare.
+    /// The collation of its strings.
     collation: Document,
-    /// Which fields a wildcard index holds.
+    /// The fields of a wildcard index.
     wildcard_projection: Document,
 }
 
 impl IndexOptions {
-    /// Begins the options.
+    /// Returns an empty builder.
     pub fn builder() -> IndexOptionsBuilder {
         IndexOptionsBuilder::default()
     }
@@ -305,7 +307,7 @@ pub struct IndexOptionsBuilder {
 }
 
 impl IndexOptionsBuilder {
-    /// Returns an option that has no method of its own.
+    /// Sets options without a method of their own.
     pub fn other(mut self, other: Document) -> Self {
         self.options.other = other;
         self

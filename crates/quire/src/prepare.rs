@@ -1,4 +1,4 @@
-//! Documents of the caller's type on their way into a command.
+//! Converts documents of the caller's type for a command.
 
 use crate::error::{Error, Result};
 use bson::oid::ObjectId;
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A document's bytes and its `_id`.
 pub(crate) type Prepared = (RawDocumentBuf, Bson);
 
-/// Serializes a document and gives it an `_id` as its first field if it has none.
+/// Serializes a document; adds an `_id` as its first field if it has none.
 pub(crate) fn prepare<T: Serialize>(document: &T) -> Result<Prepared> {
     let document = bson::serialize_to_raw_document_buf(document).map_err(Error::serialization)?;
     let given = document.get("_id").map_err(Error::serialization)?;
@@ -26,7 +26,7 @@ pub(crate) fn prepare<T: Serialize>(document: &T) -> Result<Prepared> {
     Ok((with_id, id.into()))
 }
 
-/// Returns a replacement as BSON.
+/// Serializes a replacement to BSON.
 pub(crate) fn replacement<T: Serialize>(document: &T) -> Result<Bson> {
     bson::serialize_to_document(document).map(Bson::Document).map_err(Error::serialization)
 }

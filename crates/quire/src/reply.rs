@@ -1,4 +1,4 @@
-//! Reading the fields of a reply, and the errors that it tells.
+//! Reads the fields of a reply, and its errors.
 
 use crate::error::{
     CommandError, Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteError,
@@ -7,19 +7,19 @@ use crate::error::{
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf};
 use std::collections::HashSet;
 
-/// A reply's fields by name, in the types that replies give them.
+/// The fields of a reply by name.
 pub(crate) trait Fields {
-    /// Returns a number, however it is typed.
+    /// Returns a number of any numeric type.
     fn integer(&self, name: &str) -> Option<i64>;
     /// Returns a text; empty if it is missing.
     fn text(&self, name: &str) -> String;
-    /// `code`; 1 (InternalError) if it is missing.
+    /// Returns `code`; 1 (InternalError) if it is missing.
     fn code(&self) -> i32;
     /// Returns a document, if it is there.
     fn document(&self, name: &str) -> Result<Option<Document>>;
     /// Returns an array, if it is there.
     fn array(&self, name: &str) -> Option<&RawArray>;
-    /// Any value, if it is there.
+    /// Returns any value, if it is there.
     fn value(&self, name: &str) -> Result<Option<Bson>>;
 }
 
@@ -62,7 +62,7 @@ impl Fields for RawDocument {
     }
 }
 
-/// Returns the reply as a document; an error if it says that the command failed.
+/// Returns the reply as a document; an error if the command failed.
 pub(crate) fn checked(reply: Vec<u8>) -> Result<RawDocumentBuf> {
     let reply = RawDocumentBuf::from_bytes(reply)
         .map_err(|error| Error::invalid_response(error.to_string()))?;
@@ -78,7 +78,7 @@ pub(crate) fn needed<T>(found: Option<T>, name: &str) -> Result<T> {
 }
 
 impl Error {
-    /// Returns the error that a reply with `ok: 0` tells.
+    /// Returns the error of a reply with `ok: 0`.
     pub(crate) fn from_reply(reply: &RawDocument) -> Error {
         let kind = ErrorKind::Command(CommandError {
             code: reply.code(),
@@ -88,7 +88,7 @@ impl Error {
         Error::with_labels(kind, labels(reply))
     }
 
-    /// The error that a reply to a write of one statement tells, if it does.
+    /// Returns the error of a reply to a write of one statement, if it has one.
     pub(crate) fn from_write_reply(reply: &RawDocument) -> Result<(), Error> {
         let failure = match write_errors(reply, 0)?.into_iter().next() {
             Some(error) => WriteFailure::WriteError(WriteError {
@@ -106,7 +106,7 @@ impl Error {
 }
 
 impl WriteError {
-    /// Returns the failure of the write that a row of a `bulkWrite` tells of.
+    /// Returns the error in a row of a `bulkWrite`.
     pub(crate) fn from_row(row: &RawDocument) -> Result<WriteError> {
         let details = row.document("errInfo")?;
         Ok(WriteError { code: row.code(), message: row.text("errmsg"), details })
@@ -121,7 +121,7 @@ pub(crate) fn labels(reply: &RawDocument) -> HashSet<String> {
     labels.into_iter().flatten().filter_map(|label| label.as_str().map(str::to_owned)).collect()
 }
 
-/// Returns the `writeErrors` of a reply to a batch whose first document has the place `base`.
+/// Returns the `writeErrors` of a reply to a batch whose first document has the position `base`.
 pub(crate) fn write_errors(reply: &RawDocument, base: usize) -> Result<Vec<IndexedWriteError>> {
     let mut found = Vec::new();
     let Some(errors) = reply.array("writeErrors") else { return Ok(found) };

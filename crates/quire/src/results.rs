@@ -1,46 +1,46 @@
-//! What calls answer.
+//! The results of calls.
 
 use bson::{Bson, Document};
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// What an `insert_one` did.
+/// The result of an `insert_one`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct InsertOneResult {
-    /// The document's `_id`, given or made.
+    /// The document's `_id`, given or generated.
     pub inserted_id: Bson,
 }
 
-/// What an `insert_many` did.
+/// The result of an `insert_many`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct InsertManyResult {
-    /// The `_id` of each document, by its place.
+    /// The `_id` of each document, by position.
     pub inserted_ids: HashMap<usize, Bson>,
 }
 
-/// What an update or a replacement did.
+/// The result of an update or a replacement.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UpdateResult {
     /// Documents that matched.
     pub matched_count: u64,
-    /// Documents that are different now.
+    /// Documents that were changed.
     pub modified_count: u64,
     /// The `_id` of the document that an upsert inserted.
     pub upserted_id: Option<Bson>,
 }
 
-/// What a delete did.
+/// The result of a delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeleteResult {
-    /// Documents that are gone.
+    /// Documents that were deleted.
     pub deleted_count: u64,
 }
 
-/// How much a `bulk_write` did.
+/// The counts of a `bulk_write`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SummaryBulkWriteResult {
@@ -50,27 +50,27 @@ pub struct SummaryBulkWriteResult {
     pub upserted_count: u64,
     /// Documents that updates matched.
     pub matched_count: u64,
-    /// Of these, documents that are different now.
+    /// Documents that updates changed.
     pub modified_count: u64,
-    /// Documents that are gone.
+    /// Documents that were deleted.
     pub deleted_count: u64,
 }
 
-/// What each write of a `bulk_write` did, by its place.
+/// The results of the writes of a `bulk_write`, by position.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct VerboseBulkWriteResult {
-    /// How much all of them did.
+    /// The counts of all writes.
     pub summary: SummaryBulkWriteResult,
-    /// The results of the inserts, by their places in the request.
+    /// The results of the inserts, by their positions in the request.
     pub insert_results: HashMap<usize, InsertOneResult>,
-    /// The updates and replacements.
+    /// The results of updates and replacements, by their positions in the request.
     pub update_results: HashMap<usize, UpdateResult>,
-    /// The results of the deletes, by their places in the request.
+    /// The results of the deletes, by their positions in the request.
     pub delete_results: HashMap<usize, DeleteResult>,
 }
 
-/// What a `create_index` did.
+/// The result of a `create_index`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateIndexResult {
@@ -78,7 +78,7 @@ pub struct CreateIndexResult {
     pub index_name: String,
 }
 
-/// What a `create_indexes` did.
+/// The result of a `create_indexes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateIndexesResult {
@@ -98,7 +98,7 @@ pub struct CollectionSpecification {
     /// The options that it was created with.
     #[serde(default)]
     pub options: Document,
-    /// Its UUID, and whether it is read-only.
+    /// Its UUID, and true if it is read-only.
     #[serde(default)]
     pub info: Document,
     /// Its index on `_id`.

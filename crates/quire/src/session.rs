@@ -1,5 +1,5 @@
-//! A session: an id that commands carry, what they have seen of time, for a snapshot session the
-//! one time at which all of it is read, and its transaction.
+//! A session: an id that commands carry, the times that they have seen, for a snapshot session the
+//! time of all its reads, and its transaction.
 
 use crate::Client;
 use crate::command::Command;
@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// A session of a [`Client`]. Operations join it by their `session` option; it ends when it is
-/// dropped. In process everybody sees every write that has returned, so a session is needed for
-/// two things: a [transaction](ClientSession::start_transaction), and a *snapshot session*, which
-/// reads everything at one time.
+/// dropped. In process every write is visible to all after it has returned, so a session is needed
+/// only for a [transaction](ClientSession::start_transaction) or for a *snapshot session*, whose
+/// reads are all at one time.
 ///
 /// ```
 /// use quire::bson::{Document, doc};
@@ -46,12 +46,12 @@ impl ClientSession {
         ClientSession { client: client.clone(), state }
     }
 
-    /// Returns the client that it is a session of.
+    /// Returns the client of the session.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Returns the session's id, as commands carry it in `lsid`.
+    /// Returns the session's id, which commands carry in `lsid`.
     pub fn id(&self) -> &Document {
         &self.state.id
     }
@@ -66,7 +66,7 @@ impl ClientSession {
         self.state.seen.lock().cluster_time.clone()
     }
 
-    /// Returns the time at which a snapshot session reads; none before its first read.
+    /// Returns the time of a snapshot session's reads; `None` before its first read.
     pub fn snapshot_time(&self) -> Option<Timestamp> {
         self.state.seen.lock().snapshot_time
     }
@@ -83,7 +83,7 @@ impl ClientSession {
         self.state.transactions.lock().is_open()
     }
 
-    /// Ends the transaction and tells the database if it knows of it.
+    /// Ends the transaction, and informs the database if it knows the transaction.
     pub(crate) fn end(&self, end: End) -> Result<()> {
         let name = match end {
             End::Commit => "commitTransaction",
@@ -112,7 +112,7 @@ impl Drop for ClientSession {
         // The database aborts the session's transaction, too.
         let ids = vec![Bson::Document(self.state.id.clone())];
         let embedded: &Arc<Embedded> = &self.client.embedded;
-        // A database that was closed has no sessions any more.
+        // A closed database has no sessions.
         let _ = Command::new(embedded, "admin", "endSessions", ids).run();
     }
 }

@@ -1,15 +1,15 @@
-//! What the operations of a session share: its id, the times they have seen, and the transaction.
-//! Each command of the session takes its fields from here and notes its reply.
+//! The state that a session's operations share: its id, the times they have seen, and the
+//! transaction. Each command of the session takes its fields from it and notes its reply.
 
 use crate::error::Result;
 use crate::transaction::Transactions;
 use bson::{Document, RawBsonRef, RawDocument, Timestamp, doc};
 use parking_lot::Mutex;
 
-/// Commands that a snapshot session reads with.
+/// The commands that read in a snapshot session.
 const READS: &[&str] = &["find", "aggregate", "distinct", "count"];
 
-/// What a session's operations share.
+/// The state that a session's operations share.
 pub(crate) struct SessionState {
     pub(crate) id: Document,
     pub(crate) snapshot: bool,
@@ -17,7 +17,7 @@ pub(crate) struct SessionState {
     pub(crate) transactions: Mutex<Transactions>,
 }
 
-/// The times that the session's replies have told.
+/// The times in the session's replies.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) operation_time: Option<Timestamp>,
@@ -29,7 +29,7 @@ impl SessionState {
     /// Adds the session's fields to a command.
     ///
     /// # Errors
-    /// A concern that an operation in a transaction does not take.
+    /// A concern that an operation in a transaction must not have.
     pub fn prepare(&self, body: &mut Document) -> Result<()> {
         self.transactions.lock().prepare(body)?;
         body.insert("lsid", self.id.clone());
@@ -45,7 +45,7 @@ impl SessionState {
         Ok(())
     }
 
-    /// Notes the times that a reply tells.
+    /// Notes the times in a reply.
     pub fn note(&self, reply: &RawDocument) {
         let time = |document: &RawDocument, name: &str| match document.get(name) {
             Ok(Some(RawBsonRef::Timestamp(time))) => Some(time),

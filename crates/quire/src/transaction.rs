@@ -1,5 +1,5 @@
-//! The client's side of a transaction: which fields its commands carry, and what may follow what.
-//! The rules and the error texts are those that the drivers' transactions specification demands.
+//! The client's side of a transaction: the fields of its commands, and the allowed order of calls.
+//! The rules and the error texts are those of the drivers' transactions specification.
 
 use crate::error::{Error, Result};
 use crate::options::{ReadConcern, WriteConcern, millis};
@@ -23,23 +23,23 @@ pub(crate) struct Transactions {
     options: TransactionOptions,
 }
 
-/// Where the newest transaction stands.
+/// The state of the newest transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// None, or one that an operation outside has followed.
+    /// No transaction, or one that was followed by an operation outside.
     #[default]
     None,
-    /// Begun, without an operation.
+    /// Begun, without any operation yet.
     Starting,
     InProgress,
     Committed {
-        /// True if the database has never heard of it.
+        /// True if the database does not know the transaction.
         is_empty: bool,
     },
     Aborted,
 }
 
-/// What ends a transaction.
+/// How a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Commit,
@@ -47,7 +47,7 @@ pub(crate) enum End {
 }
 
 impl Transactions {
-    /// Begins a transaction; the next operation tells the database.
+    /// Begins a transaction; its first operation begins it in the database.
     pub(crate) fn start(&mut self, options: TransactionOptions) -> Result<()> {
         if self.is_open() {
             return Err(Error::invalid_argument("transaction already in progress"));
@@ -58,7 +58,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// Returns true if operations belong to a transaction.
+    /// Returns true if the session's operations belong to a transaction.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, State::Starting | State::InProgress)
     }
@@ -94,7 +94,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// Ends the transaction. Returns whether the database has to be told.
+    /// Ends the transaction. Returns true if the database must be informed.
     pub(crate) fn end(&mut self, end: End) -> Result<bool> {
         let refused = |text| Err(Error::invalid_argument(text));
         let (next, tell) = match (self.state, end) {

@@ -1,4 +1,4 @@
-//! The writes of a `bulk_write`: what each does, and in which collection.
+//! The writes of a `bulk_write`: the operation and the collection of each.
 
 use crate::Collection;
 use crate::error::{Error, Result};
@@ -8,8 +8,8 @@ use bson::{Bson, Document, doc};
 use serde::Serialize;
 use std::borrow::Borrow;
 
-/// One write of a [`Client::bulk_write`](crate::Client::bulk_write). Made by a collection:
-/// [`Collection::insert_one_model`] and its siblings.
+/// One write of a [`Client::bulk_write`](crate::Client::bulk_write). A collection creates it:
+/// [`Collection::insert_one_model`] and similar methods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WriteModel {
     pub(crate) namespace: Namespace,
@@ -19,14 +19,14 @@ pub struct WriteModel {
     pub(crate) operation: Document,
 }
 
-/// What a write does.
+/// The kind of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// It inserts the document of this `_id`.
+    /// An insert of the document with this `_id`.
     Insert(Bson),
-    /// It changes documents.
+    /// A change of documents.
     Update,
-    /// It removes documents.
+    /// A deletion of documents.
     Delete,
 }
 
@@ -42,10 +42,10 @@ impl Kind {
 }
 
 impl<T: Send + Sync> Collection<T> {
-    /// Inserts a document; it gets an `_id` if it has none.
+    /// Inserts a document; a document without an `_id` gets one.
     ///
     /// # Errors
-    /// It does not become BSON.
+    /// The document cannot be serialized to BSON.
     pub fn insert_one_model(&self, document: impl Borrow<T>) -> Result<WriteModel>
     where
         T: Serialize,
@@ -55,7 +55,7 @@ impl<T: Send + Sync> Collection<T> {
         Ok(self.model(Kind::Insert(id), doc! { "document": document }))
     }
 
-    /// Changes the first document that matches.
+    /// Changes the first matching document.
     pub fn update_one_model(
         &self,
         filter: Document,
@@ -64,7 +64,7 @@ impl<T: Send + Sync> Collection<T> {
         self.update_model(filter, update.into().into(), false)
     }
 
-    /// Changes every document that matches.
+    /// Changes every matching document.
     pub fn update_many_model(
         &self,
         filter: Document,
@@ -73,10 +73,10 @@ impl<T: Send + Sync> Collection<T> {
         self.update_model(filter, update.into().into(), true)
     }
 
-    /// Puts another document in the place of the first that matches.
+    /// Replaces the first matching document.
     ///
     /// # Errors
-    /// It does not become BSON.
+    /// The document cannot be serialized to BSON.
     pub fn replace_one_model(
         &self,
         filter: Document,
@@ -89,12 +89,12 @@ impl<T: Send + Sync> Collection<T> {
         Ok(self.update_model(filter, replacement, false))
     }
 
-    /// Removes the first document that matches.
+    /// Deletes the first matching document.
     pub fn delete_one_model(&self, filter: Document) -> WriteModel {
         self.model(Kind::Delete, doc! { "filter": filter, "multi": false })
     }
 
-    /// Removes every document that matches.
+    /// Deletes every matching document.
     pub fn delete_many_model(&self, filter: Document) -> WriteModel {
         self.model(Kind::Delete, doc! { "filter": filter, "multi": true })
     }
@@ -109,29 +109,29 @@ impl<T: Send + Sync> Collection<T> {
     }
 }
 
-/// Options of single writes. One that a write does not take is refused when it is run.
+/// Options of single writes. `run` refuses an option that a write does not support.
 impl WriteModel {
-    /// Which elements of arrays `$[name]` means.
+    /// Sets the array elements that `$[name]` selects.
     pub fn array_filters(self, value: Vec<Document>) -> Self {
         self.with("arrayFilters", value)
     }
 
-    /// How strings compare.
+    /// Sets the collation of string comparisons.
     pub fn collation(self, value: Document) -> Self {
         self.with("collation", value)
     }
 
-    /// The index to use.
+    /// Sets the index to use.
     pub fn hint(self, value: Hint) -> Self {
         self.with("hint", value)
     }
 
-    /// Which of several matches is the first.
+    /// Sets the order that decides which matching document is the first.
     pub fn sort(self, value: Document) -> Self {
         self.with("sort", value)
     }
 
-    /// Inserts a document if none matches.
+    /// Sets whether a document is inserted if none matches.
     pub fn upsert(self, value: bool) -> Self {
         self.with("upsert", value)
     }

@@ -1,4 +1,4 @@
-//! The file of the audit log: one JSON document a line, readable by its owner only.
+//! The file of the audit log: one JSON document on each line, readable by its owner only.
 
 use crate::clients::lock;
 use crate::log::set_aside;
@@ -16,10 +16,10 @@ pub struct AuditFile {
 }
 
 impl AuditFile {
-    /// Opens the file at the end, or makes it. Only its owner can read it.
+    /// Opens the file for appending; creates it if it is missing. Only its owner can read it.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// The errors of the file operation.
     pub fn open(path: &Path) -> io::Result<AuditFile> {
         Ok(AuditFile { file: Mutex::new(append_to(path)?), path: path.to_owned() })
     }
@@ -27,7 +27,7 @@ impl AuditFile {
 
 impl AuditSink for AuditFile {
     fn write(&self, line: &str) -> io::Result<()> {
-        // One write, so that a line is whole or missing when the process ends.
+        // One write, so that a line is complete or missing if the process ends.
         lock(&self.file).write_all(format!("{line}\n").as_bytes())
     }
 

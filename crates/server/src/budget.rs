@@ -1,5 +1,5 @@
-//! A bound on the bytes that all connections together hold in memory for messages under way.
-//! Without it every client may have one of the largest messages in flight at the same time.
+//! Bounds the memory of messages in progress, over all connections. Without it every client could
+//! have one of the largest messages in memory at the same time.
 
 use crate::clients::lock;
 use std::collections::VecDeque;
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 /// Messages up to this size are not counted: the limit on connections bounds them.
 pub(crate) const UNCOUNTED_BYTES: u64 = 64 << 10;
 
-/// If nothing was given back for this long, the first in line goes on above the bound: those who
-/// hold bytes may wait for something that only it can end, such as a transaction's lock.
+/// If nothing was returned for this long, the first waiter continues above the bound: the holders
+/// may wait for something that only it can end, such as a transaction's lock.
 const STALL: Duration = Duration::from_secs(1);
-/// How often a waiter looks whether the server stops.
+/// The interval at which a waiter checks whether the server stops.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Bytes to share. Who asks first gets its bytes first.
+/// A number of bytes to share, in the order of the requests.
 pub(crate) struct Budget {
     bytes_max: u64,
     state: Mutex<State>,
@@ -27,11 +27,11 @@ struct State {
     used: u64,
     waiting: VecDeque<u64>,
     next_ticket: u64,
-    /// When bytes were last given out above the bound, or given back.
+    /// The time when bytes were last returned, or granted above the bound.
     moved: Instant,
 }
 
-/// Bytes of a budget, given back when dropped.
+/// Bytes of a budget. Dropping the value returns them.
 pub(crate) struct Share<'b> {
     budget: &'b Budget,
     bytes: u64,
@@ -45,8 +45,8 @@ impl Budget {
         Budget { bytes_max, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Takes `bytes`, and waits until they are there. A request of more than the whole budget is
-    /// granted when nothing else is out. `None` if the server stops first. Requests up to
+    /// Takes `bytes`, and waits until they are available. A request for more than the whole budget
+    /// is granted when no other bytes are taken. `None` if the server stops first. Requests up to
     /// [`UNCOUNTED_BYTES`] are free.
     pub fn take(&self, bytes: u64, stopping: &AtomicBool) -> Option<Share<'_>> {
         if bytes <= UNCOUNTED_BYTES {
@@ -76,13 +76,13 @@ impl Budget {
         }
     }
 
-    /// Returns true if what is kept for later should be given back: others wait, or soon will.
+    /// Returns true if kept buffers should be freed: others wait, or soon will.
     pub fn is_scarce(&self) -> bool {
         let state = lock(&self.state);
         !state.waiting.is_empty() || state.used > self.bytes_max / 2
     }
 
-    /// Takes `bytes` at once, above the bound if need be: for memory that is in use already.
+    /// Takes `bytes` at once, if necessary above the bound: for memory that is in use already.
     pub fn note(&self, bytes: u64) -> Share<'_> {
         let bytes = if bytes <= UNCOUNTED_BYTES { 0 } else { bytes };
         if bytes > 0 {
@@ -93,7 +93,7 @@ impl Budget {
 }
 
 impl Share<'_> {
-    /// Returns the bytes that it counts.
+    /// Returns the bytes of the share.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -132,7 +132,7 @@ mod tests {
             drop(first);
             assert_eq!(second.join().ok().flatten(), Some(3 * MIB));
         });
-        // Above the bound, when nothing was given back for a while.
+        // Above the bound, after nothing was returned for a while.
         let _large = budget.take(99 * MIB, &run);
         let since = Instant::now();
         assert!(budget.take(MIB, &run).is_some());
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(budget.note(MIB).bytes(), MIB);
     }
 
-    /// 48 clients that replaced documents of 15 MB took 4.3 GB.
+    /// A regression test: 48 clients that replaced documents of 15 MB took 4.3 GB.
     #[test]
     fn messages_under_way_stay_within_the_budget() {
         let (budget, run) = (Budget::new(128 * MIB), AtomicBool::new(false));
@@ -160,7 +160,7 @@ mod tests {
             }
         });
         let most = most.into_inner() / MIB;
-        // One more where this process stood still for a second.
+        // One more if this process was stopped for a second.
         assert!((15..=128 + 15).contains(&most), "{most} MiB were held at once");
         assert_eq!(lock(&budget.state).used, 0);
     }

@@ -1,4 +1,4 @@
-//! The table of open connections: what the watcher and the shutdown look through.
+//! The table of open connections, for the watcher and the shutdown.
 
 use crate::socket::Socket;
 use quire_access::origin;
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// One open connection, as other threads see it.
+/// An open connection, as other threads use it.
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) socket: Socket,
-    /// The client's address, if it has one: a closed socket would not tell it any more.
+    /// The client's address, if it has one: a closed socket no longer has it.
     pub(crate) peer: Option<SocketAddr>,
-    /// It has sent a message and, where users log in, has logged in.
+    /// True after it has sent a message and, with access control, has logged in.
     proven: AtomicBool,
     running: Mutex<Option<RunningClient>>,
 }
 
-/// The operation that a connection runs now.
+/// The running operation of a connection.
 struct RunningClient {
     interrupt: Arc<Interrupt>,
     since: Instant,
@@ -32,7 +32,7 @@ struct RunningClient {
 #[derive(Default)]
 pub(crate) struct Clients {
     open: Mutex<HashMap<u64, Arc<Client>>>,
-    /// Connections by origin that have not proven themselves.
+    /// The connections by origin that are not proven.
     unproven: Mutex<HashMap<IpAddr, usize>>,
     changed: Condvar,
 }
@@ -44,7 +44,7 @@ impl Client {
         Arc::new(Client { id, socket, peer, proven, running: Mutex::new(None) })
     }
 
-    /// What the limit on connections counts it for.
+    /// Returns the origin for which the limit on connections counts it.
     fn origin(&self) -> Option<IpAddr> {
         self.peer.map(|peer| origin(peer.ip()))
     }
@@ -55,19 +55,20 @@ impl Client {
         *lock(&self.running) = Some(RunningClient { interrupt, since: Instant::now(), awaited });
     }
 
-    /// Notes that it ended.
+    /// Notes that the operation ended.
     pub(crate) fn end(&self) {
         *lock(&self.running) = None;
     }
 
-    /// The interrupt of an operation that has run for `age` and whose reply is awaited.
+    /// Returns the interrupt of an operation that has run for `age` and whose client waits for a
+    /// reply.
     pub(crate) fn running_for(&self, age: Duration) -> Option<Arc<Interrupt>> {
         let running = lock(&self.running);
         let running = running.as_ref().filter(|running| running.awaited)?;
         (running.since.elapsed() >= age).then(|| Arc::clone(&running.interrupt))
     }
 
-    /// True if it runs nothing now.
+    /// Returns true if it runs no operation.
     pub(crate) fn is_idle(&self) -> bool {
         lock(&self.running).is_none()
     }
@@ -90,7 +91,7 @@ impl Clients {
         self.changed.notify_all();
     }
 
-    /// Notes that a connection no longer counts among those that have not proven themselves.
+    /// Notes that a connection is proven.
     pub(crate) fn prove(&self, client: &Client) {
         let Some(origin) = client.origin() else { return };
         if client.proven.swap(true, Ordering::AcqRel) {
@@ -105,8 +106,8 @@ impl Clients {
         }
     }
 
-    /// Returns how many connections from the address of `peer`, or from its IPv6 network, have not
-    /// proven themselves.
+    /// Returns how many connections from the address of `peer`, or from its IPv6 network, are not
+    /// proven.
     pub(crate) fn unproven(&self, peer: Option<SocketAddr>) -> usize {
         let origin = peer.map(|peer| origin(peer.ip()));
         origin.and_then(|origin| lock(&self.unproven).get(&origin).copied()).unwrap_or(0)
@@ -120,7 +121,7 @@ impl Clients {
         lock(&self.open).values().cloned().collect()
     }
 
-    /// Waits until the table changes or `timeout` has passed; true if it is empty then.
+    /// Waits until the table changes or `timeout` has passed. Returns true if the table is empty.
     pub(crate) fn wait_until_empty(&self, timeout: Duration) -> bool {
         let open = lock(&self.open);
         let waited = self.changed.wait_timeout_while(open, timeout, |open| !open.is_empty());
@@ -128,7 +129,7 @@ impl Clients {
     }
 }
 
-/// Locks; a panic elsewhere leaves nothing half-done behind these locks.
+/// Locks a mutex. Poisoning is ignored, because a panic leaves no partial change under these locks.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

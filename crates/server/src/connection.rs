@@ -1,4 +1,5 @@
-//! One connection's life: read a message, run its command, write the reply, until one side ends.
+//! The life of a connection: it reads a message, runs the command and writes the reply, until one
+//! side ends.
 
 use crate::budget::{Budget, Share, UNCOUNTED_BYTES};
 use crate::clients::Client;
@@ -15,19 +16,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Reply buffers beyond this go back when the connection rests.
+/// Larger reply buffers are freed when the connection is idle.
 const RESTING_REPLY_BYTES: usize = 4096;
 
-/// The largest message of a client that has to log in first.
+/// The largest message of a client before its login.
 const LOGIN_BYTES_MAX: u32 = 1 << 20;
 
 const HTTP_ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\n\
 Content-Length: 85\r\n\r\nIt looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n";
 
-/// A record of TLS with the fatal alert `handshake_failure` (RFC 8446, section 6.2).
+/// A TLS record with the fatal alert `handshake_failure` (RFC 8446, section 6.2).
 const NO_TLS_ALERT: &[u8] = &[21, 3, 1, 0, 2, 2, 40];
 
-/// Serves a client on a thread of its own, from its first byte to the end of the connection.
+/// Serves a client on its own thread until the end of the connection.
 pub(crate) fn run(shared: &Shared, client: &Arc<Client>) {
     shared.log_connection(22943, "Connection accepted", client, None);
     let served = catch_unwind(AssertUnwindSafe(|| serve(shared, client)));
@@ -38,9 +39,9 @@ pub(crate) fn run(shared: &Shared, client: &Arc<Client>) {
     shared.log_connection(22944, "Connection ended", client, Some(&reason));
 }
 
-/// Serves a client until it or the server goes; answers why it ended.
+/// Serves a client until it or the server ends the connection. Returns the reason.
 fn serve(shared: &Shared, client: &Client) -> String {
-    // Before the handshake of TLS, which writes too.
+    // Before the TLS handshake, which writes too.
     if let Err(error) = client.socket.bound_writes() {
         return error.to_string();
     }
@@ -79,22 +80,22 @@ struct Session<'s> {
     shared: &'s Shared,
     client: &'s Client,
     connection: Connection,
-    /// The message that an OP_COMPRESSED stood for.
+    /// The decompressed message of an OP_COMPRESSED.
     expanded: Vec<u8>,
     /// The reply document.
     reply: Vec<u8>,
     /// A compressed reply.
     packed: Vec<u8>,
-    /// The part of the inbox and of `expanded` in what all connections may hold, if they are large.
+    /// The share of the budget for the inbox and `expanded`, if they are large.
     request_share: Option<Share<'s>>,
-    /// The same for `reply` and `packed`.
+    /// The share of the budget for `reply` and `packed`, if they are large.
     reply_share: Option<Share<'s>>,
-    /// What the last reply took, if its share was given back.
+    /// The size of the last reply, if its share was returned.
     reply_bytes_expected: u64,
 }
 
-/// Makes `share` cover `bytes`, and waits for them without holding any; false if the server stops
-/// first. A share that is large enough stays as it is.
+/// Makes `share` cover `bytes`; waits for them without holding any. Returns false if the server
+/// stops first. A share that is large enough is kept.
 fn take_share<'s>(
     budget: &'s Budget,
     share: &mut Option<Share<'s>>,
@@ -110,7 +111,7 @@ fn take_share<'s>(
     share.is_some()
 }
 
-/// Whether the connection goes on.
+/// Whether the connection continues.
 enum Next {
     Message,
     Close(&'static str),
@@ -175,7 +176,7 @@ impl Session<'_> {
         }
     }
 
-    /// Returns the largest message that the client may send now.
+    /// Returns the size of the largest message that the client may send now.
     fn message_bytes_max(&self) -> u32 {
         match self.connection.needs_login() {
             true => LOGIN_BYTES_MAX,
@@ -183,7 +184,7 @@ impl Session<'_> {
         }
     }
 
-    /// Gives large buffers back at once where bytes are scarce; else they serve the next message.
+    /// Frees large buffers if memory is scarce; else they are kept for the next message.
     fn give_back(&mut self, inbox: &mut Inbox) {
         if self.request_share.is_some() && self.shared.requests.is_scarce() {
             inbox.shrink();
@@ -323,7 +324,7 @@ impl Session<'_> {
         self.client.socket.write_all(frame.parts())
     }
 
-    /// What a message gets that never became a request.
+    /// Replies to a message that could not be decoded as a request.
     fn malformed(&mut self, reply: &mut Reply, malformed: &Malformed) -> io::Result<Next> {
         match malformed {
             Malformed::Answer(error) => {

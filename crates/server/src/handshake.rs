@@ -1,4 +1,4 @@
-//! What a new connection must do first: the handshake of TLS, where the server asks for one.
+//! The first step of a new connection: the TLS handshake, if the server requires or allows one.
 
 use crate::shared::Shared;
 use crate::socket::Socket;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The first byte of a handshake (RFC 8446, section 5.1: the content type of a record).
 const HANDSHAKE_RECORD: u8 = 22;
 
-/// Does what comes before the first message of a connection. The error ends it.
+/// Does what precedes the first message of a connection. An error ends the connection.
 pub(crate) fn secure(shared: &Shared, socket: &Socket) -> Result<()> {
     let (Some(encryption), Some(stream)) = (&shared.options.encryption, socket.as_tcp()) else {
         return Ok(());
@@ -28,7 +28,7 @@ pub(crate) fn secure(shared: &Shared, socket: &Socket) -> Result<()> {
         Error::new(ErrorCode::SSLHandshakeFailed, text)
     };
     match first_byte(socket, limit).map_err(failed)? {
-        // The connection's own loop sees the end of the stream.
+        // The connection's loop detects the end of the stream.
         None => Ok(()),
         Some(HANDSHAKE_RECORD) => {
             let session = encryption.tls.accept(stream, deadline).map_err(failed)?;
@@ -45,7 +45,7 @@ pub(crate) fn secure(shared: &Shared, socket: &Socket) -> Result<()> {
     }
 }
 
-/// Waits for the first byte that the client sends and leaves it where it is.
+/// Waits for the first byte from the client and leaves it in the socket.
 fn first_byte(socket: &Socket, limit: Duration) -> io::Result<Option<u8>> {
     socket.set_read_timeout(Some(limit))?;
     let mut byte = [0u8; 1];

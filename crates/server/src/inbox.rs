@@ -1,4 +1,5 @@
-//! From bytes to whole messages: one buffer a connection, one read a message where it fits.
+//! Reads bytes and returns whole messages: one buffer for each connection, one read for each
+//! message if it fits.
 
 use crate::socket::Socket;
 use quire_wire::limits::HEADER_BYTES;
@@ -6,13 +7,13 @@ use quire_wire::{Header, Malformed};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// What an idle connection keeps, and what the first read may bring.
+/// The buffer of an idle connection, and the size of the first read.
 const RESTING_BYTES: usize = 4096;
-/// A message of more than this, which is not all there, is read with a clock.
+/// Incomplete messages larger than this are read with a time limit.
 const LARGE_BYTES: usize = 64 << 10;
-/// Room for a message of which less than half has come: a header alone reserves no more.
+/// The buffer for a message of which less than half has arrived: a header alone reserves no more.
 const UNPROVEN_BYTES: usize = 1 << 20;
-/// A connection that has rested this long gives its large buffers back.
+/// The idle time after which a connection frees its large buffers.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
 /// The bytes that have arrived: `buffer[start..end]` is not consumed yet.
@@ -20,35 +21,36 @@ pub(crate) struct Inbox {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// The socket's reads time out, so that large buffers can be given back.
+    /// True if the socket's reads time out, so that large buffers can be freed.
     ticking: bool,
-    /// Bytes read since the last question.
+    /// The bytes read since the last call of [`take_received`](Self::take_received).
     received: u64,
-    /// When the message that is awaited must be there.
+    /// The time by which the awaited message must be complete.
     deadline: Option<Instant>,
 }
 
-/// The connection that an inbox belongs to. It may keep large buffers, and has a part of the memory that
-/// all connections together may use.
+/// The connection of an inbox. It may keep large buffers, and has a share of the memory of all
+/// connections.
 pub(crate) trait Owner {
-    /// Waits until a message of `bytes` may be read. Called before there is room made for it, and
-    /// again after [`stalled`](Self::stalled). False ends the connection.
+    /// Waits until a message of `bytes` may be read. Called before memory is allocated for it, and
+    /// again after [`stalled`](Self::stalled). Returning false ends the connection.
     fn admit(&mut self, bytes: u64) -> bool;
 
-    /// The rest of a large message has not come for a while: others may go on meanwhile.
+    /// Called if the rest of a large message has not arrived for a while: other connections may
+    /// continue.
     fn stalled(&mut self);
 
-    /// Nothing has come for a while: large buffers go back.
+    /// Called if nothing has arrived for a while: large buffers are freed.
     fn rest(&mut self);
 }
 
-/// How the wait for a message ended.
+/// The result of waiting for a message.
 pub(crate) enum Arrival {
-    /// A whole message is there: [`Inbox::message`].
+    /// A whole message has arrived: [`Inbox::message`].
     Message(Header),
     /// The client closed the connection between two messages.
     Closed,
-    /// The first bytes are no header; there is no way to find the next message.
+    /// The first bytes are not a header, so the next message cannot be found.
     Malformed(Malformed, [u8; HEADER_BYTES]),
 }
 
@@ -58,11 +60,11 @@ impl Inbox {
         Inbox { buffer, start: 0, end: 0, ticking: false, received: 0, deadline: None }
     }
 
-    /// Waits for the first message of a connection, of `bytes_max` at most. While it is incomplete
-    /// and nothing comes, the owner is told that it has stalled, as for any other message.
+    /// Waits for the first message of a connection, of at most `bytes_max`. While it is incomplete
+    /// and nothing arrives, the owner is informed that it has stalled, as for any other message.
     ///
     /// # Errors
-    /// `TimedOut` if it is not there after `limit`.
+    /// `TimedOut` if it is not complete after `limit`.
     pub(crate) fn first(
         &mut self,
         socket: &Socket,
@@ -77,8 +79,9 @@ impl Inbox {
         arrival
     }
 
-    /// Waits for a whole message of at most `bytes_max`. If this inbox or, as `owner_is_large` says,
-    /// its owner keeps large buffers, both give them back when nothing has come for `REST_AFTER`.
+    /// Waits for a whole message of at most `bytes_max`. If this inbox, or its owner
+    /// (`owner_is_large`), keeps large buffers, both free them after nothing has arrived for
+    /// `REST_AFTER`.
     pub(crate) fn next(
         &mut self,
         socket: &Socket,
@@ -93,8 +96,8 @@ impl Inbox {
         self.next_up_to(socket, bytes_max, owner)
     }
 
-    /// Reads until a whole message is there. The error `InvalidData` says that its header announces
-    /// more than `bytes_max`.
+    /// Reads until a whole message has arrived. The error `InvalidData` means that its header
+    /// announces more than `bytes_max`.
     fn next_up_to(
         &mut self,
         socket: &Socket,
@@ -135,12 +138,12 @@ impl Inbox {
         Ok(Arrival::Message(header))
     }
 
-    /// Returns the bytes of the message that [`next`](Self::next) announced.
+    /// Returns the bytes of the message whose header [`next`](Self::next) returned.
     pub(crate) fn message(&self, header: &Header) -> &[u8] {
         self.buffer.get(self.start..self.start + header.length as usize).unwrap_or_default()
     }
 
-    /// Forgets the message.
+    /// Removes the message from the buffer.
     pub(crate) fn consume(&mut self, header: &Header) {
         self.start = (self.start + header.length as usize).min(self.end);
         if self.start == self.end {
@@ -148,7 +151,7 @@ impl Inbox {
         }
     }
 
-    /// Gives a large buffer back that holds nothing.
+    /// Frees a large buffer that is empty.
     pub(crate) fn shrink(&mut self) {
         if self.start == self.end && self.buffer.len() > RESTING_BYTES {
             (self.start, self.end) = (0, 0);
@@ -156,7 +159,7 @@ impl Inbox {
         }
     }
 
-    /// Bytes read since the last call.
+    /// Returns the bytes read since the last call.
     pub(crate) fn take_received(&mut self) -> u64 {
         std::mem::take(&mut self.received)
     }
@@ -165,8 +168,8 @@ impl Inbox {
         self.end - self.start
     }
 
-    /// Reads once, with room for as much of the `needed` bytes as those that have come make likely.
-    /// False at the end of the stream.
+    /// Reads once, with room for a part of the `needed` bytes that grows with those that have
+    /// arrived. Returns false at the end of the stream.
     fn fill(&mut self, socket: &Socket, needed: usize, owner: &mut impl Owner) -> io::Result<bool> {
         self.make_room(needed.min(self.available().saturating_mul(2).max(UNPROVEN_BYTES)));
         loop {
@@ -185,7 +188,7 @@ impl Inbox {
                     self.received += count as u64;
                     return Ok(true);
                 }
-                // The part of an encrypted record.
+                // A part of an encrypted record has arrived.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if timed_out(&error) => match self.available() {
                     0 if self.ticking => {
@@ -203,7 +206,7 @@ impl Inbox {
         }
     }
 
-    /// Has reads of the socket time out, or not. Under a deadline they always do.
+    /// Turns time-outs of the socket's reads on or off. Under a deadline they are always on.
     fn set_ticking(&mut self, socket: &Socket, ticking: bool) -> io::Result<()> {
         if self.ticking != ticking && self.deadline.is_none() {
             socket.set_read_timeout(ticking.then_some(REST_AFTER))?;
@@ -212,7 +215,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Gives the large buffer back and waits without a clock from now on.
+    /// Frees the large buffer, and turns read time-outs off.
     fn rest(&mut self, socket: &Socket) -> io::Result<()> {
         self.buffer = vec![0; RESTING_BYTES];
         (self.start, self.end) = (0, 0);
@@ -220,8 +223,8 @@ impl Inbox {
         socket.set_read_timeout(None)
     }
 
-    /// Room for a message of `needed` bytes from `start` on. New room comes as zero pages from
-    /// the kernel, so a client that announces much and sends little costs little.
+    /// Makes room for a message of `needed` bytes from `start` on. New memory comes as zero pages
+    /// from the kernel, so a client that announces much and sends little costs little.
     fn make_room(&mut self, needed: usize) {
         let room = self.buffer.len() - self.start;
         if room >= needed && self.end < self.buffer.len() {
@@ -270,8 +273,8 @@ mod tests {
         fn rest(&mut self) {}
     }
 
-    /// A first message that stalled kept its part of the memory of all connections until the limit
-    /// on the first message had passed.
+    /// A first message that stalled kept its share of the memory of all connections until the time
+    /// limit of the first message had passed.
     #[test]
     fn a_first_message_that_stalls_is_noticed_before_its_limit() -> io::Result<()> {
         let (mut client, server) = UnixStream::pair()?;

@@ -1,9 +1,9 @@
 //! The listener: sockets, connections and threads.
 //!
-//! One thread a connection reads a message, runs its command and writes the reply, so a request
-//! never changes threads. Read [`server`] (start and stop) first, then `shared` (what the threads share),
-//! `connection` (the loop), `handshake` and `tls` (encryption),
-//! `inbox` (from bytes to messages) and `watch` (detects that a client is gone).
+//! One thread for each connection reads a message, runs the command and writes the reply, so a
+//! request never changes threads. Read in this order: [`server`] (start and stop), `shared` (what
+//! the threads share), `connection` (the loop), `handshake` and `tls` (encryption), `inbox` (from
+//! bytes to messages) and `watch` (detects lost clients).
 
 mod audit;
 mod budget;

@@ -1,4 +1,5 @@
-//! The doors: TCP addresses and unix sockets, one thread that accepts from all of them.
+//! The endpoints: TCP addresses and unix sockets, and one thread that accepts connections from all
+//! of them.
 
 use crate::clients::Client;
 use crate::connection;
@@ -17,14 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Connections that may wait to be accepted; the kernel cuts it to its own limit.
+/// The number of connections that may wait to be accepted; the kernel limits it further.
 const BACKLOG: i32 = 4096;
-/// Accepted from one door before the others are looked at.
+/// The number of connections accepted from one endpoint before the others are checked.
 const TURN: usize = 64;
 /// The pause after the process ran out of file descriptors or memory.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
-/// Where a server listens.
+/// An address at which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// An address and a port; port 0 takes a free one.
@@ -33,18 +34,18 @@ pub enum Endpoint {
     Unix(PathBuf, u32),
 }
 
-/// Why a server does not listen.
+/// The reason why a server cannot listen.
 #[derive(Debug)]
 pub enum StartError {
-    /// Another process listens there.
+    /// Another process listens at the endpoint.
     AddressInUse(Endpoint),
-    /// The system refuses.
+    /// The operating system refuses to bind the endpoint.
     Bind(Endpoint, io::Error),
-    /// There is no thread for the listener.
+    /// The thread of the listener cannot be started.
     Thread(io::Error),
 }
 
-/// Endpoints that are bound but not served yet: clients that connect wait.
+/// Endpoints that are bound but not served yet: clients that connect must wait.
 pub struct Listeners {
     doors: Vec<Door>,
 }
@@ -58,7 +59,7 @@ impl Listeners {
     /// Binds all endpoints.
     ///
     /// # Errors
-    /// [`StartError`] of the first endpoint that cannot be had.
+    /// [`StartError`] of the first endpoint that cannot be bound.
     pub fn bind(endpoints: &[Endpoint]) -> Result<Listeners, StartError> {
         let doors = endpoints.iter().map(|endpoint| {
             Door::open(endpoint).map_err(|error| match error.kind() {
@@ -69,7 +70,7 @@ impl Listeners {
         Ok(Listeners { doors: doors.collect::<Result<_, _>>()? })
     }
 
-    /// What is bound, with the ports that were taken.
+    /// Returns the bound endpoints, with the ports that were chosen.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.doors.iter().filter_map(Door::endpoint).collect()
     }
@@ -122,7 +123,8 @@ impl Door {
         }
     }
 
-    /// Takes what waits at this door; false if the process has run out of something.
+    /// Accepts the waiting connections of this endpoint. Returns false if the process has run out
+    /// of a resource.
     fn accept(&self, shared: &Arc<Shared>) -> bool {
         for _ in 0..TURN {
             let accepted = match self {
@@ -149,7 +151,7 @@ impl Door {
     }
 }
 
-/// The client went away before it was accepted.
+/// Returns true if the client closed the connection before it was accepted.
 fn gave_up(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }
@@ -181,7 +183,7 @@ impl AsFd for Door {
 impl Drop for Door {
     fn drop(&mut self) {
         if let Door::Unix(_, path, _) = self {
-            // Another process may have removed it, which does no harm.
+            // Another process may have removed it, which is harmless.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -199,7 +201,7 @@ impl Shared {
         (is_tight && self.clients.unproven(socket.peer()) >= unproven_max).then_some(unproven_max)
     }
 
-    /// Gives a new connection its thread, or refuses it.
+    /// Starts the thread of a new connection, or refuses the connection.
     fn admit(self: &Arc<Self>, socket: Socket) {
         let network = &self.service.metrics.network;
         if let Some(limit) = self.limit_reached(&socket) {

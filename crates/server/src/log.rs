@@ -1,4 +1,4 @@
-//! The log: one JSON object a line, in the shape of mongod's, to a stream or a file.
+//! The log: one JSON object on each line, in mongod's format, to a stream or a file.
 
 mod json;
 
@@ -13,12 +13,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Lines that `getLog` shows.
+/// The number of lines that `getLog` shows.
 const RECENT_MAX: usize = 1024;
 
-/// Where lines go.
+/// The destination of log lines.
 pub enum Output {
-    /// The standard output, where launchers written for mongod look.
+    /// The standard output, which launchers of mongod read.
     Stdout,
     /// The standard error.
     Stderr,
@@ -26,23 +26,23 @@ pub enum Output {
     File(File, PathBuf),
 }
 
-/// A log with a memory of its newest lines.
+/// A log that keeps its newest lines in memory.
 pub struct JsonLog {
     output: Mutex<Output>,
     recent: Mutex<VecDeque<String>>,
     warnings: Mutex<Vec<String>>,
     starting: AtomicBool,
     written: AtomicU64,
-    /// A rotation opens the file again instead of renaming it: another program has moved it.
+    /// True if a rotation only opens the file again, because another program has renamed it.
     reopening: bool,
 }
 
 impl Output {
-    /// Opens a log file: appends to it, or puts a file that is there aside under a name with
-    /// the time, as mongod does without `--logappend`.
+    /// Opens a log file: appends to it, or renames an existing file to one with the time in its
+    /// name, as mongod does without `--logappend`.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// The errors of the file operations.
     pub fn file(path: &Path, append: bool) -> io::Result<Output> {
         if !append && path.exists() {
             set_aside(path)?;
@@ -53,7 +53,7 @@ impl Output {
 }
 
 impl JsonLog {
-    /// Returns a log that has written nothing yet.
+    /// Returns an empty log.
     pub fn new(output: Output) -> JsonLog {
         JsonLog {
             output: Mutex::new(output),
@@ -65,13 +65,13 @@ impl JsonLog {
         }
     }
 
-    /// Returns the same log, whose rotation only opens the file again.
+    /// Returns the log with a rotation that only opens the file again.
     #[must_use]
     pub fn reopening(self, reopening: bool) -> JsonLog {
         JsonLog { reopening, ..self }
     }
 
-    /// The start is over: warnings from now on are no startup warnings.
+    /// Notes the end of the start: later warnings are not startup warnings.
     pub fn started(&self) {
         self.starting.store(false, Ordering::Relaxed);
     }

@@ -1,6 +1,6 @@
-//! What a client gets that comes when the server is full: an answer to its handshake that says
-//! so, where a bare close would leave people guessing. A few threads at most do this; beyond
-//! them the connection is just closed.
+//! Refuses a client when the server is full: replies to its handshake with an error that says so,
+//! because a closed connection alone would not explain it. A few threads at most do this; beyond
+//! that the connection is closed at once.
 
 use crate::inbox::{Arrival, Inbox, Owner};
 use crate::shared::Shared;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Refusals that are written at the same time.
+/// The number of refusals that are written at the same time.
 const AT_ONCE_MAX: usize = 8;
-/// How long the handshake may take to arrive.
+/// The time limit for the arrival of the handshake.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// A handshake is small.
+/// The size limit of the handshake message.
 const MESSAGE_BYTES_MAX: u32 = 64 * 1024;
 const STACK_BYTES: usize = 128 * 1024;
 
@@ -28,7 +28,7 @@ pub(crate) fn refuse(shared: &Arc<Shared>, socket: Socket, limit: usize) {
     let owner = Arc::clone(shared);
     let thread = std::thread::Builder::new().name("refusal".into()).stack_size(STACK_BYTES);
     let spawned = thread.spawn(move || {
-        // The client may be gone already; then the answer is not needed.
+        // The client may be gone already; then the reply is not needed.
         let _ = answer(&owner, &socket, limit);
         owner.refusals.fetch_sub(1, Ordering::AcqRel);
     });
@@ -57,7 +57,7 @@ fn answer(shared: &Shared, socket: &Socket, limit: usize) -> std::io::Result<()>
     socket.write_all(frame.parts())
 }
 
-/// A refused client's messages are too small to be counted.
+/// The owner of a refused client's inbox: its messages are too small to be counted.
 struct Unbounded;
 
 impl Owner for Unbounded {

@@ -1,4 +1,4 @@
-//! Start and stop: the threads of a server, and the order in which things end.
+//! Start and stop: the threads of a server, and the order in which they end.
 
 use crate::listener::{Endpoint, Listeners, StartError};
 use crate::shared::{ServerOptions, Shared};
@@ -11,13 +11,13 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long running operations may take to notice that the server stops.
+/// How long running operations may take to end after the server begins to stop.
 const STOP_GRACE: Duration = Duration::from_secs(5);
-/// How long the stop may take in all. Sockets are closed after `STOP_GRACE`; a thread that still
-/// runs at this limit is left behind.
+/// The time limit of the stop. Sockets are closed after `STOP_GRACE`; a thread that still runs at
+/// this limit is abandoned.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// A server that listens. Dropping it stops it.
+/// A listening server. Dropping it stops it.
 pub struct Server {
     shared: Arc<Shared>,
     endpoints: Vec<Endpoint>,
@@ -29,7 +29,7 @@ impl Server {
     /// Serves a service at bound endpoints.
     ///
     /// # Errors
-    /// [`StartError::Thread`] if the system gives no thread.
+    /// [`StartError::Thread`] if the system cannot start a thread.
     pub fn start(
         service: Arc<Service>,
         listeners: Listeners,
@@ -47,12 +47,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens, with the ports that were taken.
+    /// Returns the endpoints, with the ports that were chosen.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
 
-    /// Returns the service behind it.
+    /// Returns the service of the server.
     pub fn service(&self) -> &Arc<Service> {
         &self.shared.service
     }
@@ -62,13 +62,13 @@ impl Server {
         self.shared.clients.len()
     }
 
-    /// Stops accepting, interrupts what runs, lets replies out and waits for the connections to
-    /// end. The service stays open: close it afterwards. Calling it again does nothing.
+    /// Stops accepting, interrupts running operations, sends their replies and waits for the
+    /// connections to end. The service stays open: close it afterwards. A second call does nothing.
     pub fn stop(&mut self) {
         if self.shared.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
-        // The listener and the watcher look at `stopping` when they wake.
+        // The listener and the watcher check `stopping` when they wake.
         let _ = self.bell.write_all(&[1]);
         self.shared.wake_watcher();
         for thread in self.threads.drain(..) {

@@ -1,4 +1,5 @@
-//! What all threads of a server share: options, clients, budgets of memory, and what they log.
+//! The state that all threads of a server share: options, clients, memory budgets, counters for the
+//! log.
 
 use crate::budget::Budget;
 use crate::clients::{Client, Clients, lock};
@@ -14,28 +15,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How a server treats its connections.
+/// The options of a server's connections.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Connections beyond this are refused.
+    /// Further connections are refused.
     pub connections_max: usize,
-    /// Connections that come and go are not logged.
+    /// True if opened and closed connections are not logged.
     pub quiet: bool,
-    /// Stack of a connection's thread: virtual memory, taken page by page as it is used. Deep
-    /// enough for expressions nested 200 levels.
+    /// The stack size of a connection's thread: virtual memory, which is allocated page by page.
+    /// Enough for expressions nested 200 levels.
     pub stack_bytes: usize,
-    /// Bytes of messages from clients that are in memory at the same time over all connections. A
-    /// message that does not fit is not read until there is room; those up to 64 KiB always are.
+    /// The bytes of messages from clients that may be in memory at the same time over all
+    /// connections. A message that does not fit is not read until there is room; messages up to 64
+    /// KiB are always read.
     pub request_bytes_max: u64,
-    /// The same for replies: a client whose last reply was large waits before its next request runs.
+    /// The same for replies: a client whose last reply was large waits before its next request
+    /// runs.
     pub reply_bytes_max: u64,
-    /// How long a client may take from its connection to the end of its handshake of TLS, and from
-    /// there to its first message.
+    /// The time limit of the TLS handshake after the connection, and of the first message after the
+    /// handshake.
     pub handshake_limit: Duration,
-    /// Limit for the connections of one address (of one /64 network in IPv6) that have sent nothing
-    /// yet or, where users log in, have not logged in. It holds while at least half of
+    /// The limit on connections of one address (of one /64 network in IPv6) that have sent nothing
+    /// yet or, with access control, have not logged in. It applies while at least half of
     /// `connections_max` are open: one client cannot take all connections without a password, and
-    /// many clients behind one address are refused only when room is short.
+    /// many clients behind one address are refused only when connections are scarce.
     pub unproven_max: usize,
     /// TLS on the TCP endpoints; `None` for plain connections only.
     pub encryption: Option<Arc<Encryption>>,
@@ -56,12 +59,12 @@ impl Default for ServerOptions {
     }
 }
 
-/// What all threads of a server share.
+/// The state that all threads of a server share.
 pub(crate) struct Shared {
     pub(crate) service: Arc<Service>,
     pub(crate) options: ServerOptions,
     pub(crate) clients: Clients,
-    /// Refusals that are being written.
+    /// The number of refusals that are being written.
     pub(crate) refusals: AtomicUsize,
     pub(crate) requests: Budget,
     pub(crate) replies: Budget,
@@ -72,7 +75,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Returns what the threads of a new server share.
+    /// Returns the shared state of a new server.
     pub(crate) fn new(service: Arc<Service>, options: ServerOptions) -> Self {
         Shared {
             service,
@@ -101,7 +104,7 @@ impl Shared {
         self.clients.remove(client);
     }
 
-    /// Returns the watcher's pause: without clients it lasts until one comes.
+    /// Pauses the watcher; without clients until one connects.
     pub(crate) fn pause_watcher(&self, pause: Duration) {
         let gate = lock(&self.watcher_gate);
         if self.stopping.load(Ordering::Acquire) {

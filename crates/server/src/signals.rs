@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The wish that the process stops, and a place to wait for it. Clones share it.
+/// A request to stop the process, which threads can wait for. Clones share it.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<State>);
 
@@ -18,23 +18,23 @@ struct State {
 }
 
 impl Stop {
-    /// Returns a stop that nothing has asked for yet.
+    /// Returns a value without a request.
     pub fn new() -> Stop {
         Stop::default()
     }
 
-    /// Asks the process to stop. The first reason stays.
+    /// Requests the stop. The first reason is kept.
     pub fn request(&self, reason: &str) {
         lock(&self.0.reason).get_or_insert_with(|| reason.to_owned());
         self.0.changed.notify_all();
     }
 
-    /// Returns true once it was asked for.
+    /// Returns true after a request.
     pub fn is_requested(&self) -> bool {
         lock(&self.0.reason).is_some()
     }
 
-    /// Waits until it is asked for, at most `limit`, and returns the reason that was given.
+    /// Waits for a request, at most `limit`. Returns its reason.
     pub fn wait(&self, limit: Duration) -> Option<String> {
         let reason = lock(&self.0.reason);
         let waited = self.0.changed.wait_timeout_while(reason, limit, |reason| reason.is_none());
@@ -42,11 +42,11 @@ impl Stop {
     }
 }
 
-/// Makes SIGTERM, SIGINT and SIGHUP ask for a stop, and SIGUSR1 call `rotate_log`. A second one
-/// while the first is being honoured ends the process at once: the engine survives that.
+/// Makes SIGTERM, SIGINT and SIGHUP request a stop, and SIGUSR1 call `rotate_log`. A second signal
+/// during the stop ends the process at once, which loses no durable data.
 ///
 /// # Errors
-/// What the system says about handlers and threads.
+/// The errors of the system about handlers and threads.
 pub fn install(stop: &Stop, rotate_log: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1])?;
     let stop = stop.clone();

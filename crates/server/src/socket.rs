@@ -1,4 +1,4 @@
-//! TCP and unix sockets behind one type, encrypted or not.
+//! TCP and unix sockets as one type, encrypted or not.
 
 use quire_tls::ServerSession;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,26 +11,26 @@ use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long one write may make no progress before the client counts as lost.
+/// How long a write may make no progress before the client counts as lost.
 const WRITE_STALL: Duration = Duration::from_secs(30);
 
-/// How long a reply may take besides what it takes at `SLOWEST_BYTES_PER_S`.
+/// The time that a reply may take in addition to that at `SLOWEST_BYTES_PER_S`.
 const WRITE_GRACE: Duration = Duration::from_secs(60);
 
-/// A client that reads more slowly keeps a reply in memory for its own sake.
+/// A client that reads more slowly counts as lost, because its reply stays in memory.
 const SLOWEST_BYTES_PER_S: u64 = 16 * 1024;
 
-/// How long a silent TCP peer may be gone before the kernel asks.
+/// How long a TCP peer may be silent before the kernel sends a probe.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(120);
 
 /// No message fits into an encrypted record of this size: the smallest has 26 bytes, and 47 as a
-/// record. The last record of TLS, the alert `close_notify`, has 24 to 31.
+/// record. The last TLS record, the alert `close_notify`, has 24 to 31 bytes.
 const CLOSE_NOTIFY_BYTES_MAX: usize = 46;
 
-/// A client's socket. Reading and writing take `&self`, so that the watcher can look at it too.
+/// A client's socket. Reading and writing take `&self`, so that the watcher can use it too.
 pub(crate) struct Socket {
     stream: Stream,
-    /// The encryption that the handshake agreed on, on TCP only.
+    /// The encryption after the handshake; only on TCP.
     tls: OnceLock<Box<ServerSession>>,
 }
 
@@ -40,21 +40,21 @@ enum Stream {
 }
 
 impl Socket {
-    /// Takes over an accepted TCP connection.
+    /// Takes an accepted TCP connection.
     pub(crate) fn tcp(stream: TcpStream) -> Socket {
-        // A peer that is already gone makes these fail; the first read then says so.
+        // If the peer is already gone these calls fail, and the first read reports it.
         let _ = stream.set_nodelay(true);
         let _ = sockopt::set_socket_keepalive(&stream, true);
         let _ = sockopt::set_tcp_keepidle(&stream, KEEPALIVE_AFTER);
         Socket { stream: Stream::Tcp(stream), tls: OnceLock::new() }
     }
 
-    /// Takes over an accepted connection of this machine.
+    /// Takes an accepted connection of a unix socket.
     pub(crate) fn unix(stream: UnixStream) -> Socket {
         Socket { stream: Stream::Unix(stream), tls: OnceLock::new() }
     }
 
-    /// Returns the stream below, if it is TCP.
+    /// Returns the TCP stream; `None` for a unix socket.
     pub(crate) fn as_tcp(&self) -> Option<&TcpStream> {
         match &self.stream {
             Stream::Tcp(stream) => Some(stream),
@@ -62,7 +62,7 @@ impl Socket {
         }
     }
 
-    /// Reads and writes through `session` from now on.
+    /// Makes all later reads and writes use `session`.
     pub(crate) fn encrypt(&self, session: ServerSession) {
         let fresh = self.tls.set(Box::new(session)).is_ok();
         debug_assert!(fresh, "a connection has one handshake");
@@ -78,7 +78,7 @@ impl Socket {
         self.as_tcp()?.peer_addr().ok()
     }
 
-    /// Returns the server's address that the client reached.
+    /// Returns the server's address of the connection.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
         self.as_tcp()?.local_addr().ok()
     }
@@ -99,8 +99,8 @@ impl Socket {
         }
     }
 
-    /// Writes all parts in order, in one system call where the kernel takes them at once. Fails with
-    /// `TimedOut` if the client reads nothing for a while, or less than a slow line would carry.
+    /// Writes all parts in order, if possible in one system call. Fails with `TimedOut` if the
+    /// client reads nothing for a while, or is slower than a slow line.
     pub(crate) fn write_all(&self, parts: [&[u8]; 3]) -> io::Result<()> {
         let mut slices = parts.map(IoSlice::new);
         let mut rest: &mut [IoSlice<'_>] = &mut slices;
@@ -112,7 +112,7 @@ impl Socket {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     IoSlice::advance_slices(&mut rest, written);
-                    // Most replies are gone by now, and ask no clock.
+                    // Most replies are written by now and need no time limit.
                     let bytes: u64 = rest.iter().map(|part| part.len() as u64).sum();
                     if bytes > 0 {
                         let now = Instant::now();
@@ -137,7 +137,7 @@ impl Socket {
         }
     }
 
-    /// Lets writes fail that make no progress.
+    /// Sets a time-out for writes without progress.
     pub(crate) fn bound_writes(&self) -> io::Result<()> {
         self.set_write_timeout(Some(WRITE_STALL))
     }
@@ -156,8 +156,8 @@ impl Socket {
         }
     }
 
-    /// Sends the last record of TLS on an encrypted connection, then ends both directions. Only the
-    /// thread that reads and writes the connection calls it.
+    /// Sends the last TLS record on an encrypted connection, then ends both directions. Only the
+    /// thread that reads and writes the connection may call it.
     pub(crate) fn finish(&self) {
         if let Some((session, stream)) = self.encryption() {
             session.finish(stream);
@@ -165,17 +165,17 @@ impl Socket {
         self.close();
     }
 
-    /// Ends both directions; a thread that reads or writes it wakes up.
+    /// Ends both directions. A thread that reads or writes the socket wakes up.
     pub(crate) fn close(&self) {
         let _ = rustix::net::shutdown(self, Shutdown::Both);
     }
 
-    /// Ends the reading side only: a thread that waits for a request sees the end of the stream.
+    /// Ends only the reading side: a thread that waits for a request sees the end of the stream.
     pub(crate) fn close_reading(&self) {
         let _ = rustix::net::shutdown(self, Shutdown::Read);
     }
 
-    /// True if the client has closed its side and left nothing to read. Takes nothing out.
+    /// Returns true if the client has closed its side and nothing is left to read. Reads nothing.
     pub(crate) fn is_gone(&self) -> bool {
         if self.encryption().is_some() {
             return self.has_closed_tls();
@@ -188,9 +188,9 @@ impl Socket {
         }
     }
 
-    /// As [`is_gone`](Self::is_gone) for an encrypted connection. The client's `close_notify` stays
-    /// unread in the socket while a command runs, so the end of the stream alone is not seen: the
-    /// client is gone if it has shut its side and at most the bytes of this record are left.
+    /// Does the same for an encrypted connection. While a command runs, the client's `close_notify`
+    /// stays unread in the socket, so the end of the stream is not visible: the client is gone if
+    /// it has shut its side and at most the bytes of this record are left.
     fn has_closed_tls(&self) -> bool {
         let closed = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         let mut looked = [PollFd::new(self, closed)];
@@ -207,7 +207,7 @@ impl Socket {
     }
 }
 
-/// How long a client may take to read `bytes`.
+/// Returns how long a client may take to read `bytes`.
 fn patience(bytes: u64) -> Duration {
     WRITE_GRACE + Duration::from_secs(bytes / SLOWEST_BYTES_PER_S)
 }

@@ -1,24 +1,26 @@
-//! Which connections are encrypted, and with what.
+//! Which connections are encrypted, and with which certificate.
 
 use quire_commands::ServerCertificate;
 use quire_error::{Error, ErrorCode, Result};
 use quire_tls::ServerTls;
 use std::fmt;
 
-/// Which clients are encrypted. A mode without encryption has no [`Encryption`].
+/// Which clients must be encrypted. Without encryption there is no [`Encryption`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsMode {
-    /// Those that begin a handshake (`allowTLS`, `preferTLS`: they differ towards other members).
+    /// Those that begin a TLS handshake (`allowTLS`, `preferTLS`: these differ only between
+    /// members).
     Optional,
-    /// All; a client that speaks without encryption is disconnected (`requireTLS`).
+    /// All; a client without encryption is disconnected (`requireTLS`).
     Required,
 }
 
-/// The encryption of TCP connections. Unix sockets have none: their clients sit at this machine.
+/// The encryption of TCP connections. Unix sockets have none, because their clients are on the same
+/// machine.
 pub struct Encryption {
-    /// Who has to be encrypted.
+    /// Which clients must be encrypted.
     pub mode: TlsMode,
-    /// What the server shows and asks.
+    /// The certificate of the server, and the certificates that it accepts.
     pub tls: ServerTls,
 }
 

@@ -1,4 +1,4 @@
-//! `aggregate`, of a collection and of a database.
+//! `aggregate` of a collection and of a database.
 
 use crate::command::{Command, options, standard_options};
 use crate::error::Result;
@@ -7,14 +7,14 @@ use bson::Document;
 use std::marker::PhantomData;
 
 impl<T: Send + Sync> Collection<T> {
-    /// Returns the documents that a pipeline makes of the collection's.
+    /// Runs a pipeline over the documents of the collection.
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate {
         Aggregate::new(self.command("aggregate"), pipeline)
     }
 }
 
 impl Database {
-    /// Returns the documents of a pipeline that begins without a collection.
+    /// Runs a pipeline without a collection.
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate {
         Aggregate::new(self.command("aggregate", 1), pipeline)
     }
@@ -38,7 +38,7 @@ impl Aggregate {
 
 impl<T> Aggregate<T> {
     options! {
-        /// Spills to disk what does not fit into memory (the default).
+        /// True to spill to disk beyond the memory limit (the default).
         allow_disk_use: bool => "allowDiskUse",
     }
 
@@ -54,23 +54,23 @@ impl<T> Aggregate<T> {
         write_concern
     );
 
-    /// Documents in a batch.
+    /// Sets the number of documents in a batch.
     pub fn batch_size(mut self, size: u32) -> Self {
         self.command.set_cursor("batchSize", size);
         self.batch_size = Some(size);
         self
     }
 
-    /// Returns the same with results of another type.
+    /// Returns the action with results of another type.
     pub fn with_type<U>(self) -> Aggregate<U> {
         let Aggregate { command, batch_size, .. } = self;
         Aggregate { command, batch_size, documents: PhantomData }
     }
 
-    /// Runs it.
+    /// Runs the action.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(self) -> Result<Cursor<T>> {
         Cursor::open(self.command, self.batch_size, None)
     }

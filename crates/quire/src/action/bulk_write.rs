@@ -1,4 +1,4 @@
-//! `bulk_write`: many writes on any collections, in as few commands as they fit into.
+//! `bulk_write`: many writes to any collections, in as few commands as possible.
 
 use crate::command::{Command, standard_options};
 use crate::embedded::Documents;
@@ -14,7 +14,7 @@ use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use quire_document::limits::{MESSAGE_BYTES_MAX, WRITE_BATCH_MAX};
 
 impl Client {
-    /// Runs many writes, on any collections of any databases.
+    /// Runs many writes to any collections of any databases.
     pub fn bulk_write(&self, models: impl IntoIterator<Item = WriteModel>) -> BulkWrite {
         let command = Command::new(&self.embedded, "admin", "bulkWrite", 1);
         BulkWrite { command, models: models.into_iter().collect(), ordered: true }
@@ -32,23 +32,23 @@ pub struct BulkWrite {
 impl BulkWrite {
     standard_options!(bypass_document_validation, comment, let_vars, session, write_concern);
 
-    /// Returns true if the first error ends it (the default), or the rest is tried.
+    /// Sets whether the first error ends the command (the default) or the other writes are tried.
     pub fn ordered(mut self, value: bool) -> Self {
         self.ordered = value;
         self
     }
 
-    /// Tells of each write, not only how many there were.
+    /// Also returns the result of each write, and not only counts.
     pub fn verbose_results(self) -> VerboseBulkWrite {
         VerboseBulkWrite { action: self }
     }
 
-    /// Runs them, in batches that fit a command.
+    /// Runs the writes in batches of the size of a command.
     ///
     /// # Errors
-    /// [`ErrorKind::BulkWrite`](crate::error::ErrorKind::BulkWrite) says which writes failed and
-    /// what was done. Before anything is done: there is none; one has an option that it does not
-    /// take.
+    /// [`ErrorKind::BulkWrite`](crate::error::ErrorKind::BulkWrite) lists the failed writes and the
+    /// partial result. Before any write: there are no writes, or a write has an option that it does
+    /// not support.
     pub fn run(self) -> Result<SummaryBulkWriteResult> {
         Ok(self.execute(false)?.summary)
     }
@@ -85,23 +85,23 @@ impl BulkWrite {
     }
 }
 
-/// Runs many writes and tells of each; see [`BulkWrite::verbose_results`].
+/// Runs many writes and returns the result of each; see [`BulkWrite::verbose_results`].
 #[must_use = "an action does nothing before `run`"]
 pub struct VerboseBulkWrite {
     action: BulkWrite,
 }
 
 impl VerboseBulkWrite {
-    /// Runs them, in batches that fit a command.
+    /// Runs the writes in batches of the size of a command.
     ///
     /// # Errors
-    /// As [`BulkWrite::run`].
+    /// Those of [`BulkWrite::run`].
     pub fn run(self) -> Result<VerboseBulkWriteResult> {
         self.action.execute(true)
     }
 }
 
-/// As many of the writes as one command takes.
+/// The writes that fit into one command.
 struct Batch {
     namespaces: Vec<Document>,
     operations: Vec<RawDocumentBuf>,
@@ -132,7 +132,7 @@ impl Batch {
     }
 }
 
-/// Adds what a reply counts.
+/// Adds the counts of a reply.
 fn count(counts: &mut SummaryBulkWriteResult, reply: &RawDocument) -> Result<()> {
     for (count, name) in [
         (&mut counts.inserted_count, "nInserted"),
@@ -146,7 +146,8 @@ fn count(counts: &mut SummaryBulkWriteResult, reply: &RawDocument) -> Result<()>
     Ok(())
 }
 
-/// Takes what a row tells of its write; the first write of the command is the one at `begun`.
+/// Notes the result of a row for its write; the first write of the command has the position
+/// `begun`.
 fn note(
     row: &RawDocument,
     begun: usize,

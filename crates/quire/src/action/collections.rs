@@ -7,7 +7,7 @@ use bson::Document;
 use std::time::Duration;
 
 impl Database {
-    /// Creates a collection. Inserting into one that is missing creates it too; this sets options.
+    /// Creates a collection. An insert into a missing collection creates it too; this sets options.
     pub fn create_collection(&self, name: impl AsRef<str>) -> CreateCollection {
         CreateCollection { command: self.command("create", name.as_ref()) }
     }
@@ -19,7 +19,7 @@ impl Database {
 }
 
 impl<T: Send + Sync> Collection<T> {
-    /// Drops the collection with its indexes. It is no error if there is none.
+    /// Drops the collection with its indexes. Succeeds if it does not exist.
     pub fn drop(&self) -> DropCollection {
         DropCollection { command: self.command("drop") }
     }
@@ -33,7 +33,7 @@ pub struct CreateCollection {
 
 impl CreateCollection {
     options! {
-        /// Keeps a bounded size: the oldest documents go first.
+        /// True for a bounded size: the oldest documents are removed.
         capped: bool => "capped",
         /// Stores documents in the order of their `_id`.
         clustered_index: Document => "clusteredIndex",
@@ -45,24 +45,24 @@ impl CreateCollection {
         pipeline: Vec<Document> => "pipeline",
         /// The largest size in bytes, if it is capped.
         size: u64 => "size" as count,
-        /// Makes a time-series collection.
+        /// Creates a time-series collection.
         timeseries: Document => "timeseries",
         /// `error` or `warn`.
         validation_action: impl Into<String> => "validationAction" as Into::<String>::into,
         /// `off`, `strict` or `moderate`.
         validation_level: impl Into<String> => "validationLevel" as Into::<String>::into,
-        /// What documents must match.
+        /// The filter that documents must match.
         validator: Document => "validator",
-        /// Makes a view on this collection.
+        /// Creates a view of this collection.
         view_on: impl Into<String> => "viewOn" as Into::<String>::into,
     }
 
     standard_options!(collation, comment, session, write_concern);
 
-    /// Creates it.
+    /// Creates the collection.
     ///
     /// # Errors
-    /// What the command answers: code 48 if there is one with other options.
+    /// The errors of the command: code 48 if it exists with other options.
     pub fn run(self) -> Result<()> {
         Error::from_write_reply(&self.command.run()?)
     }
@@ -81,10 +81,10 @@ pub struct DropCollection {
 impl DropCollection {
     standard_options!(session, write_concern);
 
-    /// Drops it.
+    /// Drops the collection.
     ///
     /// # Errors
-    /// What the command answers, but for a collection that is not there.
+    /// The errors of the command, except for a missing collection.
     pub fn run(self) -> Result<()> {
         const NAMESPACE_NOT_FOUND: i32 = 26;
         match self.command.run() {
@@ -106,10 +106,10 @@ pub struct DropDatabase {
 impl DropDatabase {
     standard_options!(session, write_concern);
 
-    /// Drops it.
+    /// Drops the database.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(self) -> Result<()> {
         Error::from_write_reply(&self.command.run()?)
     }

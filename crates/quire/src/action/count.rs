@@ -7,14 +7,14 @@ use crate::{Collection, Cursor};
 use bson::{Document, doc};
 
 impl<T: Send + Sync> Collection<T> {
-    /// How many documents match.
+    /// Returns the number of matching documents.
     pub fn count_documents(&self, filter: Document) -> CountDocuments {
         let mut command = self.command("aggregate");
         command.set("cursor", Document::new());
         CountDocuments { command, filter, skip: None, limit: None }
     }
 
-    /// How many documents the collection has, from its counters: exact, and fast.
+    /// Returns the number of documents in the collection from its counters: exact and fast.
     pub fn estimated_document_count(&self) -> EstimatedDocumentCount {
         EstimatedDocumentCount { command: self.command("count") }
     }
@@ -32,22 +32,22 @@ pub struct CountDocuments {
 impl CountDocuments {
     standard_options!(collation, comment, hint, max_time, read_concern, session);
 
-    /// Counts no further than this.
+    /// Stops counting at this number.
     pub fn limit(mut self, limit: u64) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Leaves out this number of documents at the beginning.
+    /// Skips this number of documents at the beginning.
     pub fn skip(mut self, skip: u64) -> Self {
         self.skip = Some(skip);
         self
     }
 
-    /// Counts.
+    /// Counts the documents.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(mut self) -> Result<u64> {
         let mut pipeline = vec![doc! { "$match": self.filter }];
         if let Some(skip) = self.skip {
@@ -66,7 +66,7 @@ impl CountDocuments {
     }
 }
 
-/// Asks the counters; see [`Collection::estimated_document_count`].
+/// Reads the counters; see [`Collection::estimated_document_count`].
 #[must_use = "an action does nothing before `run`"]
 pub struct EstimatedDocumentCount {
     command: Command,
@@ -75,10 +75,10 @@ pub struct EstimatedDocumentCount {
 impl EstimatedDocumentCount {
     standard_options!(comment, max_time, read_concern, session);
 
-    /// Asks.
+    /// Reads the counters.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(self) -> Result<u64> {
         Ok(needed(self.command.run()?.integer("n"), "n")? as u64)
     }

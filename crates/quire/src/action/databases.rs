@@ -1,4 +1,4 @@
-//! What a client does with the database as a whole: listing, shutting down.
+//! Actions on all databases of a client: listing, shutting down.
 
 use crate::Client;
 use crate::command::{Command, options, standard_options};
@@ -20,7 +20,7 @@ impl Client {
         ListDatabaseNames { command }
     }
 
-    /// Ends running commands, flushes and closes the database for all clones.
+    /// Interrupts running commands, flushes and closes the database for all clones.
     pub fn shutdown(self) -> Shutdown {
         Shutdown { client: self }
     }
@@ -40,10 +40,10 @@ impl ListDatabases {
 
     standard_options!(comment, session);
 
-    /// Lists them.
+    /// Lists the databases.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(self) -> Result<Vec<DatabaseSpecification>> {
         let reply = self.command.run()?;
         let found = needed(reply.array("databases"), "databases")?.into_iter();
@@ -70,10 +70,10 @@ impl ListDatabaseNames {
 
     standard_options!(comment, session);
 
-    /// Lists them.
+    /// Lists the names.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(self) -> Result<Vec<String>> {
         let reply = self.command.run()?;
         let found = needed(reply.array("databases"), "databases")?.into_iter();
@@ -92,9 +92,9 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Closes it: running commands end with code 11600, background jobs stop, everything is
-    /// flushed, the directory is free for the next opener. Later calls through other clones
-    /// answer [`ErrorKind::Shutdown`](crate::error::ErrorKind::Shutdown).
+    /// Closes the database: running commands end with code 11600, background jobs stop, all data
+    /// are flushed, and another process can open the directory. Later calls of other clones fail
+    /// with [`ErrorKind::Shutdown`](crate::error::ErrorKind::Shutdown).
     ///
     /// # Errors
     /// The data could not be flushed.

@@ -8,20 +8,20 @@ use crate::results::DeleteResult;
 use bson::{Document, doc};
 
 impl<T: Send + Sync> Collection<T> {
-    /// Removes the first document that matches.
+    /// Deletes the first matching document.
     pub fn delete_one(&self, query: Document) -> Delete {
         let statement = Statement(doc! { "q": query, "limit": 1 });
         Delete { command: self.command("delete"), statement }
     }
 
-    /// Removes every document that matches.
+    /// Deletes every matching document.
     pub fn delete_many(&self, query: Document) -> Delete {
         let statement = Statement(doc! { "q": query, "limit": 0 });
         Delete { command: self.command("delete"), statement }
     }
 }
 
-/// Removes documents; see [`Collection::delete_one`] and [`Collection::delete_many`].
+/// Deletes documents; see [`Collection::delete_one`] and [`Collection::delete_many`].
 #[must_use = "an action does nothing before `run`"]
 pub struct Delete {
     command: Command,
@@ -32,10 +32,10 @@ impl Delete {
     standard_options!(statement; collation, hint);
     standard_options!(comment, let_vars, session, write_concern);
 
-    /// Removes them.
+    /// Deletes the documents.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(mut self) -> Result<DeleteResult> {
         self.command.set("deletes", vec![self.statement.0]);
         let reply = self.command.run()?;

@@ -7,7 +7,7 @@ use crate::reply::{Fields, needed};
 use bson::{Bson, Document};
 
 impl<T: Send + Sync> Collection<T> {
-    /// Returns the values of a field in the documents that match, each once.
+    /// Returns the distinct values of a field in the matching documents.
     pub fn distinct(&self, field_name: impl AsRef<str>, filter: Document) -> Distinct {
         let mut command = self.command("distinct");
         command.set("key", field_name.as_ref()).set("query", filter);
@@ -15,7 +15,7 @@ impl<T: Send + Sync> Collection<T> {
     }
 }
 
-/// Collects values; see [`Collection::distinct`].
+/// Returns distinct values; see [`Collection::distinct`].
 #[must_use = "an action does nothing before `run`"]
 pub struct Distinct {
     command: Command,
@@ -24,10 +24,10 @@ pub struct Distinct {
 impl Distinct {
     standard_options!(collation, comment, hint, max_time, read_concern, session);
 
-    /// Collects them.
+    /// Returns the values.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(self) -> Result<Vec<Bson>> {
         let reply = self.command.run()?;
         let values = needed(reply.array("values"), "values")?;

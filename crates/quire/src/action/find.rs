@@ -10,14 +10,14 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 impl<T: Send + Sync> Collection<T> {
-    /// Returns the documents that match.
+    /// Finds the matching documents.
     pub fn find(&self, filter: Document) -> Find<T> {
         let mut command = self.command("find");
         command.set("filter", filter);
         Find { command, batch_size: None, await_ms: None, documents: PhantomData }
     }
 
-    /// Returns the first document that matches.
+    /// Finds the first matching document.
     pub fn find_one(&self, filter: Document) -> FindOne<T> {
         let mut command = self.command("find");
         command.set("filter", filter).set("limit", 1).set("singleBatch", true);
@@ -36,23 +36,23 @@ pub struct Find<T> {
 
 impl<T> Find<T> {
     options! {
-        /// Spills to disk what does not fit into memory (the default).
+        /// True to spill to disk beyond the memory limit (the default).
         allow_disk_use: bool => "allowDiskUse",
-        /// Returns at most this number of documents; 0 is all.
+        /// The largest number of documents to return; 0 for all.
         limit: i64 => "limit",
-        /// Index keys below this one.
+        /// The exclusive upper bound of index keys.
         max: Document => "max",
-        /// Index keys from this one on.
+        /// The inclusive lower bound of index keys.
         min: Document => "min",
-        /// The cursor is not closed for being idle.
+        /// True if the cursor is not closed for being idle.
         no_cursor_timeout: bool => "noCursorTimeout",
-        /// Which fields to give.
+        /// The fields to return.
         projection: Document => "projection",
-        /// Only the keys of the index.
+        /// True to return only the keys of the index.
         return_key: bool => "returnKey",
-        /// Adds the record's id.
+        /// True to add the record id.
         show_record_id: bool => "showRecordId",
-        /// Leaves out this number of documents at the beginning.
+        /// The number of documents to skip.
         skip: u64 => "skip" as count,
         /// The order of the documents.
         sort: Document => "sort",
@@ -60,14 +60,14 @@ impl<T> Find<T> {
 
     standard_options!(collation, comment, hint, let_vars, max_time, read_concern, session);
 
-    /// Documents in a batch.
+    /// Sets the number of documents in a batch.
     pub fn batch_size(mut self, size: u32) -> Self {
         self.command.set("batchSize", size);
         self.batch_size = Some(size);
         self
     }
 
-    /// Returns true if the cursor stays open at the end of a capped collection.
+    /// Sets whether the cursor stays open at the end of a capped collection.
     pub fn cursor_type(mut self, kind: CursorType) -> Self {
         self.command.set("tailable", kind != CursorType::NonTailable);
         self.command.set("awaitData", kind == CursorType::TailableAwait);
@@ -77,16 +77,16 @@ impl<T> Find<T> {
         self
     }
 
-    /// How long a waiting cursor waits for a later document.
+    /// Sets how long a tailable cursor waits for a new document.
     pub fn max_await_time(mut self, time: Duration) -> Self {
         self.await_ms = Some(millis(time));
         self
     }
 
-    /// Finds them.
+    /// Runs the query.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(self) -> Result<Cursor<T>> {
         Cursor::open(self.command, self.batch_size, self.await_ms)
     }
@@ -101,28 +101,28 @@ pub struct FindOne<T> {
 
 impl<T> FindOne<T> {
     options! {
-        /// Index keys below this one.
+        /// The exclusive upper bound of index keys.
         max: Document => "max",
-        /// Index keys from this one on.
+        /// The inclusive lower bound of index keys.
         min: Document => "min",
-        /// Which fields to give.
+        /// The fields to return.
         projection: Document => "projection",
-        /// Only the keys of the index.
+        /// True to return only the keys of the index.
         return_key: bool => "returnKey",
-        /// Adds the record's id.
+        /// True to add the record id.
         show_record_id: bool => "showRecordId",
-        /// Leaves out this number of documents at the beginning.
+        /// The number of documents to skip.
         skip: u64 => "skip" as count,
-        /// Which one is the first.
+        /// The order that decides which document is the first.
         sort: Document => "sort",
     }
 
     standard_options!(collation, comment, hint, let_vars, max_time, read_concern, session);
 
-    /// Finds it.
+    /// Runs the query.
     ///
     /// # Errors
-    /// What the command answers; the document does not fit `T`.
+    /// The errors of the command; the document does not fit `T`.
     pub fn run(self) -> Result<Option<T>>
     where
         T: DeserializeOwned,

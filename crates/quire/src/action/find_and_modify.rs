@@ -12,7 +12,7 @@ use std::borrow::Borrow;
 use std::marker::PhantomData;
 
 impl<T: Send + Sync> Collection<T> {
-    /// Changes the first document that matches and gives it.
+    /// Changes the first matching document and returns it.
     pub fn find_one_and_update(
         &self,
         filter: Document,
@@ -21,7 +21,7 @@ impl<T: Send + Sync> Collection<T> {
         FindOneAndUpdate::new(self, filter, Ok(update.into().into()))
     }
 
-    /// Puts another document in the place of the first that matches and gives one of the two.
+    /// Replaces the first matching document and returns the old or the new one.
     pub fn find_one_and_replace(
         &self,
         filter: Document,
@@ -34,7 +34,7 @@ impl<T: Send + Sync> Collection<T> {
         FindOneAndUpdate::new(self, filter, replacement)
     }
 
-    /// Removes the first document that matches and gives it.
+    /// Deletes the first matching document and returns it.
     pub fn find_one_and_delete(&self, filter: Document) -> FindOneAndDelete<T> {
         let mut command = self.command("findAndModify");
         command.set("query", filter).set("remove", true);
@@ -61,13 +61,13 @@ impl<T> FindOneAndUpdate<T> {
     }
 
     options! {
-        /// Which elements of arrays `$[name]` means.
+        /// The array elements that `$[name]` selects.
         array_filters: Vec<Document> => "arrayFilters",
-        /// Which fields to give.
+        /// The fields to return.
         projection: Document => "fields",
-        /// Which of several matches is the first.
+        /// The order that decides which matching document is the first.
         sort: Document => "sort",
-        /// Inserts a document if none matches.
+        /// True to insert a document if none matches.
         upsert: bool => "upsert",
     }
 
@@ -82,17 +82,17 @@ impl<T> FindOneAndUpdate<T> {
         write_concern
     );
 
-    /// Returns true if to give the document as it was (the default) or as it is then.
+    /// Sets whether the document is returned as it was before (the default) or after the change.
     pub fn return_document(mut self, which: ReturnDocument) -> Self {
         self.command.set("new", which == ReturnDocument::After);
         self
     }
 
-    /// Changes it.
+    /// Changes the document.
     ///
     /// # Errors
-    /// The replacement does not become BSON; what the command answers; the document does not
-    /// fit `T`.
+    /// The replacement cannot be serialized to BSON; the errors of the command; the document does
+    /// not fit `T`.
     pub fn run(mut self) -> Result<Option<T>>
     where
         T: DeserializeOwned,
@@ -102,7 +102,7 @@ impl<T> FindOneAndUpdate<T> {
     }
 }
 
-/// Removes a document; see [`Collection::find_one_and_delete`].
+/// Deletes a document; see [`Collection::find_one_and_delete`].
 #[must_use = "an action does nothing before `run`"]
 pub struct FindOneAndDelete<T> {
     command: Command,
@@ -111,18 +111,18 @@ pub struct FindOneAndDelete<T> {
 
 impl<T> FindOneAndDelete<T> {
     options! {
-        /// Which fields to give.
+        /// The fields to return.
         projection: Document => "fields",
-        /// Which of several matches is the first.
+        /// The order that decides which matching document is the first.
         sort: Document => "sort",
     }
 
     standard_options!(collation, comment, hint, let_vars, max_time, session, write_concern);
 
-    /// Removes it.
+    /// Deletes the document.
     ///
     /// # Errors
-    /// What the command answers; the document does not fit `T`.
+    /// The errors of the command; the document does not fit `T`.
     pub fn run(self) -> Result<Option<T>>
     where
         T: DeserializeOwned,

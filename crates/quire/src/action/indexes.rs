@@ -19,24 +19,24 @@ impl<T: Send + Sync> Collection<T> {
         CreateIndexes { command, indexes: indexes.into_iter().collect() }
     }
 
-    /// Returns the collection's indexes.
+    /// Lists the collection's indexes.
     pub fn list_indexes(&self) -> ListIndexes {
         ListIndexes { command: self.command("listIndexes") }
     }
 
-    /// Returns the names of the collection's indexes.
+    /// Lists the names of the collection's indexes.
     pub fn list_index_names(&self) -> ListIndexNames {
         ListIndexNames { command: self.command("listIndexes") }
     }
 
-    /// Drops the index of this name.
+    /// Drops the index with this name.
     pub fn drop_index(&self, name: impl AsRef<str>) -> DropIndex {
         let mut command = self.command("dropIndexes");
         command.set("index", name.as_ref());
         DropIndex { command, refused: name.as_ref() == "*" }
     }
 
-    /// Drops every index but that on `_id`.
+    /// Drops every index except the one on `_id`.
     pub fn drop_indexes(&self) -> DropIndex {
         let mut command = self.command("dropIndexes");
         command.set("index", "*");
@@ -54,10 +54,10 @@ pub struct CreateIndex {
 impl CreateIndex {
     standard_options!(comment, max_time, session, write_concern);
 
-    /// Creates it.
+    /// Creates the index.
     ///
     /// # Errors
-    /// What the command answers: a document that violates a unique index, for example.
+    /// The errors of the command, for example a document that violates a unique index.
     pub fn run(self) -> Result<CreateIndexResult> {
         let index_name = self.index.name();
         create(self.command, vec![self.index])?;
@@ -75,10 +75,10 @@ pub struct CreateIndexes {
 impl CreateIndexes {
     standard_options!(comment, max_time, session, write_concern);
 
-    /// Creates them.
+    /// Creates the indexes.
     ///
     /// # Errors
-    /// What the command answers: a document that violates a unique index, for example.
+    /// The errors of the command, for example a document that violates a unique index.
     pub fn run(self) -> Result<CreateIndexesResult> {
         let index_names = self.indexes.iter().map(IndexModel::name).collect();
         create(self.command, self.indexes)?;
@@ -109,10 +109,10 @@ pub struct ListIndexes {
 impl ListIndexes {
     standard_options!(comment, max_time, session);
 
-    /// Lists them.
+    /// Lists the indexes.
     ///
     /// # Errors
-    /// What the command answers: code 26 if there is no such collection.
+    /// The errors of the command: code 26 if the collection does not exist.
     pub fn run(self) -> Result<Cursor<IndexModel>> {
         Cursor::open(self.command, None, None)
     }
@@ -127,10 +127,10 @@ pub struct ListIndexNames {
 impl ListIndexNames {
     standard_options!(comment, max_time, session);
 
-    /// Lists them.
+    /// Lists the names.
     ///
     /// # Errors
-    /// What the command answers: code 26 if there is no such collection.
+    /// The errors of the command: code 26 if the collection does not exist.
     pub fn run(self) -> Result<Vec<String>> {
         let indexes: Cursor<IndexModel> = Cursor::open(self.command, None, None)?;
         indexes.map(|index| index.map(|index| index.name())).collect()
@@ -147,10 +147,10 @@ pub struct DropIndex {
 impl DropIndex {
     standard_options!(comment, max_time, session, write_concern);
 
-    /// Drops them.
+    /// Drops the indexes.
     ///
     /// # Errors
-    /// What the command answers: code 27 if there is no such index.
+    /// The errors of the command: code 27 if the index does not exist.
     pub fn run(self) -> Result<()> {
         if self.refused {
             return Err(Error::invalid_argument("`*` names no index; call drop_indexes"));

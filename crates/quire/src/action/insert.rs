@@ -14,12 +14,12 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 
 impl<T: Serialize + Send + Sync> Collection<T> {
-    /// Inserts a document; it gets an `_id` if it has none.
+    /// Inserts a document; a document without an `_id` gets one.
     pub fn insert_one(&self, document: impl Borrow<T>) -> InsertOne {
         InsertOne { command: self.command("insert"), document: prepare(document.borrow()) }
     }
 
-    /// Inserts documents; each gets an `_id` if it has none.
+    /// Inserts documents; documents without an `_id` get one.
     pub fn insert_many(&self, documents: impl IntoIterator<Item = impl Borrow<T>>) -> InsertMany {
         let documents = documents.into_iter().map(|document| prepare(document.borrow()));
         InsertMany { command: self.command("insert"), documents: documents.collect() }
@@ -36,10 +36,10 @@ pub struct InsertOne {
 impl InsertOne {
     standard_options!(bypass_document_validation, comment, session, write_concern);
 
-    /// Inserts it.
+    /// Inserts the document.
     ///
     /// # Errors
-    /// It does not become BSON; what the command answers.
+    /// The document cannot be serialized to BSON; the errors of the command.
     pub fn run(self) -> Result<InsertOneResult> {
         let (document, inserted_id) = self.document?;
         let documents = Documents { name: "documents", documents: &[document] };
@@ -58,17 +58,18 @@ pub struct InsertMany {
 
 impl InsertMany {
     options! {
-        /// True if the first error ends it (the default), or the rest is tried.
+        /// True if the first error ends the insert (the default), false to try the other documents.
         ordered: bool => "ordered",
     }
 
     standard_options!(bypass_document_validation, comment, session, write_concern);
 
-    /// Inserts them, in batches that fit a command.
+    /// Inserts the documents in batches of the size of a command.
     ///
     /// # Errors
-    /// [`ErrorKind::InsertMany`](crate::error::ErrorKind::InsertMany) says which documents are
-    /// not inserted. Before anything is inserted: one does not become BSON, there is none.
+    /// [`ErrorKind::InsertMany`](crate::error::ErrorKind::InsertMany) lists the documents that were
+    /// not inserted. Before any insert: a document cannot be serialized to BSON, or there are no
+    /// documents.
     pub fn run(self) -> Result<InsertManyResult> {
         let (documents, ids): (Vec<_>, Vec<_>) = self.documents?.into_iter().unzip();
         if documents.is_empty() {
@@ -100,7 +101,7 @@ impl InsertMany {
     }
 }
 
-/// As many of the documents, at least one, as one command takes.
+/// Returns the first documents, at least one, that fit into one command.
 fn batch(documents: &[RawDocumentBuf]) -> &[RawDocumentBuf] {
     let mut bytes = 0;
     let fits = |document: &&RawDocumentBuf| {

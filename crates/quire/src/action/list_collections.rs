@@ -7,12 +7,12 @@ use crate::{Cursor, Database};
 use bson::Document;
 
 impl Database {
-    /// Returns the database's collections and views.
+    /// Lists the database's collections and views.
     pub fn list_collections(&self) -> ListCollections {
         ListCollections { command: self.command("listCollections", 1) }
     }
 
-    /// Returns the names of the database's collections and views.
+    /// Lists the names of the database's collections and views.
     pub fn list_collection_names(&self) -> ListCollectionNames {
         ListCollectionNames { command: self.command("listCollections", 1) }
     }
@@ -26,16 +26,16 @@ pub struct ListCollections {
 
 impl ListCollections {
     options! {
-        /// Which ones: `{name: ..., type: ..., "options.capped": ...}`.
+        /// The filter: `{name: ..., type: ..., "options.capped": ...}`.
         filter: Document => "filter",
     }
 
     standard_options!(comment, session);
 
-    /// Lists them.
+    /// Lists the collections.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(self) -> Result<Cursor<CollectionSpecification>> {
         Cursor::open(self.command, None, None)
     }
@@ -49,16 +49,16 @@ pub struct ListCollectionNames {
 
 impl ListCollectionNames {
     options! {
-        /// Which ones: `{name: ..., type: ..., "options.capped": ...}`.
+        /// The filter: `{name: ..., type: ..., "options.capped": ...}`.
         filter: Document => "filter",
     }
 
     standard_options!(comment, session);
 
-    /// Lists them.
+    /// Lists the names.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(self) -> Result<Vec<String>> {
         let found: Cursor<CollectionSpecification> = Cursor::open(self.command, None, None)?;
         found.map(|specification| specification.map(|found| found.name)).collect()

@@ -1,4 +1,5 @@
-//! Actions: what a call returns, to set options on and to run. One file for each family.
+//! Actions: a method returns an action, on which options are set before it is run. One file for
+//! each family.
 
 mod aggregate;
 mod bulk_write;

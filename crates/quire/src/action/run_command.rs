@@ -1,4 +1,4 @@
-//! `run_command` and `run_cursor_command`: every command of the server.
+//! `run_command` and `run_cursor_command`: run any command of the server.
 
 use crate::command::{Command, standard_options};
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use bson::Document;
 use std::time::Duration;
 
 impl Database {
-    /// Runs any command against this database and gives its reply.
+    /// Runs any command in this database and returns its reply.
     pub fn run_command(&self, command: Document) -> RunCommand {
         RunCommand { command: Command::from_document(&self.embedded, self.name(), command) }
     }
@@ -29,16 +29,16 @@ pub struct RunCommand {
 impl RunCommand {
     standard_options!(session);
 
-    /// Runs it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// What the reply tells with `ok: 0`. Write errors stand in the reply.
+    /// The error of a reply with `ok: 0`. Write errors are in the returned reply.
     pub fn run(self) -> Result<Document> {
         Document::try_from(self.command.run()?).map_err(Error::deserialization)
     }
 }
 
-/// Runs a command that answers a cursor; see [`Database::run_cursor_command`].
+/// Runs a command whose reply is a cursor; see [`Database::run_cursor_command`].
 #[must_use = "an action does nothing before `run`"]
 pub struct RunCursorCommand {
     command: Command,
@@ -49,22 +49,22 @@ pub struct RunCursorCommand {
 impl RunCursorCommand {
     standard_options!(session);
 
-    /// Documents in the batches after the first.
+    /// Sets the number of documents in the batches after the first.
     pub fn batch_size(mut self, size: u32) -> Self {
         self.batch_size = Some(size);
         self
     }
 
-    /// How long a waiting cursor waits for a later document.
+    /// Sets how long a tailable cursor waits for a new document.
     pub fn max_time(mut self, time: Duration) -> Self {
         self.await_ms = Some(millis(time));
         self
     }
 
-    /// Runs it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// What the command answers.
+    /// The errors of the command.
     pub fn run(self) -> Result<Cursor<Document>> {
         Cursor::open(self.command, self.batch_size, self.await_ms)
     }

@@ -22,28 +22,28 @@ pub struct StartSession {
 }
 
 impl StartSession {
-    /// Returns true if a read must see the session's earlier operations. In process it always does.
+    /// Sets whether a read must see the session's earlier operations. In process it always does.
     pub fn causal_consistency(mut self, value: bool) -> Self {
         self.causal = Some(value);
         self
     }
 
-    /// Returns true if everything is read at one time: that of the first read.
+    /// Sets whether all reads of the session are at one time, that of the first read.
     pub fn snapshot(mut self, value: bool) -> Self {
         self.snapshot = value;
         self
     }
 
-    /// The time at which everything is read: one of the last seconds that a reply has told.
+    /// Sets the time of all reads: a recent one from a reply.
     pub fn snapshot_time(mut self, value: Timestamp) -> Self {
         self.snapshot_time = Some(value);
         self
     }
 
-    /// Begins it.
+    /// Begins the session.
     ///
     /// # Errors
-    /// It is to be causally consistent and a snapshot; a time is given and it is no snapshot.
+    /// Both causal consistency and a snapshot are requested; a time is given without a snapshot.
     pub fn run(self) -> Result<ClientSession> {
         if self.snapshot && self.causal == Some(true) {
             let text = "a session is causally consistent or a snapshot, not both";

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 /// How long [`StartTransaction::and_run`] retries a transaction: 120 seconds, as in every driver.
 const TRY_FOR: Duration = Duration::from_secs(120);
 /// The upper bound of the pause before the second attempt. It grows by half with each attempt; the
-/// pause itself is a random share of it.
+/// pause is a random share of it.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
-/// The largest that the upper bound becomes.
+/// The largest upper bound of a pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 const TRANSIENT: &str = "TransientTransactionError";
@@ -20,8 +20,8 @@ const UNKNOWN_RESULT: &str = "UnknownTransactionCommitResult";
 
 impl ClientSession {
     /// Begins a transaction: the session's operations belong to it until it is committed or
-    /// aborted. They see one state of the database and their own writes. Other sessions see the
-    /// writes once they are committed.
+    /// aborted. They read one snapshot of the database and their own writes. Other sessions see the
+    /// writes after the commit.
     ///
     /// ```
     /// use quire::bson::{Document, doc};
@@ -50,7 +50,7 @@ impl ClientSession {
         CommitTransaction { session: self }
     }
 
-    /// Aborts the transaction: none of its writes happens.
+    /// Aborts the transaction and discards its writes.
     pub fn abort_transaction(&mut self) -> AbortTransaction<'_> {
         AbortTransaction { session: self }
     }
@@ -64,38 +64,40 @@ pub struct StartTransaction<'a> {
 }
 
 impl StartTransaction<'_> {
-    /// Which writes it must see: `local`, `majority` or `snapshot`. It reads one state with each.
+    /// Sets the read concern: `local`, `majority` or `snapshot`. The transaction reads one snapshot
+    /// with each.
     pub fn read_concern(mut self, value: ReadConcern) -> Self {
         self.options.read_concern = Some(value);
         self
     }
 
-    /// How durable the commit must be.
+    /// Sets how durable the commit must be.
     pub fn write_concern(mut self, value: WriteConcern) -> Self {
         self.options.write_concern = Some(value);
         self
     }
 
-    /// The commit gives up after this time.
+    /// Sets the time limit of the commit.
     pub fn max_commit_time(mut self, value: Duration) -> Self {
         self.options.max_commit_time = Some(value);
         self
     }
 
-    /// Begins it.
+    /// Begins the transaction.
     ///
     /// # Errors
-    /// One is in progress; the session is a snapshot session.
+    /// A transaction is in progress; the session is a snapshot session.
     pub fn run(self) -> Result<()> {
         self.session.begin(self.options)
     }
 
-    /// Begins it, calls `body`, and commits. Does all of it again while a conflict with another
-    /// transaction or something else that is transient prevents it, for at most 120 seconds. If
-    /// `body` fails in another way, or has ended the transaction itself, its result is the answer.
+    /// Begins the transaction, calls `body`, and commits. Repeats all of this while a conflict with
+    /// another transaction or another transient error prevents it, for at most 120 seconds. If
+    /// `body` fails with another error, or has ended the transaction itself, its result is
+    /// returned.
     ///
-    /// `body` may run several times, so what it does beside the database must bear that. It must
-    /// return the errors of its operations.
+    /// `body` may run several times, so its effects outside of the database must allow that. It
+    /// must return the errors of its operations.
     ///
     /// # Errors
     /// Those of [`run`](Self::run), of `body` and of the commit.
@@ -114,7 +116,7 @@ impl StartTransaction<'_> {
                 },
                 Err(error) => {
                     if session.is_in_transaction() {
-                        // The transaction that failed may be gone already.
+                        // The failed transaction may have been aborted already.
                         let _ = session.abort_transaction().run();
                     }
                     error
@@ -129,10 +131,10 @@ impl StartTransaction<'_> {
     }
 }
 
-/// Commits, and repeats the commit while its outcome is unknown and less than [`TRY_FOR`] has passed
-/// since `since`.
+/// Commits, and repeats the commit while its outcome is unknown and less than [`TRY_FOR`] has
+/// passed since `since`.
 fn commit(session: &mut ClientSession, since: Instant) -> Result<()> {
-    /// MaxTimeMSExpired: the time that the caller set for the commit has passed.
+    /// MaxTimeMSExpired: the caller's time limit of the commit has passed.
     const EXPIRED: i32 = 50;
     loop {
         match session.commit_transaction().run() {
@@ -145,8 +147,8 @@ fn commit(session: &mut ClientSession, since: Instant) -> Result<()> {
     }
 }
 
-/// Returns a random number from 0 to 1. Two transactions that conflict pause for different times and
-/// do not conflict again.
+/// Returns a random number from 0 to 1. Two transactions that conflict pause for different times,
+/// so that they do not conflict again.
 fn share() -> f64 {
     RandomState::new().hash_one(()) as f64 / u64::MAX as f64
 }
@@ -158,11 +160,11 @@ pub struct CommitTransaction<'a> {
 }
 
 impl CommitTransaction<'_> {
-    /// Commits it.
+    /// Commits the transaction.
     ///
     /// # Errors
-    /// There is none, or it was aborted; what the database answers: 112 WriteConflict and 251
-    /// NoSuchTransaction have the label `TransientTransactionError`.
+    /// There is no transaction, or it was aborted; the errors of the database: 112 WriteConflict
+    /// and 251 NoSuchTransaction have the label `TransientTransactionError`.
     pub fn run(self) -> Result<()> {
         self.session.end(End::Commit)
     }
@@ -175,11 +177,11 @@ pub struct AbortTransaction<'a> {
 }
 
 impl AbortTransaction<'_> {
-    /// Aborts it. What the database answers is no error: an open transaction that it does not know
-    /// has been aborted.
+    /// Aborts the transaction. Errors of the database are ignored: an open transaction that it does
+    /// not know has been aborted.
     ///
     /// # Errors
-    /// There is none, or it was committed or aborted before.
+    /// There is no transaction, or it was committed or aborted before.
     pub fn run(self) -> Result<()> {
         match self.session.end(End::Abort) {
             Err(error)

@@ -12,17 +12,17 @@ use serde::Serialize;
 use std::borrow::Borrow;
 
 impl<T: Send + Sync> Collection<T> {
-    /// Changes the first document that matches.
+    /// Changes the first matching document.
     pub fn update_one(&self, query: Document, update: impl Into<UpdateModifications>) -> Update {
         Update::new(self.command("update"), query, Ok(update.into().into()), false)
     }
 
-    /// Changes every document that matches.
+    /// Changes every matching document.
     pub fn update_many(&self, query: Document, update: impl Into<UpdateModifications>) -> Update {
         Update::new(self.command("update"), query, Ok(update.into().into()), true)
     }
 
-    /// Puts another document, under the same `_id`, in the place of the first that matches.
+    /// Replaces the first matching document; the `_id` stays the same.
     pub fn replace_one(&self, query: Document, replacement: impl Borrow<T>) -> ReplaceOne
     where
         T: Serialize,
@@ -49,21 +49,21 @@ impl Update {
     }
 
     options! { statement;
-        /// Which elements of arrays `$[name]` means.
+        /// The array elements that `$[name]` selects.
         array_filters: Vec<Document> => "arrayFilters",
-        /// Which of several matches is the first.
+        /// The order that decides which matching document is the first.
         sort: Document => "sort",
-        /// Inserts a document if none matches.
+        /// True to insert a document if none matches.
         upsert: bool => "upsert",
     }
 
     standard_options!(statement; collation, hint);
     standard_options!(bypass_document_validation, comment, let_vars, session, write_concern);
 
-    /// Changes them.
+    /// Changes the documents.
     ///
     /// # Errors
-    /// The replacement does not become BSON; what the command answers.
+    /// The replacement cannot be serialized to BSON; the errors of the command.
     pub fn run(mut self) -> Result<UpdateResult> {
         self.statement.set("u", self.update?);
         self.command.set("updates", vec![self.statement.0]);

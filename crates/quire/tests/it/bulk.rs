@@ -1,4 +1,4 @@
-//! `bulk_write`: many writes in one call, and what it tells of those that failed.
+//! `bulk_write`: many writes in one call, and its report of failed writes.
 
 use crate::on_both_engines;
 use quire::bson::{Bson, Document, doc};
@@ -91,7 +91,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
     });
 }
 
-/// More writes than one command takes: places go on counting over the batches.
+/// More writes than one command takes: positions are numbered over all batches.
 #[test]
 fn more_than_one_command_takes() {
     let client = Client::in_memory().unwrap();

@@ -1,4 +1,5 @@
-//! Ends: by shutdown, by the last drop, while others are at work; and who may open a directory.
+//! Closing: by shutdown, by the last drop, during other work; and which process may open a
+//! directory.
 
 use crate::on_both_engines;
 use quire::bson::{DateTime, Document, doc};
@@ -30,7 +31,7 @@ fn after_a_shutdown_everything_answers() {
         client.clone().shutdown().run().unwrap();
         let error = c.insert_one(doc! {}).run().unwrap_err();
         assert!(matches!(&*error.kind, ErrorKind::Shutdown));
-        // What was fetched is still here.
+        // Documents that were fetched can still be read.
         assert!(cursor.next().unwrap().is_ok());
         assert!(cursor.next().unwrap().is_ok());
         assert!(cursor.next().unwrap().is_err());
@@ -51,7 +52,7 @@ fn a_shutdown_ends_what_runs() {
     on_both_engines(|client| {
         let c = client.database("test").collection::<Document>("c");
         c.insert_many((0..2000).map(|n| doc! { "_id": n })).run().unwrap();
-        // Minutes of work, if nobody interrupts it.
+        // Minutes of work, unless it is interrupted.
         let sum = doc! { "$reduce": {
             "input": { "$range": [0, 100_000] }, "initialValue": 0,
             "in": { "$add": ["$$value", "$$this"] },
@@ -102,7 +103,7 @@ fn writers_during_a_shutdown_lose_nothing_acknowledged() {
     let client = Client::open(directory.path()).unwrap();
     let c = client.database("test").collection::<Document>("c");
     let found = c.count_documents(doc! {}).run().unwrap() as usize;
-    // An interrupted insert may have been committed or not.
+    // An interrupted insert may or may not have been committed.
     assert!((acknowledged..=acknowledged + 4).contains(&found), "{acknowledged} {found}");
 }
 

@@ -1,4 +1,4 @@
-//! Cursors: batches, tailing, and that a cursor dropped early is closed inside the database.
+//! Cursors: batches, tailing, and closing a cursor early in the database.
 
 use crate::on_both_engines;
 use quire::bson::{Document, doc};

@@ -1,4 +1,4 @@
-//! Errors: codes, labels, places, and that nothing happened that should not.
+//! Errors: codes, labels, positions, and that a failed write changes nothing.
 
 use crate::on_both_engines;
 use quire::bson::{Document, RawDocumentBuf, doc};
@@ -89,8 +89,8 @@ fn bad_bytes_are_refused() {
     });
 }
 
-/// A thread of a program has 2 MiB of stack, a connection of the server twice as much: what is
-/// nested deeply must not overflow it.
+/// A thread of a program has a stack of 2 MiB, a connection of the server twice as much: deep
+/// nesting must not overflow it.
 #[test]
 fn deep_nesting_is_answered_on_a_small_stack() {
     on_both_engines(|client| {
@@ -101,7 +101,8 @@ fn deep_nesting_is_answered_on_a_small_stack() {
         let run = || {
             let deep = nested(doc! { "x": 1 }, "a", 170);
             c.insert_one(deep.clone()).run().unwrap();
-            // Read as bytes: bson's own reader takes 30 KB of stack a level in a debug build.
+            // Read as bytes: bson's own reader takes 30 KB of stack for each level in a debug
+            // build.
             let raw = c.clone_with_type::<RawDocumentBuf>();
             let found = raw.find_one(deep).run().unwrap().unwrap();
             assert!(found.as_bytes().len() > 170 * 8);

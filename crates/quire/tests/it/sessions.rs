@@ -1,4 +1,4 @@
-//! Sessions: cursors belong to them, snapshot sessions read at one time, and they end.
+//! Sessions: their cursors, the single time of snapshot sessions, and their end.
 
 use crate::on_both_engines;
 use quire::Client;

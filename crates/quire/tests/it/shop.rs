@@ -1,4 +1,5 @@
-//! A small shop: every method of a collection and a database once, and its data after reopening.
+//! A small shop: calls every method of a collection and a database once, and reads the data after
+//! reopening.
 
 use crate::on_both_engines;
 use quire::bson::oid::ObjectId;
@@ -231,6 +232,6 @@ fn reopening() {
         let found: Vec<_> = products.find(doc! {}).run().unwrap().flatten().collect();
         assert_eq!(found, expected);
         assert_eq!(client.warnings(), [""; 0]);
-        // The second time nothing but the drop closes it.
+        // The second time only the drop closes it.
     }
 }

@@ -1,4 +1,4 @@
-//! Transactions: what others see, how they end, and the form that tries again.
+//! Transactions: visibility, how they end, and the form that retries.
 
 use crate::on_both_engines;
 use quire::bson::{Document, doc};

@@ -6,7 +6,7 @@ use quire_document::calendar::iso_text;
 use quire_document::extjson::{self, Format};
 use std::fmt::Write;
 
-/// One line without its line break; `startup` tags it as a startup warning.
+/// Returns one line without its line break; `startup` marks it as a startup warning.
 pub(crate) fn line(line: &LogLine<'_>, startup: bool, now_ms: i64) -> String {
     let severity = match line.severity {
         Severity::Fatal => "F",
@@ -37,7 +37,7 @@ pub(crate) fn line(line: &LogLine<'_>, startup: bool, now_ms: i64) -> String {
     out
 }
 
-/// Returns a time as the log writes it: ISO 8601 with milliseconds and the offset of UTC.
+/// Returns a time in the log's format: ISO 8601 with milliseconds and the offset of UTC.
 pub(crate) fn time(ms: i64) -> String {
     iso_text(ms).replace('Z', "+00:00")
 }

@@ -1,4 +1,4 @@
-//! Clients that send nonsense or stop in the middle. None of them harms another one.
+//! Clients that send invalid data or stop in the middle. None of them affects other clients.
 
 use crate::{Client, code, eventually, ok, ping, server};
 use quire_document::doc;
@@ -66,7 +66,7 @@ fn other_protocols() {
     let mut client = Client::new(address);
     client.stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut text = String::new();
-    // The server closes with the rest of the request unread, so the end may come as a reset.
+    // The server closes with the rest of the request unread, so the client may see a reset.
     let _ = client.stream.read_to_string(&mut text);
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     assert!(body.starts_with("It looks like you are trying to access MongoDB over HTTP"));

@@ -1,4 +1,5 @@
-//! An authority of the tests with the certificates that it signs, as PEM files in a directory.
+//! A certificate authority for tests, and the certificates that it signs, as PEM files in a
+//! directory.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,19 +18,19 @@ pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// What is unusual about a certificate.
+/// The special properties of a certificate.
 #[derive(Clone, Copy, Default)]
 pub struct Unusual {
-    /// Its time is over.
+    /// True if it has expired.
     pub expired: bool,
-    /// Its number in the list of revoked certificates.
+    /// Its serial number, for the list of revoked certificates.
     pub serial: Option<u64>,
     /// The password of its key.
     pub password: Option<&'static str>,
 }
 
 impl Authority {
-    /// Makes an authority; its certificate is the file `ca.pem`.
+    /// Creates an authority; its certificate is the file `ca.pem`.
     pub fn new(name: &str) -> Authority {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -42,7 +43,7 @@ impl Authority {
         Authority { directory, issuer: Issuer::new(params, key) }
     }
 
-    /// Returns the file of the authority itself.
+    /// Returns the file of the authority's certificate.
     pub fn file(&self) -> PathBuf {
         self.directory.path().join("ca.pem")
     }
@@ -52,7 +53,7 @@ impl Authority {
         self.directory.path()
     }
 
-    /// Signs a certificate for a host or for a client, and returns its file, key included.
+    /// Signs a certificate for a host or for a client. Returns its file, with the key.
     pub fn sign(&self, file: &str, name: &str, hosts: &[&str], unusual: Unusual) -> PathBuf {
         let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(hosts).unwrap();
@@ -75,7 +76,7 @@ impl Authority {
         path
     }
 
-    /// Writes a list of revoked certificates that is good for a long time, or is old.
+    /// Writes a list of revoked certificates that is valid for a long time, or is out of date.
     pub fn revoke(&self, serials: &[u64], old: bool) -> PathBuf {
         let revoked = |serial: &u64| RevokedCertParams {
             serial_number: SerialNumber::from(*serial),

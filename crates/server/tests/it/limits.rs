@@ -1,4 +1,4 @@
-//! The limit on connections, and what refused ones leave behind.
+//! The limit on connections, and the resources of refused ones.
 
 use crate::{Client, code, eventually, listen, ok, ping, server, service_with};
 use quire_document::doc;
@@ -36,7 +36,7 @@ fn a_port_is_had_once() {
 #[cfg(target_os = "linux")]
 #[test]
 fn connections_leave_no_thread_and_no_file_behind() {
-    // The names of the threads, because other tests run their own servers meanwhile.
+    // Threads are counted by name, because other tests run their own servers meanwhile.
     let (server, address) = server(ServerOptions::default());
     for _ in 0..1000 {
         drop(std::net::TcpStream::connect(address).unwrap());
@@ -63,7 +63,7 @@ fn large_messages_are_read_as_far_as_there_is_room() {
         let text = "x".repeat(3 << 20);
         doc! { "insert": "c", "documents": [{ "t": text.as_str() }], "$db": "test" }
     };
-    // One whose message stays incomplete keeps others waiting for a moment only.
+    // A client with an incomplete message delays others only for a moment.
     let mut slow = Client::new(address);
     let request = slow.request(large()).to_bytes().unwrap();
     slow.stream.write_all(&request[..1000]).unwrap();
@@ -81,7 +81,7 @@ fn large_messages_are_read_as_far_as_there_is_room() {
     drop(server);
 }
 
-/// The wait for room ends when the server stops.
+/// The wait for memory ends when the server stops.
 #[test]
 fn a_server_stops_while_messages_wait_for_room() {
     let options = ServerOptions { request_bytes_max: 1 << 20, ..ServerOptions::default() };
@@ -103,8 +103,8 @@ fn of_length(length: u32, opcode: OpCode) -> [u8; 16] {
     Header { length, request_id: 1, response_to: 0, opcode }.to_bytes()
 }
 
-/// A connection that says nothing, or goes on for ever with its first message, would keep a thread
-/// and a place among the connections.
+/// A connection that sends nothing, or never completes its first message, would keep a thread and a
+/// place among the connections.
 #[test]
 fn the_first_message_must_come_soon() {
     let limit = Duration::from_millis(300);
@@ -136,7 +136,7 @@ fn before_a_login_messages_are_small() {
     assert!(ok(&client.run(padded(900 << 10))));
     client.stream.write_all(&of_length((1 << 20) + 1, OpCode::Msg)).unwrap();
     assert!(client.is_closed());
-    // Small, but says that it expands to more.
+    // Small, but its header announces a larger size after decompression.
     let mut client = Client::new(address);
     let mut message = of_length(16 + 9 + 10, OpCode::Compressed).to_vec();
     message.extend_from_slice(&OpCode::Msg.number().to_le_bytes());
@@ -152,14 +152,14 @@ fn one_address_cannot_take_all_connections_without_a_login() {
     let options = ServerOptions { connections_max: 6, unproven_max: 3, ..ServerOptions::default() };
     let (server, address) = listen(service_with(None, true), options.clone());
     let mut inside: Vec<Client> = (0..3).map(|_| Client::new(address)).collect();
-    // An answer is no login.
+    // A reply is not a login.
     inside.iter_mut().for_each(|client| assert!(ok(&client.run(ping()))));
     assert_eq!(code(&Client::new(address).run(ping())), 462);
     inside.pop();
     eventually("there is room again", || server.connections() == 2);
     assert!(ok(&Client::new(address).run(ping())));
 
-    // Where nobody logs in, the first message is enough.
+    // Without access control the first message is enough.
     let (_server, address) = listen(service_with(None, false), options);
     let mut inside = Vec::new();
     for _ in 0..6 {
@@ -169,7 +169,7 @@ fn one_address_cannot_take_all_connections_without_a_login() {
     }
 }
 
-/// A server behind a proxy or a translating router sees all its clients at one address.
+/// A server behind a proxy or a NAT router sees all its clients at one address.
 #[test]
 fn clients_of_one_address_are_limited_only_when_half_of_the_room_is_taken() {
     let options =

@@ -1,4 +1,4 @@
-//! A server and real sockets: half messages, wrong lengths, lost clients, limits, shutdown.
+//! A server with real sockets: incomplete messages, wrong lengths, lost clients, limits, shutdown.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ fn service() -> Arc<Service> {
     service_with(None, false)
 }
 
-/// A service whose listener may have a certificate, and whose clients may have to log in.
+/// Returns a service whose listener may have a certificate, and whose clients may have to log in.
 fn service_with(certificate: Option<Arc<Encryption>>, access_control: bool) -> Arc<Service> {
     let options = ServiceOptions {
         topology: Topology::ReplicaSet("rs0".into()),
@@ -54,7 +54,7 @@ fn service_with(certificate: Option<Arc<Encryption>>, access_control: bool) -> A
     Service::open(quire_storage::open_memory().unwrap(), options).unwrap()
 }
 
-/// A client's end of a connection.
+/// The client's side of a connection.
 struct Client {
     stream: TcpStream,
     next_id: i32,
@@ -94,7 +94,7 @@ impl Client {
         response.body
     }
 
-    /// True if the server has closed the connection, with or without an answer before.
+    /// Returns true if the server has closed the connection, with or without a reply before.
     fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest) {

@@ -1,4 +1,4 @@
-//! The end: quick when nothing runs, and while something does.
+//! Stopping: quickly when nothing runs, and while an operation runs.
 
 use crate::{Client, ok, ping, server, waiting_hello};
 use quire_server::{ServerOptions, Stop};

@@ -1,4 +1,5 @@
-//! Encrypted connections: modes, versions, certificates that must not get in, and logins by them.
+//! Encrypted connections: modes, versions, certificates that must be refused, and logins by
+//! certificate.
 
 use crate::certificates::{Authority, Unusual};
 use crate::{Client, eventually, listen, ok, ping, service_with};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with encryption, and the authority that its clients come from.
+/// A server with encryption, and the authority of its clients.
 struct Secured {
     server: Server,
     address: SocketAddr,
@@ -55,7 +56,7 @@ impl Secured {
         self.client(Some(file))
     }
 
-    /// Connects, logs nobody in, and runs a command: in TLS 1.3 a client hears only then that its
+    /// Connects without a login and runs a command: in TLS 1.3 a client learns only then that its
     /// certificate was refused.
     fn try_ping(&self, files: &ClientFiles) -> io::Result<()> {
         let mut stream = connect(self.address, files)?;
@@ -310,10 +311,10 @@ fn files_that_do_not_fit_are_refused() {
     refused(&write(format!("{}{old}", &text[..key])), None, "old encryption");
 }
 
-/// The user that the certificate of `good_client` names.
+/// The user in the certificate of `good_client`.
 const SUBJECT: &str = "CN=client,O=Quire\\, tests";
 
-/// How many users are logged in.
+/// Returns the number of logged-in users.
 fn users(stream: &mut dyn Stream) -> usize {
     let reply = run(stream, doc! { "connectionStatus": 1, "$db": "admin" }).unwrap();
     let info = reply.get("authInfo").and_then(|info| info.as_document()).unwrap();
@@ -327,7 +328,7 @@ fn a_certificate_logs_its_user_in() {
     let files = secured.good_client();
     let mut stream = connect(secured.address, &files).unwrap();
     let login = doc! { "authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external" };
-    // Nobody of this name yet.
+    // No user has this name yet.
     assert_eq!(crate::code(&run(&mut stream, login.clone()).unwrap()), 11);
     let user = doc! {
         "createUser": SUBJECT, "roles": [{ "role": "root", "db": "admin" }], "$db": "$external",
@@ -340,7 +341,7 @@ fn a_certificate_logs_its_user_in() {
     assert!(matches!(reply.get("dbname"), Some(Value::String("$external"))), "{reply:?}");
     assert_eq!(users(&mut stream), 1);
 
-    // Inside a hello, with the name or without; drivers leave the database out, PyMongo among them.
+    // Inside a hello, with or without the name; some drivers, such as PyMongo, omit the database.
     for (user, db) in [(Some(SUBJECT), Some("$external")), (None, Some("$external")), (None, None)]
     {
         let mut attempt = doc! { "authenticate": 1, "mechanism": "MONGODB-X509" };
@@ -361,7 +362,7 @@ fn a_certificate_logs_its_user_in() {
     assert_eq!((counts.received.get(), counts.successful.get()), (5, 4));
     assert_eq!(counts.speculative_successful.get(), 3);
 
-    // Another name than the certificate's, another database, another mechanism.
+    // A name that is not the certificate's, another database, another mechanism.
     let mut stream = connect(secured.address, &files).unwrap();
     let named = doc! {
         "authenticate": 1, "mechanism": "MONGODB-X509", "user": "CN=boss", "$db": "$external",
@@ -393,7 +394,7 @@ fn without_a_certificate_nobody_logs_in_by_one() {
     assert_eq!(crate::code(&run(&mut bare, login).unwrap()), 18);
 }
 
-/// Each byte of a record that was not whole yet began the wait for the first message again.
+/// Each byte of an incomplete record restarted the time limit of the first message.
 #[test]
 fn the_first_message_must_come_soon_inside_a_record_too() {
     let secured = Secured::new(TlsMode::Required, |_, _| {});
