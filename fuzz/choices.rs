@@ -1,10 +1,10 @@
-//! The bytes of an input as choices, for targets that make requests of a grammar.
+//! Interprets the bytes of an input as choices, for targets that generate requests from a grammar.
 
-/// What is left of the bytes.
+/// The remaining bytes.
 pub struct Choices<'b>(pub &'b [u8]);
 
 impl Choices<'_> {
-    /// A number below `below`; 0 once the bytes are used up.
+    /// Returns a number below `below`; 0 after the last byte.
     pub fn next(&mut self, below: usize) -> usize {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;

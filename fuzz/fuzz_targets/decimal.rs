@@ -1,4 +1,4 @@
-//! Decimal text never panics and reads back; arithmetic on any bits keeps its laws.
+//! Parsing decimal text never panics and round-trips; arithmetic on any bits obeys its laws.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any document as an expression: parsing and running never panic, folding and printing it change
-//! nothing that succeeds.
+//! Any document as an expression: parsing and evaluating never panic, and folding and printing it
+//! do not change a successful result.
 #![no_main]
 
 use bumpalo::Bump;

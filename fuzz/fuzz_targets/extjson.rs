@@ -1,5 +1,5 @@
-//! The parser of Extended JSON never panics, and what it reads prints to a canonical text that
-//! reads as the same bytes.
+//! The parser of Extended JSON never panics, and its result prints to a canonical text that parses
+//! to the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     for pretty in [false, true] {
         let printed = extjson::print(&value, Format { canonical: true, pretty });
         let again = extjson::parse(&printed).expect("what was printed");
-        // The sign of a decimal NaN has no spelling.
+        // The text format has no sign for a decimal NaN.
         let same = identical(value.as_value(), again.as_value());
         assert!(same || printed.contains("NaN"), "{printed}");
     }

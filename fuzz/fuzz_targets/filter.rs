@@ -1,5 +1,5 @@
-//! Any document as a filter: parsing and running never panic, simplifying and printing it change
-//! nothing that it matches, and the report of a failure can be made.
+//! Any document as a filter: parsing and matching never panic, simplifying and printing it do not
+//! change its matches, and the report of a failure can be made.
 #![no_main]
 
 use bumpalo::Bump;
@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     for seed in 0..4 {
         let root = Generator::new(seed + bytes.len() as u64).document();
         for root in [root.as_doc(), doc] {
-            // A condition that is never reached may hide an expression that fails.
+            // A condition that is not evaluated may hide an expression that fails.
             let (Ok(wanted), Ok(found)) = (exact.matches(root, &cx), simplified.matches(root, &cx))
             else {
                 continue;

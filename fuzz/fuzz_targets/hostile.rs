@@ -1,5 +1,5 @@
-//! Requests made of the language's own words with large constants, under a budget of memory and of
-//! work: each ends with a result or an error before it has looked at the interrupt too many times.
+//! Requests from the language's own words with large constants, under a budget of memory and of
+//! work: each ends with a result or an error within a bounded number of interrupt checks.
 #![no_main]
 
 #[path = "../choices.rs"]
@@ -15,13 +15,13 @@ use quire_mql::{EvalContext, Expression, Filter, ParseContext, Shared, Update, U
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Looks at the interrupt after which an operation is told to end.
+/// The number of interrupt checks after which an operation is interrupted.
 const LOOKS_MAX: u32 = 64;
 
-/// Looks that it may take after that, while its parts notice.
+/// The number of checks that it may make after the interrupt.
 const LATE_LOOKS_MAX: u32 = 64;
 
-/// Bytes of the largest array in an expression.
+/// The bytes of the largest array in an expression.
 const EXPRESSION_BYTES_MAX: usize = 4 << 20;
 
 const OPERATORS: &[&str] = &[
@@ -64,7 +64,7 @@ impl Choices<'_> {
             }
             4 => {
                 let item = self.expression(depth - 1);
-                // A request holds 16 MB, so that its parts can't grow without end either.
+                // A request has at most 16 MB, so its parts are bounded too.
                 let room = EXPRESSION_BYTES_MAX / item.size();
                 let items: ArrayBuf = (0..(1 + self.next(250)).min(room)).map(|_| &item).collect();
                 items.into()

@@ -1,4 +1,4 @@
-//! Damaged keys are errors; the keys of two generated values order as the values do.
+//! Damaged keys are errors; the keys of two generated values have the same order as the values.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The literal parser never panics, and what it reads prints to a text that reads the same.
+//! The literal parser never panics, and its result prints to a text that parses to the same value.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(value) = literal::parse(text) else { return };
     let printed = literal::print(&value);
     let again = literal::parse(&printed).expect("what was printed");
-    // The sign of a decimal NaN has no spelling.
+    // The text format has no sign for a decimal NaN.
     assert!(identical(value.as_value(), again.as_value()) || printed.contains("NaN"), "{printed}");
     assert_eq!(literal::print(&again), printed);
 });

@@ -1,5 +1,5 @@
-//! Random pipelines over two small collections, through a whole server in memory: each ends with an
-//! answer or an error in time, and batches of one document give what one large batch gives.
+//! Random pipelines over two small collections, through a whole server in memory: each ends in time
+//! with a result or an error, and batches of one document have the same result as one large batch.
 #![no_main]
 
 #[path = "../choices.rs"]
@@ -13,7 +13,7 @@ use quire_storage::{Interrupt, open_memory};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// Milliseconds that a pipeline may take, and how late it may notice that they are over.
+/// The time limit of a pipeline in milliseconds, and how late it may end after it.
 const TIME_MS: i32 = 500;
 const LATE: Duration = Duration::from_millis(1500);
 
@@ -266,7 +266,7 @@ fn run(client: &mut Connection, command: &DocBuf) -> DocBuf {
     client.call(&call, Interrupt::new()).0
 }
 
-/// All documents of a pipeline; `None` for an error.
+/// Returns all documents of a pipeline; `None` for an error.
 fn answer(client: &mut Connection, pipeline: &ArrayBuf, batch: i32) -> Option<Vec<DocBuf>> {
     let begun = Instant::now();
     let command = doc! { "aggregate": "one", "pipeline": pipeline, "cursor": { "batchSize": batch }, "maxTimeMS": TIME_MS, "$db": "db" };
@@ -297,7 +297,7 @@ fuzz_target!(|bytes: &[u8]| {
     CLIENT.with_borrow_mut(|client| {
         let whole = answer(client, &pipeline, 10_000);
         let single = answer(client, &pipeline, 1);
-        // What is given before an error, or before the time is over, differs.
+        // The documents before an error, or before the time limit, may differ.
         if let (Some(whole), Some(single)) = (whole, single) {
             assert_eq!(whole, single, "{pipeline:?}");
         }

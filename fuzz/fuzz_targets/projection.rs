@@ -1,5 +1,5 @@
-//! Any document as a projection and as a sort: parsing and running never panic, and what comes
-//! out is valid.
+//! Any document as a projection and as a sort: parsing and evaluating never panic, and the result
+//! is valid.
 #![no_main]
 
 use bumpalo::Bump;

@@ -1,5 +1,5 @@
-//! Any document as an update: parsing and applying never panic, the result is a valid document,
-//! and what counts as unmodified is unmodified.
+//! Any document as an update: parsing and applying never panic, the result is a valid document, and
+//! an update reported as without effect changes nothing.
 #![no_main]
 
 use bumpalo::Bump;
@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
             let mut out = Vec::new();
             if let Ok(outcome) = compiled.apply(root, Some(1), &cx, &mut out) {
                 assert!(validate(&out, &Limits::WIRE).is_ok(), "{update:?} on {root:?}");
-                // A stored document has its `_id` first; a replacement writes it there.
+                // A stored document has its `_id` first; a replacement moves it there.
                 let stored = root.iter().skip(1).all(|element| element.key() != "_id");
                 assert!(outcome.changed || !stored || out == root.as_bytes(), "{update:?} on {root:?}");
             }

@@ -1,4 +1,5 @@
-//! Validation never panics; what it accepts can be walked, compared, printed, keyed and read back.
+//! Validation never panics; valid bytes can be iterated, compared, printed, converted to keys and
+//! parsed again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -18,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (mut key, mut bits) = (Vec::new(), TypeBits::new());
     append_full(value, false, None, &mut key, &mut bits);
     let back = KeyReader::new(&key, bits.as_bytes()).next(false).unwrap().unwrap();
-    // Names of array elements are not kept: the arrays are the same, their bytes need not be.
+    // The names of array elements are not kept: the arrays are equal, their bytes may differ.
     assert!(compare(back.as_value(), value, None).is_eq());
     assert!(identical(back.as_value(), value) || text.contains('['), "{text}");
 });

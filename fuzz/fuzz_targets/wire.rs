@@ -1,4 +1,5 @@
-//! Any bytes as a message: never a panic; what parses has valid documents; replies read back.
+//! Any bytes as a message: decoding never panics, a decoded message has valid documents, and
+//! replies can be decoded.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +9,7 @@ use quire_wire::limits::HEADER_BYTES;
 use quire_wire::{Compressor, Header, Incoming, OpCode, Reply, expand, parse};
 
 fuzz_target!(|bytes: &[u8]| {
-    // The header's length is set right, so that the bytes behind it are reached.
+    // The length in the header is corrected, so that the bytes after it are decoded.
     let mut message = bytes.to_vec();
     let length = message.len() as u32;
     let Some(first) = message.first_chunk_mut::<HEADER_BYTES>() else { return };

@@ -1,10 +1,10 @@
-//! Running cargo: the steps of CI, the tools that live in other crates, fuzzing and crash rounds.
+//! Runs cargo: the steps of CI, the tools in other crates, fuzzing and crash rounds.
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// Every step of CI, in order; stops at the first that fails.
+/// Runs every step of CI in order; stops at the first failure.
 pub fn run() -> Result<(), String> {
     step("format", || cargo(&["fmt", "--all", "--check"]))?;
     step("layers", || crate::layers::check(&crate::root()))?;
@@ -50,8 +50,8 @@ pub fn compatibility(root: &Path) -> Result<(), String> {
     std::fs::write(root.join("COMPATIBILITY.md"), output.stdout).map_err(|error| error.to_string())
 }
 
-/// Runs every fuzz target for some seconds. Needs `cargo install cargo-fuzz`; the sanitizer
-/// flags are unlocked on the stable compiler by RUSTC_BOOTSTRAP.
+/// Runs every fuzz target for some seconds. Needs `cargo install cargo-fuzz`. RUSTC_BOOTSTRAP
+/// enables the sanitizer flags on the stable compiler.
 pub fn fuzz(root: &Path, args: &[String]) -> Result<(), String> {
     let seconds: u32 = match args.first() {
         Some(text) => text.parse().map_err(|_| format!("not a number of seconds: {text}"))?,
@@ -75,8 +75,8 @@ pub fn fuzz(root: &Path, args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Kills a writing engine, a writing server and repairs again and again, damages their files, and checks
-/// what is left.
+/// Kills a writing engine, a writing server and repairs repeatedly, damages their files, and checks
+/// the result.
 pub fn crash(args: &[String]) -> Result<(), String> {
     let rounds: u64 = match args.first() {
         Some(rounds) => rounds.parse().map_err(|_| format!("'{rounds}' is no number"))?,
@@ -104,7 +104,8 @@ pub fn crash(args: &[String]) -> Result<(), String> {
     })
 }
 
-/// Runs the official drivers, mongosh and the dump tools against a server; `args` name some of them.
+/// Runs the official drivers, mongosh and the dump tools against a server; `args` selects some of
+/// them.
 pub fn drivers(root: &Path, args: &[String]) -> Result<(), String> {
     run_command(Command::new("python3").arg(root.join("tests/drivers/run")).args(args))
 }

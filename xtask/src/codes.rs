@@ -1,4 +1,4 @@
-//! Writes the named error codes from their table.
+//! Writes the Rust source of the named error codes from their table.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub fn write(root: &Path) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// The source for a table of `number,name,classes`.
+/// Returns the source for a table of `number,name,classes`.
 fn generate(table: &str) -> Result<String, String> {
     let mut rows = Vec::new();
     for line in table.lines().skip(1).filter(|line| !line.is_empty()) {

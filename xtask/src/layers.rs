@@ -1,9 +1,10 @@
-//! The direction of dependencies: an arrow between crates may only point down.
+//! Checks the direction of dependencies: a crate may depend only on crates of lower layers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Crate and layer. Two crates of one layer may only be related as `SIDEWAYS` says.
+/// The crates with their layers. Two crates of one layer may depend on each other only as in
+/// `SIDEWAYS`.
 const LAYERS: &[(&str, u8)] = &[
     ("error", 0),
     ("document", 1),
@@ -25,7 +26,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("testkit", 9),
 ];
 
-/// What a layer may not know, although it lies below.
+/// Dependencies on lower layers that are forbidden nevertheless.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("storage", "error"),
     ("storage", "document"),
@@ -62,7 +63,7 @@ pub fn check(root: &Path) -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
-/// Every crate with the project's crates that it depends on (not for tests).
+/// Returns every crate with the project's crates that it depends on (not for tests).
 fn manifests(root: &Path) -> Result<Vec<(String, Vec<String>)>, String> {
     let mut found = Vec::new();
     let folders = std::fs::read_dir(root.join("crates")).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! `cargo xtask NAME`: the checks and generators of this project. It depends on nothing, so that
+//! `cargo xtask NAME`: the checks and generators of this project. It has no dependencies, so that
 //! it builds in a second on a clean checkout.
 
 mod ci;
@@ -48,8 +48,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The folder of the workspace that cargo runs this for, not of the one it was built in: two
-/// checkouts may share what they build.
+/// Returns the folder of the workspace for which cargo runs, not of the one in which it was built:
+/// two checkouts may share a target directory.
 fn root() -> PathBuf {
     let own =
         std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());

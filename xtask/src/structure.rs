@@ -1,9 +1,9 @@
-//! Checks of whole crates: the order of their folders, the names of their types, doc comments
-//! that say nothing. The lists below name what still breaks a rule; they only shrink.
+//! Checks of whole crates: the order of their folders, the names of their types, doc comments that
+//! are too short. The lists below contain the known exceptions; they only get shorter.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The folders and files of a crate that import only what stands before them.
+/// The folders and files of a crate in order; each may import only earlier ones.
 const FOLDERS: &[(&str, &[&str])] = &[
     (
         "commands",
@@ -15,11 +15,11 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("cli", &["exit", "version", "engine", "progress", "connect", "export", "import", "lib"]),
 ];
 
-/// Imports against the order that are known.
+/// The known imports against the order.
 const UPWARD: &[(&str, &str)] = &[];
 
-/// Modules of a crate that import each other in a circle. Every other crate has an order in which
-/// each module imports only what stands before it.
+/// Modules of a crate that import each other in a circle. In every other crate the modules have an
+/// order in which each imports only earlier ones.
 const CIRCLES: &[(&str, &[&str])] = &[
     ("executor", &["joins", "opening"]),
     (
@@ -43,13 +43,13 @@ const CIRCLES: &[(&str, &[&str])] = &[
     ("planner", &["inner", "pipeline"]),
 ];
 
-/// Crate, name: public types that share their name with another one of the crate.
+/// Crate and name of public types that have the same name as another one of the crate.
 const SAME_NAMES: &[(&str, &str)] = &[("mql", "Needs"), ("mql", "Operand"), ("mql", "Operator")];
 
-/// The words of a doc comment below which it says too little.
+/// The smallest number of words of a doc comment.
 const WORDS_MIN: usize = 3;
 
-/// Doc comments of one line with one or two words.
+/// Returns doc comments of one line with one or two words.
 pub fn short_docs(files: &[(String, &str)]) -> Vec<String> {
     let mut found = Vec::new();
     for (name, text) in files {
@@ -72,7 +72,7 @@ pub fn short_docs(files: &[(String, &str)]) -> Vec<String> {
     found
 }
 
-/// Files that import from a folder which stands behind their own.
+/// Returns files that import from a later folder.
 pub fn upward_imports(files: &[(String, &str)]) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, text) in files {
@@ -81,7 +81,7 @@ pub fn upward_imports(files: &[(String, &str)]) -> Vec<String> {
         let rank = |module: &str| order.iter().position(|row| *row == module);
         let own = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
         let Some(own_rank) = rank(own) else { continue };
-        // Tests may look up to see the whole.
+        // Tests may import from any folder.
         let code = text.split("#[cfg(test)]").next().unwrap_or(text);
         for (at, line) in code.lines().enumerate() {
             for target in modules(line) {
@@ -95,8 +95,8 @@ pub fn upward_imports(files: &[(String, &str)]) -> Vec<String> {
     problems
 }
 
-/// Modules that import each other in a circle, directly or through others, where `CIRCLES` does not
-/// say so; and what it says of modules that are in none.
+/// Returns modules that import each other in a circle, directly or through others, and that are not
+/// in `CIRCLES`; and entries of `CIRCLES` that are no longer in a circle.
 pub fn circles(files: &[(String, &str)]) -> Vec<String> {
     let mut imports: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for (name, text) in files {
@@ -122,7 +122,7 @@ pub fn circles(files: &[(String, &str)]) -> Vec<String> {
     problems
 }
 
-/// The import by which a module comes back to itself.
+/// Returns the import through which a module imports itself.
 fn reaches_itself<'m>(
     imports: &BTreeMap<(&'m str, &'m str), BTreeSet<&'m str>>,
     crate_name: &'m str,
@@ -141,7 +141,7 @@ fn reaches_itself<'m>(
     })
 }
 
-/// The first modules of the paths in a line that begin at the crate: `frame` of
+/// Returns the first modules of the paths in a line that begin with `crate`: `frame` of
 /// `crate::frame::args`, and each of `crate::{admin, ddl}`.
 fn modules(line: &str) -> Vec<&str> {
     let end = |text: &str| text.find(|c: char| !c.is_alphanumeric() && c != '_');
@@ -161,7 +161,7 @@ fn modules(line: &str) -> Vec<&str> {
     found
 }
 
-/// Public types that share their name with another one of their crate.
+/// Returns public types that have the same name as another one of their crate.
 pub fn same_names(files: &[(String, &str)]) -> Vec<String> {
     let mut places: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for (name, text) in files {
@@ -181,7 +181,7 @@ pub fn same_names(files: &[(String, &str)]) -> Vec<String> {
     twice.map(|((_, name), at)| format!("two types are named {name}: {}", at.join(", "))).collect()
 }
 
-/// The crate of a source file, and the file's path below its folder `src`.
+/// Returns the crate of a source file, and the file's path below `src`.
 fn place(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix("crates/")?.split_once("/src/")
 }

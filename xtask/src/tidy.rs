@@ -1,5 +1,5 @@
-//! Tidiness that a machine can see: file and function lengths, first lines, unfinished marks,
-//! dead paths in documents, short doc comments. `structure.rs` has the checks of a whole crate.
+//! Checks of tidiness: file and function lengths, first lines, unfinished marks, dead paths in
+//! documents, short doc comments. `structure.rs` has the checks of a whole crate.
 
 use crate::structure;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const FILE_LINES_MAX: usize = 1000;
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Prints what is long or untidy.
+/// Prints long files and functions and all problems.
 pub fn report(root: &Path) -> Result<(), String> {
     for (path, text) in sources(root)? {
         let lines = text.lines().count();
@@ -21,7 +21,7 @@ pub fn report(root: &Path) -> Result<(), String> {
     check(root)
 }
 
-/// Fails for what must not be.
+/// Fails if there is a problem.
 pub fn check(root: &Path) -> Result<(), String> {
     let mut problems = dead_paths(root)?;
     let all = sources(root)?;
@@ -50,7 +50,7 @@ pub fn check(root: &Path) -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
-/// Paths that documents name and that do not exist.
+/// Returns the paths in documents that do not exist.
 fn dead_paths(root: &Path) -> Result<Vec<String>, String> {
     let mut problems = Vec::new();
     for name in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"] {
@@ -72,8 +72,8 @@ fn dead_paths(root: &Path) -> Result<Vec<String>, String> {
     Ok(problems)
 }
 
-/// Functions longer than a screen: the line they begin in, and how long they are. A function is
-/// taken to end at the closing brace in its own column.
+/// Returns the functions that are longer than a screen: first line and length. A function ends at
+/// the closing brace in its own column.
 fn long_functions(text: &str) -> Vec<(usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();

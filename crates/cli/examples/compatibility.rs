@@ -1,4 +1,4 @@
-//! Prints COMPATIBILITY.md; `cargo xtask compatibility` puts it in its place.
+//! Prints COMPATIBILITY.md; `cargo xtask compatibility` writes the file.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,7 +1,7 @@
-//! What connections cost: with and without a login, with and without TLS. Four clients connect as fast as they
-//! can; the server's CPU time for one connection depends less on what else the machine does than the rate.
-//! `cargo run --release -p quire-cli --example connections`, after `cargo build --release -p quire-cli`;
-//! Linux. The results stand in docs/benchmarks.md.
+//! Measures connections: with and without a login, with and without TLS. Four clients connect as
+//! fast as they can. The server's CPU time for one connection depends less on other work of the
+//! machine than the rate does. `cargo run --release -p quire-cli --example connections`, after
+//! `cargo build --release -p quire-cli`; Linux. The results are in docs/benchmarks.md.
 
 #[allow(dead_code, clippy::unwrap_used)] // Made for tests, some of it for them only.
 #[path = "../../server/tests/it/certificates.rs"]
@@ -27,7 +27,7 @@ const DOCUMENTS: i32 = 1000;
 trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
-/// How clients come in.
+/// How a client connects.
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
@@ -42,7 +42,7 @@ const WAYS: [Way; 4] = [
     Way { name: "TLS 1.3, SCRAM-SHA-256", tls: true, login: true },
 ];
 
-/// A server and how to reach it.
+/// A server and its address.
 struct Place {
     server: Server,
     tls: Option<ClientTls>,
@@ -107,7 +107,7 @@ impl Place {
         Ok(stream)
     }
 
-    /// Connections a second, and the server's CPU time for one.
+    /// Measures connections a second, and the server's CPU time for one.
     fn connections(&self, name: &str) -> Result<(), Box<dyn Error>> {
         let (began, cpu) = (Instant::now(), self.server.cpu()?);
         std::thread::scope(|scope| -> Result<(), String> {
@@ -129,7 +129,7 @@ impl Place {
         Ok(())
     }
 
-    /// Reads of one document by its `_id` over one connection.
+    /// Measures reads of one document by its `_id` over one connection.
     fn reads(&self, name: &str) -> Result<(), Box<dyn Error>> {
         let mut stream = self.connect()?;
         let text = "x".repeat(1000);
@@ -148,7 +148,7 @@ impl Place {
         Ok(())
     }
 
-    /// Memory that connections hold which do nothing.
+    /// Measures the memory of idle connections.
     fn idle(&self, name: &str) -> Result<(), Box<dyn Error>> {
         let before = self.server.resident_kb()?;
         let streams: Result<Vec<_>, _> = (0..IDLE).map(|_| self.connect()).collect();

@@ -1,6 +1,7 @@
-//! What the server costs before it does anything: time to its first answer, memory idle and with
-//! idle connections, size of the binary; and the CPU time of the smallest round trips. `cargo run --release -p quire-cli --example footprint`,
-//! after `cargo build --release -p quire-cli`; Linux. The results stand in docs/benchmarks.md.
+//! Measures the server before it does any work: the time to its first reply, its memory idle and
+//! with idle connections, the size of the binary; and the CPU time of the smallest round trips.
+//! `cargo run --release -p quire-cli --example footprint`, after `cargo build --release -p
+//! quire-cli`; Linux. The results are in docs/benchmarks.md.
 
 #![allow(clippy::unwrap_used)]
 
@@ -62,8 +63,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// CPU time of the whole server process an operation, which other work on the machine changes
-/// least; and the wall-clock time on one connection.
+/// Measures the CPU time of the whole server process for an operation, which other work on the
+/// machine changes least, and the wall-clock time on one connection.
 fn round_trips(server: &Server) -> Result<(), Box<dyn Error>> {
     let mut client = server.connect()?;
     let text = "x".repeat(1000);

@@ -1,7 +1,8 @@
-//! Reads through each kind of index, and writes with more and more indexes: instructions of the whole
-//! server in user mode for one command, which do not depend on what else the machine does.
-//! `cargo run --release -p quire-cli --example index_kinds`, after `cargo build --release -p quire-cli`;
-//! needs valgrind; Linux. Takes the program as an argument. The results stand in docs/benchmarks.md.
+//! Measures reads through each kind of index, and writes with an increasing number of indexes:
+//! instructions of the whole server in user mode for one command, which do not depend on other work
+//! of the machine. `cargo run --release -p quire-cli --example index_kinds`, after `cargo build
+//! --release -p quire-cli`; needs valgrind; Linux. Takes the program as an argument. The results
+//! are in docs/benchmarks.md.
 
 mod server;
 
@@ -15,13 +16,13 @@ use std::process::Command;
 const DOCUMENTS: i32 = 20_000;
 const WARM_UP: i32 = 50;
 const OPERATIONS: i32 = 200;
-/// A step that visits the numbers below `DOCUMENTS` in no order.
+/// A step that visits the numbers below `DOCUMENTS` in an irregular order.
 const STRIDE: i32 = 7919;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A kind of index: its name, its specification, and the filter of a query for `count` documents from
-/// the number `from` on; of a kind without an order only for one document.
+/// A kind of index: its name, its specification, and the filter of a query for `count` documents
+/// from the number `from` on; for a kind without an order only for one document.
 struct Kind {
     name: &'static str,
     index: fn() -> Option<DocBuf>,
@@ -128,7 +129,7 @@ fn document(n: i32) -> DocBuf {
     }
 }
 
-/// A server under callgrind.
+/// A server that runs under callgrind.
 struct Counting {
     server: Server,
     client: TcpStream,
@@ -149,7 +150,8 @@ impl Counting {
         Ok(Counting { server, client, place, dumps: 0 })
     }
 
-    /// Instructions of one operation, after some to warm up. `operation` gets the number of the call.
+    /// Returns the instructions of one operation, after some to warm up. `operation` gets the
+    /// number of the call.
     fn measure(&mut self, operation: impl Fn(i32) -> DocBuf) -> Outcome<u64> {
         for at in 0..WARM_UP {
             command(&mut self.client, operation(at))?;
@@ -172,7 +174,7 @@ impl Counting {
         if status.success() { Ok(()) } else { Err("callgrind_control failed".into()) }
     }
 
-    /// Returns a collection of all documents, in tables, with an index.
+    /// Creates a collection with all documents, in tables, and an index.
     fn fill(&mut self, collection: &str, index: Option<DocBuf>) -> Outcome<()> {
         if let Some(index) = index {
             let create = doc! { "createIndexes": collection, "indexes": [&index], "$db": "test" };
@@ -228,7 +230,8 @@ fn main() -> Outcome<()> {
     Ok(std::fs::remove_dir_all(place)?)
 }
 
-/// Single writes into a collection with more and more indexes, each on an int of its own.
+/// Measures single writes into a collection with an increasing number of indexes, each on an int of
+/// its own.
 fn writes(counting: &mut Counting) -> Outcome<()> {
     println!(
         "\n| indexes besides `_id` | insert | update of another field | update of the field of one index | delete |"

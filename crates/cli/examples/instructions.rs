@@ -1,7 +1,7 @@
-//! Instructions of the whole server, in user mode, for one operation on one document, which do not
-//! depend on what else the machine does. `cargo run --release -p quire-cli --example instructions`,
-//! after `cargo build --release -p quire-cli`; needs valgrind; Linux. Takes the program and the
-//! names of operations as arguments. The results stand in docs/benchmarks.md.
+//! Counts the instructions of the whole server in user mode for one operation on one document,
+//! which do not depend on other work of the machine. `cargo run --release -p quire-cli --example
+//! instructions`, after `cargo build --release -p quire-cli`; needs valgrind; Linux. Takes the
+//! program and the names of operations as arguments. The results are in docs/benchmarks.md.
 
 mod server;
 
@@ -12,15 +12,15 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-/// Documents of 1 KB that are there before.
+/// The number of existing documents, of 1 KB each.
 const DOCUMENTS: i32 = 1000;
 const WARM_UP: i32 = 200;
 const OPERATIONS: i32 = 1000;
 
-/// What follows the name of an operation of a client that has logged in, on a server with `--auth`.
+/// The suffix of an operation of a client that has logged in, on a server with `--auth`.
 const LOGGED_IN: &str = "-logged-in";
 
-/// Transactions that are open beside `insert-beside-transactions`.
+/// The number of open transactions in `insert-beside-transactions`.
 const OPEN: u8 = 100;
 
 const NAMES: [&str; 14] = [
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Counts on a new server, which runs under callgrind, after some operations to warm up.
+/// Counts on a new server under callgrind, after some operations to warm up.
 fn measure(program: &Path, name: &str) -> Result<u64, Box<dyn Error>> {
     let place = std::env::temp_dir().join(format!("quire-instructions-{}", std::process::id()));
     std::fs::create_dir_all(&place)?;
@@ -89,7 +89,7 @@ fn control(server: &Server, words: &[&str]) -> Result<(), Box<dyn Error>> {
     if status.success() { Ok(()) } else { Err("callgrind_control failed".into()) }
 }
 
-/// Returns the sum of the dump, without what the end of the server adds.
+/// Returns the sum of the dump without the instructions of the server's end.
 fn counted(dump: &Path) -> Result<u64, Box<dyn Error>> {
     let text = std::fs::read_to_string(dump)?;
     let sum = text.lines().find_map(|line| line.strip_prefix("totals: "));
@@ -116,7 +116,7 @@ fn within(mut body: DocBuf, session: [u8; 16], number: i64, starts: bool) -> Doc
     body
 }
 
-/// Two updates in a transaction, and its commit.
+/// Runs two updates in a transaction, and its commit.
 fn transfer(client: &mut TcpStream, at: i32) -> Result<(), Box<dyn Error>> {
     let (from, to, number) = (at % DOCUMENTS, (at + 1) % DOCUMENTS, i64::from(at));
     command(client, within(increment(from, -1), [7; 16], number, true))?;
@@ -125,7 +125,7 @@ fn transfer(client: &mut TcpStream, at: i32) -> Result<(), Box<dyn Error>> {
     command(client, within(commit, [7; 16], number, false)).map(|_| ())
 }
 
-/// One operation; `at` counts them.
+/// Runs one operation; `at` numbers them.
 fn run(client: &mut TcpStream, name: &str, at: i32) -> Result<(), Box<dyn Error>> {
     if name == "transfer" {
         return transfer(client, at);

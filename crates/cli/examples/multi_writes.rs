@@ -1,7 +1,7 @@
-//! What updates and deletes of many documents hold and hinder: the server's memory while 10,000 or
-//! 1,000,000 documents change, and how long another connection's writes to the same collection
-//! take meanwhile. `cargo run --release -p quire-cli --example multi_writes`, after
-//! `cargo build --release -p quire-cli`; Linux. The results stand in docs/benchmarks.md.
+//! Measures updates and deletes of many documents: the server's memory while 10,000 or 1,000,000
+//! documents change, and how long another connection's writes to the same collection take
+//! meanwhile. `cargo run --release -p quire-cli --example multi_writes`, after `cargo build
+//! --release -p quire-cli`; Linux. The results are in docs/benchmarks.md.
 
 mod server;
 
@@ -16,7 +16,7 @@ const SMALL: i32 = 10_000;
 const LARGE: i32 = 1_000_000;
 const BATCH: i32 = 1000;
 
-/// Makes the command that changes a collection.
+/// Returns the command that changes a collection.
 type Statement = fn(&str) -> DocBuf;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "", "documents", "before", "peak", "engine", "s"
     );
     quiet(&server)?;
-    // The first runs fill the engine's caches and write buffers, which are bounded by themselves.
+    // The first runs fill the engine's caches and write buffers, which have their own bounds.
     for (title, statement) in [("warm-up, scan", scan("large")), ("warm-up, index", index("large"))]
     {
         measure(&server, title, "large", LARGE, statement)?;
@@ -75,7 +75,7 @@ fn scan(name: &str) -> DocBuf {
     update(name, doc! { "q": { "b": { "$gte": 0 } }, "u": { "$inc": { "b": 1 } }, "multi": true })
 }
 
-/// Every key moves forward in the index that is scanned.
+/// Returns a statement that moves every key forward in the index that it scans.
 fn index(name: &str) -> DocBuf {
     update(
         name,
@@ -90,7 +90,7 @@ fn delete(name: &str) -> DocBuf {
     doc! { "delete": name, "deletes": [&statement], "writeConcern": { "w": 1 }, "$db": "test" }
 }
 
-/// Returns the other writer with nobody beside it.
+/// Measures the other writer alone.
 fn quiet(server: &Server) -> Result<(), Box<dyn Error>> {
     let (done, mut client) = (AtomicBool::new(false), server.connect()?);
     let latencies = std::thread::scope(|scope| {
@@ -144,7 +144,7 @@ fn measure(
     Ok(())
 }
 
-/// Inserts one document after the other, away from those that the statement changes.
+/// Inserts one document after the other, outside the range that the statement changes.
 fn write_meanwhile(
     client: &mut TcpStream,
     name: &str,
@@ -161,7 +161,7 @@ fn write_meanwhile(
     Ok(latencies)
 }
 
-/// Returns the most that the engine's write buffers and block cache held together, in bytes.
+/// Returns the largest sum of the engine's write buffers and block cache, in bytes.
 fn watch_buffers(client: &mut TcpStream, done: &AtomicBool) -> Outcome<i64> {
     let mut most = 0;
     while !done.load(Ordering::Relaxed) {

@@ -1,7 +1,7 @@
-//! What transactions cost: transfers between two accounts by 1, 8 and 64 clients, with and without
+//! Measures transactions: transfers between two accounts by 1, 8 and 64 clients, with and without
 //! conflicts, each commit with `w: "majority"`; and single inserts while 0, 1 and 100 transactions
-//! are open and idle. `cargo run --release -p quire-cli --example transfers`, after
-//! `cargo build --release -p quire-cli`; Linux. The results stand in docs/benchmarks.md.
+//! are open and idle. `cargo run --release -p quire-cli --example transfers`, after `cargo build
+//! --release -p quire-cli`; Linux. The results are in docs/benchmarks.md.
 
 mod server;
 
@@ -13,15 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 const ACCOUNTS: i32 = 1000;
-/// Accounts that all clients share where conflicts are wanted.
+/// The number of accounts that all clients share in the runs with conflicts.
 const CONTESTED: i32 = 10;
 const TIME: Duration = Duration::from_secs(3);
-/// Each row is measured so often, in turns with the others, because the machine may be loaded.
+/// How many times each row is measured, in turns with the others, because the machine may be
+/// loaded.
 const TURNS: usize = 3;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What one client did.
+/// The counts of one client.
 #[derive(Default)]
 struct Done {
     latencies: Vec<Duration>,
@@ -121,7 +122,7 @@ fn change(id: i32, amount: i32) -> DocBuf {
     doc! { "update": "a", "updates": [&change], "$db": "test" }
 }
 
-/// Transfers until the time is over. A transfer that meets a conflict begins again.
+/// Transfers until the time is over. A transfer that meets a conflict is repeated.
 fn client(
     mut stream: TcpStream,
     number: i32,
@@ -164,7 +165,7 @@ fn transfer(
     command(stream, within(commit, session, number, false)).map(drop)
 }
 
-/// Inserts while `open` transactions have read and written something and do nothing more.
+/// Inserts while `open` transactions have read and written something and are idle.
 fn inserts(server: &Server, open: i32) -> Result<(), Box<dyn Error>> {
     let (mut stream, sessions) =
         (server.connect()?, (0..open).map(|_| session()).collect::<Vec<_>>());

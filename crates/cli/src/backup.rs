@@ -1,5 +1,5 @@
-//! `quire backup`: a consistent copy that `quire serve` opens, made by a running server or of a
-//! stopped directory.
+//! `quire backup`: makes a consistent copy that `quire serve` can open, from a running server or
+//! from a stopped directory.
 
 use crate::connect::Target;
 use crate::exit::{FAILED, Failure};

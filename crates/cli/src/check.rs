@@ -1,5 +1,5 @@
 //! `quire check [--repair] DIR`: compares every document of a stopped directory with its index
-//! entries, both ways, and the counters; mends what can be mended.
+//! entries, in both directions, and the counters; repairs what can be repaired.
 
 use crate::exit::{FAILED, FOUND, Failure};
 use crate::{Call, print};
@@ -62,8 +62,8 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     show(&report, request.repair, damages)
 }
 
-/// Opens an image of the directory, since a check changes nothing. Tells what is wrong with the
-/// files, and returns how many things that are.
+/// Opens an image of the directory, because a check changes nothing. Prints the damages of the
+/// files and returns their number.
 fn examine(directory: &Path, options: FjallOptions) -> Result<(Opened, usize), Failure> {
     let shown = directory.display();
     let examined = quire_storage_fjall::examine(directory, options)
@@ -95,7 +95,7 @@ fn parse(call: &Call) -> Result<Option<Request>, Failure> {
     Ok(Some(Request { directory, repair }))
 }
 
-/// `damages`: how many things are wrong with the files.
+/// Prints the report; `damages` is the number of damages of the files.
 fn show(report: &Report, repair: bool, damages: usize) -> Result<(), Failure> {
     for finding in &report.findings {
         let mended = if finding.mended { " (mended)" } else { "" };

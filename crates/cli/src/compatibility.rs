@@ -1,5 +1,5 @@
-//! COMPATIBILITY.md, made from the registries: what works, what is known and missing, which
-//! options have no effect.
+//! COMPATIBILITY.md, generated from the registries: what works, what is missing, and which options
+//! have no effect.
 
 use crate::connect::uri::PASSED_OVER;
 use crate::serve::options::{OPTIONS, Status};

@@ -1,11 +1,11 @@
-//! Opening the engine on disk, and what people read when it does not open.
+//! Opens the engine on disk, with messages for people if it fails.
 
 use crate::exit::{FAILED, Failure};
 use quire_storage::StorageError;
 use quire_storage_fjall::{FjallOptions, Opened};
 use std::path::Path;
 
-/// Opens a database directory; it is made if it is missing.
+/// Opens a database directory; creates it if it is missing.
 pub(crate) fn open(path: &Path, options: FjallOptions) -> Result<Opened, Failure> {
     let repair = options.repair;
     quire_storage_fjall::open(path, options).map_err(|error| {

@@ -1,17 +1,17 @@
-//! Why the process ends with something else than 0: mongod's exit codes.
+//! The exit codes other than 0: those of mongod.
 
-/// Options that are wrong, or don't go together.
+/// Invalid or contradictory options.
 pub(crate) const BAD_OPTIONS: u8 = 2;
-/// An address is in use, or there is no such address.
+/// An address is in use, or does not exist.
 pub(crate) const NETWORK: u8 = 48;
-/// A check found something that is not mended.
+/// A check found a problem that was not repaired.
 pub(crate) const FOUND: u8 = 1;
 /// The storage engine failed while the server ran.
 pub(crate) const ABRUPT: u8 = 14;
-/// The start or the work failed.
+/// The start or the operation failed.
 pub(crate) const FAILED: u8 = 100;
 
-/// The end of the process, and what people read about it.
+/// The exit code of the process and the message for people.
 pub(crate) struct Failure {
     pub(crate) code: u8,
     pub(crate) message: String,

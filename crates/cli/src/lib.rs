@@ -1,4 +1,4 @@
-//! The command line: `quire serve`, the tools around it, and what a launcher of mongod expects.
+//! The command line: `quire serve`, its tools, and the options that launchers of mongod use.
 //!
 //! [`COMMANDS`] lists the subcommands and [`serve::options::OPTIONS`] every option of the
 //! server; help, checks and COMPATIBILITY.md come from these two tables.
@@ -21,15 +21,15 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// How a program was called: its name, and the words after its subcommand.
+/// How the program was called: its name, and the words after the subcommand.
 pub struct Call {
-    /// The program's name as people type it: `quire serve`, or `mongod`.
+    /// The program's name in messages: `quire serve`, or `mongod`.
     pub program: String,
     /// The whole command line.
     pub line: Vec<String>,
     /// The words after the subcommand.
     pub words: Vec<OsString>,
-    /// It was called through the name `mongod`.
+    /// True if it was called by the name `mongod`.
     pub as_mongod: bool,
 }
 
@@ -67,7 +67,8 @@ pub static COMMANDS: &[Subcommand] = &[
     },
 ];
 
-/// Runs the program. All files that it makes (data, logs, exports, copies) are this user's alone.
+/// Runs the program. All files that it creates (data, logs, exports, copies) are readable by this
+/// user only.
 pub fn run(words: Vec<OsString>) -> ExitCode {
     #[cfg(unix)]
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
@@ -117,17 +118,17 @@ fn help() -> String {
     text
 }
 
-/// Prints a text; a reader that has gone (`quire --help | head -1`) is no failure.
+/// Prints a text; a closed reader (`quire --help | head -1`) is not an error.
 pub(crate) fn print(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{}", text.trim_end());
 }
 
-/// What the tests of several tools share.
+/// Helpers for the tests of several tools.
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What a tool reads from these words; "help" if they ask for that.
+    /// Returns the result of parsing these words, or "help" if they request it.
     pub(crate) fn parsed<O>(
         program: &str,
         words: &[&str],

@@ -1,4 +1,4 @@
-//! The one binary, `quire`; under the name `mongod` it is `quire serve`.
+//! The binary `quire`; under the name `mongod` it is `quire serve`.
 
 fn main() -> std::process::ExitCode {
     let words: Vec<_> = std::env::args_os().collect();

@@ -1,17 +1,17 @@
-//! Progress on a terminal: a bar where the end is known, a counter where it is not, nothing where
-//! no terminal shows. Complaints go above it.
+//! Progress on a terminal: a bar if the end is known, a counter if it is not; nothing without a
+//! terminal. Messages are printed above it.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Read;
 
-/// What was done so far.
+/// The progress so far.
 #[derive(Clone)]
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// Counts bytes, towards an end if it is known.
+    /// Counts bytes, up to `total` if it is known.
     pub(crate) fn start(total: Option<u64>, quiet: bool) -> Progress {
         let template = match total {
             Some(_) => "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} left",
@@ -20,7 +20,7 @@ impl Progress {
         Progress::with(total, quiet, template)
     }
 
-    /// Counts documents, towards an end if it is known.
+    /// Counts documents, up to `total` if it is known.
     pub(crate) fn documents(total: Option<u64>, quiet: bool) -> Progress {
         let template = match total {
             Some(_) => "{bar:30} {human_pos}/{human_len} documents {eta} left",
@@ -38,7 +38,7 @@ impl Progress {
         Progress { bar }
     }
 
-    /// So much more is done.
+    /// Adds `count` to the progress.
     pub(crate) fn add(&self, count: u64) {
         self.bar.inc(count);
     }
@@ -48,13 +48,13 @@ impl Progress {
         self.bar.suspend(|| eprintln!("{text}"));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 pub(crate) struct CountingReader<R> {
     input: R,
     progress: Progress,

@@ -1,4 +1,4 @@
-//! What `--version` prints.
+//! The output of `--version`.
 
 use quire_commands::MONGODB_VERSION;
 
@@ -10,7 +10,8 @@ pub(crate) fn short() -> String {
     format!("quire {QUIRE} (follows MongoDB {MONGODB_VERSION})")
 }
 
-/// What `mongod --version` prints, so that launchers find the version, and Quire's own.
+/// Returns the output of `mongod --version`, in which launchers look for the version, and Quire's
+/// own.
 pub(crate) fn as_mongod() -> String {
     let (arch, system) = (std::env::consts::ARCH, std::env::consts::OS);
     format!(

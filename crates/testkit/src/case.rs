@@ -1,14 +1,14 @@
-//! Case files: read, and written back with other replies.
+//! Case files: reading them, and writing them with other replies.
 
 use std::path::{Path, PathBuf};
 
 /// One case file.
 pub struct CaseFile {
-    /// Where it stands.
+    /// The path of the file.
     pub path: PathBuf,
     /// Its path below the folder of cases, with `/`.
     pub name: String,
-    /// What stands before the first case.
+    /// The lines before the first case.
     pub preamble: Vec<String>,
     /// The cases in order.
     pub cases: Vec<Case>,
@@ -17,11 +17,11 @@ pub struct CaseFile {
 /// One case: a title and its steps.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The title, without a mark of an older version.
+    /// The title without the mark of an older version.
     pub title: String,
-    /// The reply is that of an older server; the case does not count.
+    /// True if the reply is that of an older server; the case is not counted.
     pub older: bool,
-    /// Its place in the file, from 1: part of its database's name.
+    /// Its position in the file, from 1: part of its database's name.
     pub number: usize,
     /// The line of the title.
     pub line: usize,
@@ -100,7 +100,7 @@ impl CaseFile {
         Ok(file)
     }
 
-    /// Writes the file back.
+    /// Writes the file to its path.
     pub fn save(&self) -> std::io::Result<()> {
         let mut text = String::new();
         let mut push = |line: &str| {

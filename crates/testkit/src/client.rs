@@ -1,4 +1,4 @@
-//! Two ways to send a command: over a socket, and into a service of this process.
+//! Two ways to send a command: over a socket, and to a service in this process.
 
 use quire_commands::{Call, Connection, ConnectionInfo, Service};
 use quire_document::{Doc, DocBuf};
@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Sends commands and gives the replies back.
+/// Sends commands and returns the replies.
 pub trait Client {
-    /// Returns the reply; the error says that the connection is gone.
+    /// Returns the reply; an error if the connection is lost.
     fn call(&mut self, command: Doc<'_>) -> Result<DocBuf, String>;
 }
 
-/// Makes clients of one server.
+/// Creates clients of one server.
 pub trait Connect: Sync {
     /// Returns a new connection.
     fn connect(&self) -> Box<dyn Client>;
 }
 
-/// A service of this process.
+/// A service in this process.
 pub struct InProcess(pub Arc<Service>);
 
 struct Embedded {

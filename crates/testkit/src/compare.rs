@@ -1,11 +1,11 @@
-//! Making replies comparable: what changes from run to run is left out or shown as a word, what
-//! carries no meaning is made alike. The rules are those of tests/cases/FORMAT.md.
+//! Makes replies comparable: values that differ between runs are removed or replaced by a word, and
+//! differences without meaning are normalised. The rules are those of tests/cases/FORMAT.md.
 
 use crate::node::Node;
 use quire_document::{Value, ValueBuf};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fields of a reply (not of user data) that change from run to run.
+/// Fields of a reply (not of user data) that differ between runs.
 const VOLATILE: &[&str] = &[
     "$clusterTime",
     "operationTime",
@@ -47,7 +47,7 @@ const VOLATILE: &[&str] = &[
     "retriedStmtId",
 ];
 
-/// Fields of a plan in which the order of keys means something.
+/// Fields of a plan in which the order of keys is significant.
 const ORDERED: &[&str] = &[
     "keyPattern",
     "keyValue",
@@ -59,10 +59,10 @@ const ORDERED: &[&str] = &[
     "projection",
 ];
 
-/// What a case has met so far.
+/// The ids in the replies of a case so far.
 #[derive(Default)]
 pub struct Seen {
-    /// The ids of cursors that replies have named.
+    /// The ids of cursors in replies.
     pub cursors: BTreeSet<i64>,
     /// The newest cursor id.
     pub cursor: Option<i64>,
@@ -70,7 +70,7 @@ pub struct Seen {
     pub sessions: BTreeMap<String, [u8; 16]>,
 }
 
-/// The reply without what changes from run to run.
+/// Returns the reply without values that differ between runs.
 pub fn scrub(reply: &Node, seen: &mut Seen) -> Node {
     scrub_at(reply, seen, &mut Vec::new())
 }
@@ -123,7 +123,7 @@ fn scrub_at(node: &Node, seen: &mut Seen, path: &mut Vec<String>) -> Node {
     }
 }
 
-/// Returns the word for a value that the server's clock or a counter made.
+/// Returns the word for a value that comes from the server's clock or a counter.
 fn made_word(node: &Node, seen: &Seen) -> Option<String> {
     let word = match node {
         Node::Doc(_) => {
@@ -147,14 +147,14 @@ fn made_word(node: &Node, seen: &Seen) -> Option<String> {
     word.map(str::to_owned)
 }
 
-/// Within a day of now.
+/// Returns true for a time within a day of now.
 fn near(ms: i64) -> bool {
     let now =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     (ms - now.as_millis() as i64).abs() < 86_400_000
 }
 
-/// Returns the reply with what carries no meaning made alike.
+/// Returns the reply with differences without meaning normalised.
 pub fn alike(reply: &Node) -> Node {
     let Node::Doc(_) = reply else { return rename_codes(reply) };
     let mut reply = rename_codes(reply);
@@ -191,7 +191,7 @@ fn sort_fields(node: &mut Node) {
     }
 }
 
-/// Names of codes that changed between versions, and the version of a collation.
+/// Replaces names of codes that changed between versions, and the version of a collation.
 fn rename_codes(node: &Node) -> Node {
     match node {
         Node::Leaf(_) => node.clone(),
@@ -222,7 +222,7 @@ fn rename_codes(node: &Node) -> Node {
     }
 }
 
-/// The order of a plan's own fields says nothing.
+/// Sorts the fields of a plan, whose order has no meaning.
 fn plan(node: &Node) -> Node {
     match node {
         Node::Leaf(_) => node.clone(),
@@ -243,7 +243,7 @@ fn plan(node: &Node) -> Node {
     }
 }
 
-/// Returns the same tree with every `errmsg` blanked.
+/// Returns the tree with every `errmsg` replaced by an empty text.
 pub fn without_messages(node: &Node) -> Node {
     match node {
         Node::Leaf(_) => node.clone(),

@@ -1,5 +1,5 @@
 //! The cases that are known to differ, each with its reason. A case on the list that agrees is a
-//! failure too: the list never says more than is true.
+//! failure too, so that the list stays correct.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Reads the list: `reason` lines start with `# `, a file's name stands alone, and the titles
-    /// of its cases follow, indented.
+    /// Reads the list: lines with reasons start with `# `, the name of a file is on its own line,
+    /// and the titles of its cases follow, indented.
     pub fn load(path: &Path) -> std::io::Result<Expected> {
         let mut expected = Expected::default();
         let (mut reason, mut file) = (String::new(), String::new());
@@ -33,22 +33,22 @@ impl Expected {
         Ok(expected)
     }
 
-    /// Why the case differs, if it is known to.
+    /// Returns why the case differs, if it is on the list.
     pub fn reason(&self, file: &str, title: &str) -> Option<&str> {
         self.reasons.get(&(file.to_owned(), title.to_owned())).map(String::as_str)
     }
 
-    /// Notes a case.
+    /// Adds a case.
     pub fn insert(&mut self, file: &str, title: &str, reason: &str) {
         self.reasons.insert((file.to_owned(), title.to_owned()), reason.to_owned());
     }
 
-    /// How many cases are on the list.
+    /// Returns the number of cases on the list.
     pub fn len(&self) -> usize {
         self.reasons.len()
     }
 
-    /// True if none is.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.reasons.is_empty()
     }
@@ -58,7 +58,7 @@ impl Expected {
         self.reasons.iter().map(|((file, title), reason)| (&**file, &**title, &**reason))
     }
 
-    /// Writes the list, by reason, file and title.
+    /// Writes the list, sorted by reason, file and title.
     pub fn save(&self, path: &Path) -> std::io::Result<()> {
         let mut by_reason: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
         for (file, title, reason) in self.iter() {

@@ -1,4 +1,4 @@
-//! A document as a tree: slow, and easy to rewrite. For tests only.
+//! A document as a tree, which is slow and easy to change. For tests only.
 
 use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Value, ValueBuf, literal};
 
@@ -9,7 +9,7 @@ pub enum Node {
     Doc(Vec<(String, Node)>),
     /// An array of nodes.
     Array(Vec<Node>),
-    /// A value that is neither document nor array.
+    /// A value that is neither a document nor an array.
     Leaf(ValueBuf),
 }
 
@@ -35,7 +35,7 @@ impl Node {
         Node::Leaf(ValueBuf::new(text))
     }
 
-    /// Returns the document's bytes; panics for what is no document.
+    /// Returns the document's bytes. Panics if the node is not a document.
     pub fn to_doc(&self) -> DocBuf {
         let Node::Doc(fields) = self else { panic!("not a document: {self:?}") };
         DocBuf::build(|writer| write_fields(writer, fields))
@@ -47,18 +47,18 @@ impl Node {
         literal::print(wrapped.get("v").expect("just written"))
     }
 
-    /// Returns the field of that name.
+    /// Returns the field with this name.
     pub fn get(&self, name: &str) -> Option<&Node> {
         self.fields()?.iter().find(|(key, _)| key == name).map(|(_, node)| node)
     }
 
-    /// Returns the field of that name, to change it.
+    /// Returns the field with this name, mutably.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Node> {
         let Node::Doc(fields) = self else { return None };
         fields.iter_mut().find(|(key, _)| key == name).map(|(_, node)| node)
     }
 
-    /// Sets a field, in its place or at the end.
+    /// Sets a field; a new field is added at the end.
     pub fn set(&mut self, name: &str, node: Node) {
         let Node::Doc(fields) = self else { return };
         match fields.iter_mut().find(|(key, _)| key == name) {
@@ -82,7 +82,7 @@ impl Node {
         if let Node::Leaf(value) = self { Some(value.as_value()) } else { None }
     }
 
-    /// Returns the node at a dotted path; -1 is an array's last element.
+    /// Returns the node at a dotted path; -1 is the last element of an array.
     pub fn at(&self, path: &str) -> Option<&Node> {
         path.split('.').try_fold(self, |node, step| match node {
             Node::Array(items) => match step.parse::<i64>().ok()? {

@@ -8,16 +8,16 @@ use quire_document::{Binary, Value, ValueBuf, doc, literal};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How a case went.
+/// The result of a case.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The first step that differs.
+    /// The first step with a different reply.
     pub difference: Option<Difference>,
-    /// Some error text differs; that fails no case.
+    /// True if the text of an error differs, which does not fail the case.
     pub wording: bool,
 }
 
-/// A step whose reply differs.
+/// A step with a different reply.
 #[derive(Debug)]
 pub struct Difference {
     /// The command's line in the file.
@@ -26,11 +26,11 @@ pub struct Difference {
     pub command: String,
     /// The recorded reply.
     pub want: String,
-    /// The reply that came.
+    /// The actual reply.
     pub got: String,
 }
 
-/// A case that is being run: its connection, and what the replies so far have named.
+/// A running case: its connection, and the ids in the replies so far.
 pub(crate) struct Run<'r> {
     server: &'r dyn Connect,
     client: Box<dyn Client>,
@@ -44,7 +44,7 @@ pub(crate) struct Run<'r> {
 /// Runs the case up to its first difference.
 ///
 /// # Errors
-/// A case that can't be read.
+/// The case cannot be parsed.
 pub fn run(server: &dyn Connect, file: &CaseFile, case: &Case) -> Result<Outcome, String> {
     let mut run = Run::new(server, file, case);
     let mut outcome = Outcome::default();
@@ -72,7 +72,7 @@ pub fn run(server: &dyn Connect, file: &CaseFile, case: &Case) -> Result<Outcome
     Ok(outcome)
 }
 
-/// Runs the case and writes the replies that come into it.
+/// Runs the case and replaces its replies by the actual ones.
 pub fn record(server: &dyn Connect, file: &CaseFile, case: &mut Case) -> Result<(), String> {
     let mut run = Run::new(server, file, case);
     for part in &mut case.parts {
@@ -106,8 +106,8 @@ impl<'r> Run<'r> {
         Ok(self.command(step)?.map(|command| self.send(command)))
     }
 
-    /// Returns the command of a step, with what its text only names. A step that sends nothing
-    /// is done, and the answer is `None`.
+    /// Returns the command of a step, with placeholders replaced. A step that sends nothing is
+    /// executed, and the result is `None`.
     pub(crate) fn command(&mut self, step: &Step) -> Result<Option<Node>, String> {
         let parsed = literal::parse(&step.command).map_err(|error| error.to_string())?;
         let mut command = self.fill(&Node::from_value(parsed.as_value()));
@@ -174,7 +174,7 @@ impl<'r> Run<'r> {
         })
     }
 
-    /// Puts in what the text only names.
+    /// Replaces placeholders by their values.
     fn fill(&mut self, node: &Node) -> Node {
         match node {
             Node::Leaf(value) => match value.as_value() {
@@ -240,7 +240,7 @@ fn session_uuid(db: &str, count: u8) -> [u8; 16] {
     uuid
 }
 
-/// Returns the reply's text; a batch of several documents is written one document a line.
+/// Returns the reply's text; a batch of several documents has one document on each line.
 fn render(reply: &Node) -> Vec<String> {
     const MARK: &str = "\u{1}";
     let batch = |name: &str| match reply.get("cursor")?.get(name)? {

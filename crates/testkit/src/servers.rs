@@ -1,4 +1,4 @@
-//! Services and servers of this process, on the memory engine and on disk.
+//! Services and servers in this process, on the memory engine and on disk.
 
 use crate::client::{AtAddress, Connect, InProcess};
 use quire_commands::{Service, ServiceOptions};
@@ -7,7 +7,7 @@ use quire_storage::Engine;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A service over an engine, as `quire serve` opens it, with commands for tests turned on.
+/// Opens a service over an engine as `quire serve` does, with test commands enabled.
 pub fn service(engine: Arc<dyn Engine>, name: &'static str) -> Arc<Service> {
     let options = ServiceOptions {
         argv: vec!["quire".into(), "serve".into()],
@@ -32,7 +32,7 @@ pub fn on_disk(directory: &Path) -> Arc<Service> {
 pub struct Listening {
     /// The server that listens.
     pub server: Server,
-    /// Where it listens.
+    /// The address at which it listens.
     pub address: String,
 }
 
@@ -48,7 +48,7 @@ pub fn listen(service: Arc<Service>) -> Listening {
     Listening { server, address }
 }
 
-/// The four ways in which every case runs.
+/// The four ways in which every case is run.
 pub struct Ways {
     listening: Vec<Listening>,
     ways: Vec<(&'static str, Box<dyn Connect>)>,
@@ -56,7 +56,7 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Memory and disk, in process and over a socket.
+    /// Opens services in memory and on disk, each used in process and over a socket.
     pub fn open() -> Ways {
         let mut ways = Ways { listening: Vec::new(), ways: Vec::new(), _directories: Vec::new() };
         ways.ways.push(("memory, in process", Box::new(InProcess(memory()))));
@@ -68,7 +68,7 @@ impl Ways {
         ways
     }
 
-    /// Name and door of each way.
+    /// Returns the name and the connector of each way.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &dyn Connect)> {
         self.ways.iter().map(|(name, way)| (*name, &**way))
     }

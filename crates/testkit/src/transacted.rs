@@ -1,8 +1,9 @@
-//! Runs the CRUD statements of a case again inside transactions, on a second server. Each answer must be that of
-//! the plain run, and so must be what a transaction reads of its own writes and what others read after its commit.
+//! Runs the CRUD statements of a case again inside transactions, on a second server. Each reply
+//! must be that of the plain run, and so must be what a transaction reads of its own writes and
+//! what others read after its commit.
 //!
-//! Statements that follow each other share a transaction. A statement that fails has a transaction of its own, and
-//! then runs outside, because an unordered batch goes on after its first error only there.
+//! Consecutive statements share a transaction. A statement that fails has its own transaction, and
+//! then runs outside, because an unordered batch continues after its first error only there.
 
 use crate::case::{Case, CaseFile};
 use crate::client::{Client, Connect};
@@ -12,7 +13,8 @@ use crate::runner::Run;
 use crate::variants::{Report, UNSTABLE, alike, answer, is_repeatable, session_id};
 use quire_document::{ValueBuf, doc};
 
-/// Words of cases that have sessions of their own, or collections that no transaction writes.
+/// Words that mark cases with sessions of their own, or collections that a transaction cannot
+/// write.
 const OUTSIDE: &[&str] = &[
     "lsid",
     "txnNumber",
@@ -24,14 +26,15 @@ const OUTSIDE: &[&str] = &[
     "tailable",
 ];
 
-/// Words of statements that no transaction takes, or takes only as its first statement.
+/// Words that mark statements that a transaction does not accept, or accepts only as its first
+/// statement.
 const STANDALONE: &[&str] =
     &["$out", "$merge", "$unionWith", "explain:", "readConcern:", "writeConcern:"];
 
 /// Runs the case on `plain`, and on `other` with its CRUD statements in transactions.
 ///
 /// # Errors
-/// A case that can't be read.
+/// The case cannot be parsed.
 pub fn run(
     plain: &dyn Connect,
     other: &dyn Connect,
@@ -66,12 +69,12 @@ pub fn run(
     Ok(pair.report)
 }
 
-/// What a statement is to a transaction.
+/// The use of a statement in a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Write,
     Read,
-    /// It has no place in a transaction, or its answer changes from run to run.
+    /// It cannot run in a transaction, or its reply differs between runs.
     Other,
 }
 
@@ -95,7 +98,7 @@ fn name(command: &Node) -> &str {
     command.fields().and_then(<[_]>::first).map_or("", |(name, _)| name)
 }
 
-/// The case on two servers: as it is, and with transactions.
+/// The case on two servers: unchanged, and with transactions.
 struct Pair<'r> {
     plain: Run<'r>,
     other: Run<'r>,
@@ -134,7 +137,7 @@ impl Pair<'_> {
         let got = self.other.send(within);
         self.note(&command, &want.join("\n"), &got.join("\n"));
         if want != got {
-            // The transaction is gone, or both servers have parted.
+            // The transaction is aborted, or the servers' states differ.
             self.is_open = false;
             self.other.send(command);
         } else if kind == Kind::Write && name(&command) != "bulkWrite" {
@@ -142,7 +145,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Runs a statement that fails in a transaction of its own, and then outside.
+    /// Runs a failing statement in its own transaction, and then outside.
     fn alone(&mut self, command: Node, want: String) {
         self.commit();
         let within = self.within(command.clone());
@@ -153,7 +156,7 @@ impl Pair<'_> {
         self.other.send(command);
     }
 
-    /// Compares the collection of a write as the transaction and the plain server show it.
+    /// Compares the collection of a write as the transaction and the plain server return it.
     fn compare_contents(&mut self, write: &Node) {
         let Some((_, collection)) = write.fields().and_then(<[_]>::first) else { return };
         let mut find = Node::Doc(vec![("find".into(), collection.clone())]);
@@ -175,7 +178,8 @@ impl Pair<'_> {
         }
     }
 
-    /// The command as a statement of the open transaction, or the first one of a new transaction.
+    /// Returns the command as a statement of the open transaction, or as the first one of a new
+    /// transaction.
     fn within(&mut self, mut command: Node) -> Node {
         if !self.is_open {
             self.number += 1;
@@ -192,7 +196,7 @@ impl Pair<'_> {
         command.set("autocommit", Node::Leaf(ValueBuf::new(false)));
     }
 
-    /// Commits the open transaction, which must work.
+    /// Commits the open transaction, which must succeed.
     fn commit(&mut self) {
         if let Some(reply) = self.end("commitTransaction") {
             let error = first_error(&reply).unwrap_or_default();
@@ -200,7 +204,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Ends the open transaction; `None` if there is none.
+    /// Ends the open transaction; `None` if none is open.
     fn end(&mut self, how: &str) -> Option<Node> {
         if !std::mem::take(&mut self.is_open) {
             return None;
@@ -223,13 +227,13 @@ impl Pair<'_> {
     }
 }
 
-/// True if a reply leaves a cursor open.
+/// Returns true if a reply leaves a cursor open.
 fn has_cursor(reply: &Node) -> bool {
     let id = reply.at("cursor.id").and_then(Node::as_leaf);
     id.is_some_and(|id| id.exact_i64() != Some(0))
 }
 
-/// The first error that a reply tells of, as text; `None` if all has worked.
+/// Returns the first error in a reply as text; `None` if there is none.
 fn first_error(reply: &Node) -> Option<String> {
     let is_ok = |node: &Node| {
         node.get("ok").and_then(Node::as_leaf).and_then(|ok| ok.exact_i64()) == Some(1)

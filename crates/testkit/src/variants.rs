@@ -1,8 +1,8 @@
-//! Runs the reads of a case again in other ways whose answers must be equal: with every usable
-//! index and with none, in batches of one document, with spilling forced, inside a transaction, and
-//! pipelines without being rewritten. It
-//! also runs `explain` of every find and aggregate. The answers are compared with those of the plain read on the same
-//! server, and not with the recorded replies, so a case on the list of expected failures counts too.
+//! Runs the reads of a case again in other ways whose results must be equal: with every usable
+//! index and with none, in batches of one document, with forced spilling, inside a transaction, and
+//! pipelines without rewriting. Also runs `explain` of every find and aggregate. The results are
+//! compared with those of the plain read on the same server, and not with the recorded replies, so
+//! a case on the list of expected failures counts too.
 
 use crate::case::{Case, CaseFile};
 use crate::client::{Client, Connect};
@@ -11,18 +11,18 @@ use crate::runner::Run;
 use quire_document::{Binary, Value, ValueBuf, doc};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the variants of one case gave.
+/// The results of the variants of one case.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Reads that were repeated and compared.
+    /// The number of reads that were repeated and compared.
     pub compared: usize,
-    /// The reads whose answers differ, in words.
+    /// Descriptions of the reads with different results.
     pub differences: Vec<String>,
 }
 
-/// Words of commands whose answer may change from one run to the next, or that change something.
+/// Words that mark commands whose reply can differ between runs, or that change something.
 pub(crate) const UNSTABLE: &[&str] = &[
-    // A read inside a transaction sees what only that transaction has written.
+    // A read inside a transaction also returns the transaction's own writes.
     "autocommit",
     "$rand",
     "$sample",
@@ -44,7 +44,7 @@ pub(crate) const UNSTABLE: &[&str] = &[
     "$where",
 ];
 
-/// Words of reads whose answer depends on the order in which documents are read.
+/// Words that mark reads whose result depends on the order in which documents are read.
 const ORDERED: &[&str] = &[
     "$limit",
     "$skip",
@@ -70,7 +70,7 @@ const ORDERED: &[&str] = &[
     "tailable",
 ];
 
-/// Fields that belong to the session, the transaction or the client of the plain read.
+/// Fields for the session, the transaction or the client of the plain read.
 const OF_SESSION: &[&str] = &[
     "lsid",
     "txnNumber",
@@ -84,22 +84,23 @@ const OF_SESSION: &[&str] = &[
     "apiDeprecationErrors",
 ];
 
-/// Words of reads that no transaction takes, or takes only as the plain read asks for it.
+/// Words that mark reads that a transaction does not accept, or accepts only in the form of the
+/// plain read.
 const OUTSIDE: &[&str] = &["atClusterTime", "afterClusterTime", "tailable", "$unionWith"];
 
-/// Parameters that bound the memory of blocking stages.
+/// The parameters that limit the memory of blocking stages.
 const MEMORY: &[&str] =
     &["internalQueryMaxBlockingSortMemoryUsageBytes", "internalDocumentSourceGroupMaxMemoryBytes"];
-/// A limit that a few documents pass.
+/// A limit that a few documents exceed.
 const SPILL_BYTES: i32 = 512;
-/// The limit that a server starts with.
+/// The default limit of a server.
 const MEMORY_BYTES: i32 = 100 << 20;
 
-/// The code of a document that is nested too deep.
+/// The error code of a document that nests too deeply.
 const TOO_DEEP: i64 = 15;
 
-/// True if the case can be repeated: it sets no parameter and no fail point, which would meet the
-/// repeated reads as well.
+/// Returns true if the case can be repeated: it sets no parameter and no fail point, which would
+/// affect the repeated reads.
 pub fn is_repeatable(case: &Case) -> bool {
     let changes = ["configureFailPoint", "setParameter", "setDefaultRWConcern", "profile:"];
     !case.older && case.steps().all(|step| !changes.iter().any(|word| step.command.contains(word)))
@@ -108,7 +109,7 @@ pub fn is_repeatable(case: &Case) -> bool {
 /// Runs the case, and each of its reads in every way.
 ///
 /// # Errors
-/// A case that can't be read.
+/// The case cannot be parsed.
 pub fn run(server: &dyn Connect, file: &CaseFile, case: &Case) -> Result<Report, String> {
     let mut plain = Run::new(server, file, case);
     let mut again =
@@ -129,7 +130,7 @@ pub fn run(server: &dyn Connect, file: &CaseFile, case: &Case) -> Result<Report,
     Ok(again.report)
 }
 
-/// A read that gave its whole answer in one reply.
+/// A read with its whole result in one reply.
 struct Read {
     command: Node,
     name: String,
@@ -155,7 +156,7 @@ impl Read {
         matches!(&*self.name, "find" | "aggregate")
     }
 
-    /// Returns the command with another field.
+    /// Returns the command with a field added.
     fn with(&self, field: &str, value: Node) -> Node {
         let mut command = self.command.clone();
         command.set(field, value);
@@ -163,8 +164,8 @@ impl Read {
     }
 }
 
-/// The documents or values of a reply, each as text; `None` for an error and for a reply that
-/// leaves a cursor open.
+/// Returns the documents or values of a reply, each as text; `None` for an error and for a reply
+/// that leaves a cursor open.
 pub(crate) fn answer(name: &str, reply: &Node) -> Option<Vec<String>> {
     let leaf = |path: &str| reply.at(path).and_then(Node::as_leaf);
     if leaf("ok").is_none_or(|ok| ok.exact_i64() != Some(1)) {
@@ -184,7 +185,7 @@ pub(crate) fn answer(name: &str, reply: &Node) -> Option<Vec<String>> {
     }
 }
 
-/// The connection of the repeated reads, and what they found.
+/// The connection of the repeated reads, and their results.
 struct Again {
     client: Box<dyn Client>,
     report: Report,
@@ -218,7 +219,7 @@ impl Again {
         }
     }
 
-    /// Compares the answer of `command` with that of the plain read.
+    /// Compares the result of `command` with that of the plain read.
     fn compare(&mut self, read: &Read, way: &str, command: &Node, in_order: bool) {
         let reply = self.call(command);
         let got = answer(&read.name, &reply);
@@ -239,7 +240,7 @@ impl Again {
         }
     }
 
-    /// Reads with batches of one document until the cursor is at its end.
+    /// Reads in batches of one document to the end of the cursor.
     fn small_batches(&mut self, read: &Read) {
         if ["batchSize", "singleBatch"].iter().any(|word| read.text.contains(word)) {
             return;
@@ -283,7 +284,7 @@ impl Again {
         self.keep_pipelines(read, "off");
     }
 
-    /// Switches the fail point under which pipelines run as they are written.
+    /// Switches the fail point that disables the rewriting of pipelines.
     fn keep_pipelines(&mut self, read: &Read, mode: &str) {
         let name = "disablePipelineOptimization";
         let command = doc! { "configureFailPoint": name, "mode": mode, "$db": "admin" };
@@ -294,7 +295,7 @@ impl Again {
         }
     }
 
-    /// Reads in a transaction of its own, which it ends.
+    /// Reads in a separate transaction, and ends it.
     fn in_transaction(&mut self, read: &Read) {
         let db = read.command.get("$db").and_then(Node::as_str).unwrap_or_default();
         let is_refused = read.name == "count" || matches!(db, "admin" | "config" | "local");
@@ -317,7 +318,7 @@ impl Again {
         self.call(&end);
     }
 
-    /// Explains the read with its execution, which must succeed.
+    /// Runs `explain` of the read with execution, which must succeed.
     fn explain(&mut self, read: &Read) {
         let Some(fields) = read.command.fields() else { return };
         let outer = ["$db", "cursor", "readConcern"];
@@ -329,12 +330,12 @@ impl Again {
         }
         let reply = self.call(&command);
         let code = reply.get("code").and_then(Node::as_leaf).and_then(|code| code.exact_i64());
-        // A command at the limit of nesting does not fit into another one.
+        // A command at the nesting limit does not fit into another one.
         let works = reply.get("ok").is_some() && matches!(code, None | Some(TOO_DEEP));
         self.note(read, "explain", works, &reply.show());
     }
 
-    /// Returns the names of the indexes that give every document of the collection.
+    /// Returns the names of the indexes that contain every document of the collection.
     fn usable_indexes(&mut self, read: &Read) -> Vec<String> {
         let (Some((_, collection)), Some(db)) = (
             read.command.fields().and_then(<[_]>::first),
@@ -385,7 +386,7 @@ pub(crate) fn session_id() -> Node {
     Node::from_doc(doc! { "id": id }.as_doc())
 }
 
-/// Compares two answers, as lists or as multisets.
+/// Compares two results, as lists or as multisets.
 pub(crate) fn alike(want: &[String], got: &[String], in_order: bool) -> bool {
     if in_order {
         return want == got;

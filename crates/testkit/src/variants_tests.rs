@@ -1,5 +1,5 @@
-//! The ways in which reads are repeated are really taken: an answer that is damaged in one of them alone
-//! is found, in that way alone, and what is to spill does spill.
+//! Tests that the variants really run: a result that is damaged in only one of them is detected in
+//! that one alone, and the spilling variant spills.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ const CASE: &str = r#"
 < {ok: 1.0}
 "#;
 
-/// Every way, as a difference names it.
+/// All variants, by their names in differences.
 const WAYS: [&str; 7] = [
     "no index",
     "index a_1",
@@ -36,12 +36,12 @@ const WAYS: [&str; 7] = [
     "explain",
 ];
 
-/// A server that gives wrong answers in one of the ways.
+/// A server with wrong results in one of the variants.
 struct Damaging {
     server: InProcess,
-    /// The way whose answers are wrong; none of them if it is empty.
+    /// The variant with wrong results; empty for none.
     way: &'static str,
-    /// For each read with little memory, whether it spilled.
+    /// For each read with little memory, true if it spilled.
     spilled: Arc<Mutex<Vec<bool>>>,
 }
 
@@ -50,9 +50,9 @@ struct Damaged {
     client: Box<dyn Client>,
     way: &'static str,
     spilled: Arc<Mutex<Vec<bool>>>,
-    /// The connection has set the memory of stages low.
+    /// True if the connection has set a low memory limit of stages.
     has_little_memory: bool,
-    /// The connection has turned the rewriting of pipelines off.
+    /// True if the connection has disabled the rewriting of pipelines.
     keeps_pipelines: bool,
 }
 
@@ -95,7 +95,7 @@ impl Client for Damaged {
 }
 
 impl Damaged {
-    /// Notes what a command changes for those that follow.
+    /// Notes the effect of a command on later ones.
     fn follow(&mut self, command: &Node) {
         let memory = command.get("internalQueryMaxBlockingSortMemoryUsageBytes");
         if let Some(bytes) = memory.and_then(Node::as_leaf).and_then(|bytes| bytes.exact_i64()) {
@@ -106,7 +106,7 @@ impl Damaged {
         }
     }
 
-    /// Returns the way in which a command reads; the empty text if in none.
+    /// Returns the variant of a read; empty if it is none.
     fn way_of(&self, command: &Node) -> &'static str {
         let name = command.fields().and_then(<[_]>::first).map_or("", |(name, _)| name);
         if name == "explain" {
@@ -142,8 +142,8 @@ fn without_db(command: &Node) -> Node {
     Node::Doc(fields.filter(|(name, _)| name != "$db").cloned().collect())
 }
 
-/// Runs the case with wrong answers in one way. Returns what was found, and for each read with little
-/// memory whether it spilled.
+/// Runs the case with wrong results in one variant. Returns the report, and for each read with
+/// little memory whether it spilled.
 fn run(way: &'static str) -> (Report, Vec<bool>) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("variants.mql");
@@ -172,7 +172,7 @@ fn a_wrong_answer_in_one_way_is_found_there_and_nowhere_else() {
 fn right_answers_are_compared_in_every_way_and_reads_with_little_memory_spill() {
     let (report, spilled) = run("");
     assert_eq!(report.differences, Vec::<String>::new());
-    // Each of the ways for both reads, the index of `_id` too, and `as written` for the pipeline alone.
+    // Each variant for both reads, also the index of `_id`; `as written` only for the pipeline.
     assert_eq!(report.compared, 2 * WAYS.len() + 2 - 1);
     assert_eq!(spilled, [true, true]);
 }

@@ -1,7 +1,7 @@
-//! Every recorded case is one test, run in each of four ways: on the memory engine and on disk,
-//! in process and over a socket. A case on the list of expected failures must fail. The reads of
-//! every case are then repeated in other ways, and all its statements inside transactions; the answers must
-//! be equal.
+//! Every recorded case is one test, run in each of four ways: on the memory engine and on disk, in
+//! process and over a socket. A case on the list of expected failures must fail. The reads of every
+//! case are then repeated in other ways, and all its statements inside transactions; the results
+//! must be equal.
 
 #![allow(clippy::unwrap_used)]
 
@@ -77,8 +77,8 @@ fn transact(
     transacted::run(plain, other, file, case)
 }
 
-/// Runs the cases again on two threads, each with servers in memory of its own. Returns the number
-/// of answers compared, and those that differ.
+/// Runs the cases again on two threads, each with its own servers in memory. Returns the number of
+/// compared results, and those that differ.
 fn on_two_threads(files: &[CaseFile], wanted: &[String], repeat: &Repeat) -> (usize, Vec<String>) {
     let picked =
         |file: &&CaseFile| wanted.is_empty() || wanted.iter().any(|part| file.name.contains(part));

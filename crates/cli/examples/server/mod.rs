@@ -1,4 +1,4 @@
-//! A server of its own for a measurement, and the smallest client. Linux.
+//! A separate server process for a measurement, and a minimal client. Linux.
 
 #![allow(dead_code)]
 
@@ -31,12 +31,12 @@ impl Server {
         Server::spawn(Command::new(program), directory)
     }
 
-    /// Returns the same by a command that runs the program.
+    /// Starts a server with a command that runs the program.
     pub fn spawn(command: Command, directory: &Path) -> Result<Server, Box<dyn Error>> {
         Server::spawn_with(command, directory, &[])
     }
 
-    /// Returns the same with more options.
+    /// Starts a server with a command that runs the program, with more options.
     pub fn spawn_with(
         mut command: Command,
         directory: &Path,
@@ -54,17 +54,17 @@ impl Server {
         Ok(TcpStream::connect(("127.0.0.1", self.port))?)
     }
 
-    /// Returns the process.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Memory in use.
+    /// Returns the resident memory in kB.
     pub fn resident_kb(&self) -> Result<i64, Box<dyn Error>> {
         self.status_kb("VmRSS:")
     }
 
-    /// Returns the most memory in use since the last call of `forget_peak`.
+    /// Returns the peak of the resident memory since the last call of `forget_peak`, in kB.
     pub fn peak_kb(&self) -> Result<i64, Box<dyn Error>> {
         self.status_kb("VmHWM:")
     }
@@ -79,7 +79,7 @@ impl Server {
         Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse()?)
     }
 
-    /// User and system time so far, in ticks of 10 ms.
+    /// Returns the user and system time so far, in steps of 10 ms.
     pub fn cpu(&self) -> Result<Duration, Box<dyn Error>> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let fields = stat.rsplit_once(')').ok_or("no stat")?.1;
@@ -87,7 +87,7 @@ impl Server {
         Ok(Duration::from_millis(ticks.sum::<Result<u64, _>>()? * 10))
     }
 
-    /// Ends it; how long that took.
+    /// Ends the server. Returns how long that took.
     pub fn stop(mut self) -> Result<Duration, Box<dyn Error>> {
         let began = Instant::now();
         let id = rustix::process::Pid::from_child(&self.child);
@@ -97,7 +97,7 @@ impl Server {
     }
 }
 
-/// Makes the first user of a server with `--auth`, who may do everything.
+/// Creates the first user of a server with `--auth`, with all rights.
 pub fn make_root(stream: &mut (impl Read + Write + ?Sized)) -> Result<(), Box<dyn Error>> {
     let user = doc! { "createUser": "root", "pwd": "r", "roles": ["root"], "$db": "admin" };
     command(stream, user).map(drop)
@@ -124,7 +124,7 @@ pub fn log_in(stream: &mut (impl Read + Write + ?Sized)) -> Result<(), Box<dyn E
     command(stream, last).map(drop)
 }
 
-/// Runs a command; its reply, if that is no error.
+/// Runs a command and returns its reply; an error reply is an error.
 pub fn command(
     stream: &mut (impl Read + Write + ?Sized),
     body: DocBuf,

@@ -1,4 +1,4 @@
-//! The directory of a stopped server, opened in this process.
+//! The directory of a stopped server, opened by this process.
 
 use super::Documents;
 use crate::exit::{FAILED, Failure};
@@ -15,7 +15,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory; it is made if it is missing.
+    /// Opens a directory; creates it if it is missing.
     pub(crate) fn open(path: &Path) -> Result<Directory, Failure> {
         let opened = crate::engine::open(path, FjallOptions::default())?;
         opened.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
@@ -43,7 +43,7 @@ impl Directory {
     }
 }
 
-/// A client of the directory.
+/// A client of the open directory.
 pub(crate) struct InProcess {
     connection: Connection,
 }

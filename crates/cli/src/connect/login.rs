@@ -1,5 +1,5 @@
-//! Logging in to a running server by SCRAM or by certificate, and where the password comes from: the
-//! URI, a file, or a prompt.
+//! Logs in to a running server by SCRAM or by certificate, and reads the password: from the URI, a
+//! file, or a prompt.
 
 use super::integer;
 use super::socket::Socket;
@@ -10,20 +10,20 @@ use quire_document::{Binary, DocBuf, Value, doc};
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// Returns the password that a file holds, without the end of its line.
+/// Returns the password in a file, without the line break.
 ///
 /// # Errors
-/// A text for people.
+/// A message for people.
 pub(crate) fn password_of_file(path: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read the password in {}: {error}", path.display()))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Asks for the password of a user, or of a key, at the terminal; it is not shown.
+/// Asks for the password of a user, or of a key, at the terminal, without showing it.
 ///
 /// # Errors
-/// A text for people, if there is no terminal.
+/// A message for people, if there is no terminal.
 pub(crate) fn prompt(user: &str) -> Result<String, String> {
     if !std::io::stdin().is_terminal() {
         return Err(format!("the password of '{user}' is missing: --passwordFile names a file"));
@@ -31,7 +31,7 @@ pub(crate) fn prompt(user: &str) -> Result<String, String> {
     rpassword::prompt_password(format!("Password of {user}: ")).map_err(|error| error.to_string())
 }
 
-/// Logs a connection in by the certificate that it has shown.
+/// Logs in by the certificate of the connection.
 fn log_in_by_certificate(socket: &mut Socket, login: &Login) -> Result<(), String> {
     let mut command = doc! { "authenticate": 1, "mechanism": X509 };
     if !login.user.is_empty() {
@@ -44,7 +44,7 @@ fn log_in_by_certificate(socket: &mut Socket, login: &Login) -> Result<(), Strin
 /// Logs a connection in.
 ///
 /// # Errors
-/// A text for people: what the server answered.
+/// A message for people: the server's reply.
 pub(crate) fn log_in(socket: &mut Socket, login: &Login, password: &str) -> Result<(), String> {
     if login.mechanism.as_deref() == Some(X509) {
         return log_in_by_certificate(socket, login);

@@ -1,5 +1,5 @@
-//! How the tools reach the data: over a socket to a running server, or by opening the directory
-//! of a stopped one. Both take the same commands.
+//! How the tools access the data: over a socket to a running server, or by opening the directory of
+//! a stopped one. Both run the same commands.
 
 mod directory;
 mod login;
@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use uri::{GivenLogin, TlsOptions, Uri, X509};
 
-/// The options that say where the data are, for a help text.
+/// The help text of the options that name the data.
 pub(crate) const HELP: &str =
     "  --uri URI            The server. Default: mongodb://127.0.0.1:27017
   --host HOST          Its name or address, and its port after a colon.
@@ -38,7 +38,7 @@ pub(crate) const HELP: &str =
                        The server's certificate is not checked.
   --dbpath DIR         The directory of a stopped server instead.";
 
-/// Where the data are, as the command line says it.
+/// The location of the data, from the command line.
 #[derive(Default)]
 pub(crate) struct Target {
     uri: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Takes the option if it is one of these.
+    /// Returns the option if it is one of these.
     pub(crate) fn take(&mut self, word: &Arg<'_>) -> Option<Taken> {
         Some(match word {
             Arg::Long("uri") => Taken::Uri,
@@ -101,14 +101,14 @@ impl Target {
         Ok(())
     }
 
-    /// Returns true if a server was named.
+    /// Returns true if the command line names a server.
     pub(crate) fn names_a_server(&self) -> bool {
         let login = self.user.is_some() || self.mechanism.is_some();
         let server = self.uri.is_some() || self.host.is_some() || self.port.is_some();
         server || login || self.tls != TlsOptions::default()
     }
 
-    /// Returns the database that the URI names.
+    /// Returns the database in the URI.
     pub(crate) fn database(&self) -> Result<Option<String>, Failure> {
         match &self.uri {
             Some(uri) => Ok(Uri::parse(uri).map_err(Failure::options)?.database),
@@ -116,10 +116,10 @@ impl Target {
         }
     }
 
-    /// Opens the door.
+    /// Connects to the server or opens the directory.
     ///
     /// # Errors
-    /// Options that exclude each other; a server that does not answer; a directory that is in use.
+    /// Options that exclude each other; a server that does not reply; a directory in use.
     pub(crate) fn open(&self, tool: &str) -> Result<Door, Failure> {
         if let Some(path) = &self.dbpath {
             if self.names_a_server() {
@@ -145,7 +145,7 @@ impl Target {
         Ok(Door::Server { uri: Box::new(uri), tls, tool: tool.to_owned() })
     }
 
-    /// Adds what the options say about the user, and the password, asked for once.
+    /// Adds the user from the options, and the password, which is asked for once.
     fn complete_login(&self, uri: &mut Uri) -> Result<(), String> {
         if self.user.is_some() || self.mechanism.is_some() {
             let given = GivenLogin {
@@ -181,7 +181,7 @@ impl Target {
         Ok(())
     }
 
-    /// Adds what the options say about TLS, and reads its files; `None` for plain connections.
+    /// Adds the TLS options and reads the TLS files; `None` for plain connections.
     fn open_tls(&self, uri: &mut Uri) -> Result<Option<ClientTls>, String> {
         let (own, files) = (&self.tls.files, &mut uri.tls.files);
         uri.tls.enabled = uri.tls.enabled.or(self.tls.enabled);
@@ -199,7 +199,7 @@ impl Target {
     }
 }
 
-/// An option of [`Target`] that was met.
+/// An option of [`Target`] without its value.
 #[derive(Clone, Copy)]
 pub(crate) enum Taken {
     Uri,
@@ -217,7 +217,7 @@ pub(crate) enum Taken {
     AnyCertificate,
 }
 
-/// A way to the data, through which any number of clients can go.
+/// Access to the data for any number of clients.
 pub(crate) enum Door {
     Server { uri: Box<Uri>, tls: Option<ClientTls>, tool: String },
     Directory(Directory),
@@ -235,7 +235,7 @@ impl Door {
         }
     }
 
-    /// Closes it, when no client is left.
+    /// Closes the access. No client must be left.
     pub(crate) fn close(self) -> Result<(), Failure> {
         match self {
             Door::Server { .. } => Ok(()),
@@ -250,17 +250,17 @@ pub(crate) enum Client {
     InProcess(InProcess),
 }
 
-/// Why a command gave no result.
+/// Why a command has no result.
 #[derive(Debug)]
 pub(crate) enum CallError {
-    /// The connection is gone: whether the command was done is not known.
+    /// The connection is lost, and it is unknown whether the command was executed.
     Gone(String),
     /// The server refused or failed.
     Refused { code: i32, message: String },
 }
 
 impl CallError {
-    /// Returns the end of a tool that this ends.
+    /// Returns the failure of a tool with this error.
     pub(crate) fn failure(self, doing: &str) -> Failure {
         match self {
             CallError::Gone(why) => Failure::new(FAILED, format!("{doing}: {why}")),
@@ -271,14 +271,14 @@ impl CallError {
     }
 }
 
-/// Documents that go with a command as one of its arguments.
+/// The documents of one argument of a command.
 pub(crate) type Documents = (&'static str, Vec<DocBuf>);
 
 impl Client {
-    /// Runs a command against a database.
+    /// Runs a command in a database.
     ///
     /// # Errors
-    /// The connection is gone; the reply says `ok: 0`. Write errors stand in the reply.
+    /// The connection is lost; the reply has `ok: 0`. Write errors are in the returned reply.
     pub(crate) fn call(
         &mut self,
         db: &str,
@@ -303,7 +303,7 @@ impl Client {
     }
 }
 
-/// Returns a number of a reply, however it is typed.
+/// Returns a number of any numeric type.
 pub(crate) fn integer(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(number.into()),

@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 
-/// A connection that has said hello.
+/// A connection after its handshake.
 pub(crate) struct Socket {
     stream: Box<dyn Stream>,
     next_id: i32,
@@ -20,10 +20,10 @@ pub(crate) trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
 impl Socket {
-    /// Connects to the first host that is a primary (or to the first at all, if the URI says so).
+    /// Connects to the first host that is a primary (or to the first host, if the URI says so).
     ///
     /// # Errors
-    /// A text for people: which hosts were tried, and what became of it.
+    /// A message for people: the hosts that were tried, and the failures.
     pub(crate) fn connect(
         uri: &Uri,
         tls: Option<&ClientTls>,
@@ -44,7 +44,7 @@ impl Socket {
         Err(format!("cannot connect to the server: {}", tried.join("; ")))
     }
 
-    /// Returns the handshake, and whether this is a member that takes writes.
+    /// Does the handshake. Fails for a member that accepts no writes.
     fn greet(mut self, uri: &Uri, tool: &str) -> Result<Socket, String> {
         let name = uri.app_name.as_deref().unwrap_or(tool);
         let hello = doc! {
@@ -80,7 +80,7 @@ impl Socket {
         Ok(self)
     }
 
-    /// Sends a command and waits for its reply; the error says how the connection ended.
+    /// Sends a command and waits for its reply. The error says how the connection ended.
     pub(crate) fn call(
         &mut self,
         body: DocBuf,

@@ -4,57 +4,57 @@ use quire_tls::ClientFiles;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A place where a server may listen.
+/// An address at which a server may listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Host {
     Tcp(String, u16),
     Unix(PathBuf),
 }
 
-/// Who logs in.
+/// The user of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Login {
-    /// With MONGODB-X509 it may be empty: the certificate names the user.
+    /// The name. With MONGODB-X509 it may be empty: the certificate names the user.
     pub(crate) user: String,
     pub(crate) password: Option<String>,
-    /// The database that the user belongs to.
+    /// The database of the user.
     pub(crate) source: String,
-    /// The mechanism; SCRAM-SHA-256 if none is named.
+    /// The mechanism; SCRAM-SHA-256 if it is `None`.
     pub(crate) mechanism: Option<String>,
 }
 
-/// A connection string, understood.
+/// A parsed connection string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Uri {
     pub(crate) hosts: Vec<Host>,
     pub(crate) database: Option<String>,
-    /// Who logs in, if anybody.
+    /// The login, if the string has one.
     pub(crate) login: Option<Login>,
     /// The name that the replica set must have.
     pub(crate) replica_set: Option<String>,
     pub(crate) app_name: Option<String>,
-    /// The first host is taken, whatever it is.
+    /// True to use the first host even if it is not a primary.
     pub(crate) direct: bool,
-    /// TLS, as far as the options have said.
+    /// The TLS options.
     pub(crate) tls: TlsOptions,
     pub(crate) connect_timeout: Duration,
-    /// How long a reply may take; `None` for ever.
+    /// The time limit of a reply; `None` for no limit.
     pub(crate) socket_timeout: Option<Duration>,
 }
 
-/// Whether TLS is spoken, and how.
+/// The TLS options of a connection string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TlsOptions {
-    /// `None`: only if an option of TLS was given.
+    /// `None`: TLS is used if another TLS option was given.
     pub(crate) enabled: Option<bool>,
     pub(crate) files: ClientFiles,
 }
 
 impl TlsOptions {
-    /// Returns the files and rules, or `None` for a plain connection.
+    /// Returns the files and rules; `None` for a plain connection.
     ///
     /// # Errors
-    /// TLS is turned off and asked for at the same time.
+    /// TLS is both disabled and required.
     pub(crate) fn files(&self) -> Result<Option<&ClientFiles>, String> {
         let asked = self.files != ClientFiles::default();
         match self.enabled {
@@ -68,8 +68,8 @@ impl TlsOptions {
 const PORT: u16 = 27017;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Options about what one connection that sends one command after the other does not have:
-/// pools, monitoring, choice among members, retries, drivers' types.
+/// Options that do not apply to a single connection with one command at a time: pools, monitoring,
+/// the choice among members, retries, types of drivers.
 pub(crate) const PASSED_OVER: &[&str] = &[
     "compressors",
     "heartbeatfrequencyms",
@@ -93,7 +93,7 @@ pub(crate) const PASSED_OVER: &[&str] = &[
 ];
 
 impl Uri {
-    /// Reads a connection string; the error says what is wrong with it.
+    /// Parses a connection string. The error says what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Uri, String> {
         let Some(rest) = text.strip_prefix("mongodb://") else {
             return Err(match text.starts_with("mongodb+srv://") {
@@ -136,7 +136,7 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Sets an option; `name` is the spelling of the URI and `known` that in small letters.
+    /// Sets an option; `name` is the spelling in the URI and `known` the lower-case one.
     fn set(&mut self, name: &str, known: &str, value: &str) -> Result<(), String> {
         let millis = || match value.parse() {
             Ok(0) => Ok(None),
@@ -181,7 +181,7 @@ impl Uri {
 pub(crate) const X509: &str = "MONGODB-X509";
 const EXTERNAL: &str = "$external";
 
-/// What was said about the user, here and there.
+/// The parts of the login, from the URI and from options.
 #[derive(Default)]
 pub(crate) struct GivenLogin {
     pub(crate) user: Option<String>,
@@ -191,10 +191,11 @@ pub(crate) struct GivenLogin {
 }
 
 impl GivenLogin {
-    /// Returns the login, if there is one. `database` is the user's if nothing else says so.
+    /// Returns the login, if there is one. `database` is the user's database if nothing else names
+    /// it.
     ///
     /// # Errors
-    /// A user is missing, or the database is not that of the mechanism.
+    /// The user is missing, or the database is not that of the mechanism.
     pub(crate) fn login(self, database: Option<&str>) -> Result<Option<Login>, String> {
         let by_certificate = self.mechanism.as_deref() == Some(X509);
         let default = if by_certificate { EXTERNAL } else { database.unwrap_or("admin") };
@@ -214,7 +215,7 @@ impl GivenLogin {
     }
 }
 
-/// Reads `user` or `user:password`.
+/// Parses `user` or `user:password`.
 fn user_of(text: &str) -> Result<(String, Option<String>), String> {
     let (user, password) = match text.split_once(':') {
         Some((user, password)) => (user, Some(decode(password)?)),
@@ -234,7 +235,7 @@ fn host(text: &str) -> Result<Host, String> {
     }
     let bad = || format!("'{text}' is no host of a URI");
     let (name, port) = match text.rsplit_once(':') {
-        // An address of IPv6 stands in brackets.
+        // An IPv6 address is in brackets.
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
             (name, port.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(bad)?)
         }
@@ -247,7 +248,7 @@ fn host(text: &str) -> Result<Host, String> {
     Ok(Host::Tcp(name.to_owned(), port))
 }
 
-/// Resolves `%2F` and its like.
+/// Decodes percent escapes such as `%2F`.
 fn decode(text: &str) -> Result<String, String> {
     let bad = || format!("'{text}' has a wrong percent escape");
     let mut bytes = Vec::with_capacity(text.len());

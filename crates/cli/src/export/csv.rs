@@ -1,4 +1,4 @@
-//! Documents as rows of CSV: the fields that were asked for, nested values as JSON.
+//! Writes documents as rows of CSV: the requested fields, with nested values as JSON.
 
 use quire_document::calendar::{ISO_RANGE, iso_text};
 use quire_document::extjson::{self, Format};
@@ -12,7 +12,7 @@ pub(crate) struct CsvWriter<W: Write> {
 }
 
 impl<W: Write> CsvWriter<W> {
-    /// Writes the row of names, if it is wanted.
+    /// Writes the header row, if it is wanted.
     pub(crate) fn new(out: W, fields: &[String], header: bool) -> std::io::Result<Self> {
         let mut rows = csv::Writer::from_writer(out);
         if header {
@@ -21,7 +21,7 @@ impl<W: Write> CsvWriter<W> {
         Ok(CsvWriter { rows, fields: fields.iter().map(|field| Path::new(field)).collect() })
     }
 
-    /// Writes a document's row; a field that it lacks is empty.
+    /// Writes the row of a document; a missing field is empty.
     pub(crate) fn write(&mut self, document: Doc<'_>) -> std::io::Result<()> {
         for field in &self.fields {
             match field.get(document) {
@@ -37,7 +37,7 @@ impl<W: Write> CsvWriter<W> {
     }
 }
 
-/// Returns a value as mongoexport writes it into a field.
+/// Returns the text of a value in a CSV field, as mongoexport writes it.
 fn text(value: Value<'_>) -> String {
     match value {
         Value::Null | Value::Undefined => String::new(),

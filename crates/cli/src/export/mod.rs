@@ -60,7 +60,7 @@ fn exists(client: &mut Client, options: &Options) -> Result<bool, Failure> {
     Ok(batch.count() > 0)
 }
 
-/// How many documents there are to come, if nothing filters them.
+/// Returns the number of documents to export, if no filter is given.
 fn total(client: &mut Client, options: &Options) -> Option<u64> {
     if !options.query.as_doc().is_empty() {
         return None;
@@ -72,7 +72,7 @@ fn total(client: &mut Client, options: &Options) -> Option<u64> {
     Some(if options.limit > 0 { left.min(options.limit.unsigned_abs()) } else { left })
 }
 
-/// Fetches and writes everything; how many documents that were.
+/// Fetches and writes all documents. Returns their number.
 fn copy(
     client: &mut Client,
     options: &Options,
@@ -109,7 +109,7 @@ fn batch<'r>(reply: &'r DocBuf, name: &str) -> Result<(i64, Array<'r>), Failure>
     found.ok_or_else(|| Failure::new(FAILED, "the reply has no cursor"))
 }
 
-/// Writes documents in the format that was asked for.
+/// Writes documents in the requested format.
 enum Sink {
     Json { out: Stream, format: Format, array: bool, first: bool, text: String },
     Csv(Box<CsvWriter<Stream>>),
@@ -138,7 +138,7 @@ impl Sink {
                 if *array && !*first {
                     text.push_str(",\n");
                 }
-                // A String takes everything.
+                // Writing to a string cannot fail.
                 let _ = extjson::write(Value::Document(document), *format, text);
                 if !*array {
                     text.push('\n');

@@ -1,4 +1,4 @@
-//! The command line of `quire export`; options have mongoexport's names.
+//! The command line of `quire export`. The options have the names of mongoexport's.
 
 use crate::Call;
 use crate::connect::{self, Target};
@@ -43,7 +43,7 @@ What is written:
     )
 }
 
-/// Where the documents go.
+/// The destination of the documents.
 #[derive(Default)]
 pub(crate) enum Output {
     #[default]
@@ -58,7 +58,7 @@ pub(crate) enum Kind {
     Csv,
 }
 
-/// The command line, understood.
+/// The parsed command line.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) target: Target,
@@ -80,7 +80,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the words; `None` if help was asked for.
+    /// Parses the command line; `None` if help was requested.
     pub(crate) fn parse(call: &Call) -> Result<Option<Options>, Failure> {
         let bad = |text: String| {
             Failure::options(format!("{text}\n\n'quire export --help' lists the options"))
@@ -194,7 +194,8 @@ impl Options {
                 self.fields.iter().for_each(|field| {
                     projection.append(field, 1);
                 });
-                // As mongoexport: `_id` comes along in JSON, and only where it is named in CSV.
+                // As in mongoexport: `_id` is always exported to JSON, and to CSV only if it is
+                // named.
                 if self.kind == Kind::Csv && !self.fields.iter().any(|field| field == "_id") {
                     projection.append("_id", 0);
                 }

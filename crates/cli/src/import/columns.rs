@@ -1,13 +1,13 @@
-//! Columns of CSV and TSV: names, with dots for nested fields, types, and how a row becomes a
-//! document.
+//! The columns of CSV and TSV: names, with dots for nested fields, types, and the conversion of a
+//! row to a document.
 
 use super::dates::DateFormat;
 use quire_document::{Binary, Decimal128, DocBuf, DocWriter, Value};
 
-/// What a column's texts become.
+/// The type of a column's values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ColumnType {
-    /// A number where it reads as one, a string otherwise.
+    /// A number if the text is one, else a string.
     Auto,
     Binary(BinaryText),
     Boolean,
@@ -19,24 +19,24 @@ pub(crate) enum ColumnType {
     String,
 }
 
-/// How binary data are written.
+/// The encoding of binary data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BinaryText {
     Base64,
     Hex,
 }
 
-/// What happens to a text that is not of its column's type.
+/// The treatment of a text that does not have its column's type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Grace {
-    /// The import ends.
+    /// Ends the import.
     #[default]
     Stop,
-    /// Its type is guessed.
+    /// Guesses its type.
     AutoCast,
-    /// The field is left out.
+    /// Leaves out the field.
     SkipField,
-    /// The row is left out.
+    /// Leaves out the row.
     SkipRow,
 }
 
@@ -56,11 +56,11 @@ enum Node {
     Nested(Vec<(String, Node)>),
 }
 
-/// Why a row is no document.
+/// Why a row cannot be converted to a document.
 #[derive(Debug, PartialEq)]
 pub(crate) struct BadRow {
     pub(crate) why: String,
-    /// The import ends with it.
+    /// True if the import must end.
     pub(crate) ends: bool,
 }
 
@@ -68,7 +68,7 @@ impl Columns {
     /// Reads the names; with `typed`, each is followed by its type: `age.int32()`.
     ///
     /// # Errors
-    /// A name that is empty, comes twice or contradicts another; an unknown type.
+    /// An empty, duplicate or contradictory name; an unknown type.
     pub(crate) fn new(
         names: &[String],
         typed: bool,
@@ -93,10 +93,10 @@ impl Columns {
         }
     }
 
-    /// Makes a document of a row's texts. Fields beyond the columns are called `field7`.
+    /// Converts a row to a document. Fields beyond the columns get names such as `field7`.
     ///
     /// # Errors
-    /// A text that is not of its column's type.
+    /// A text does not have its column's type.
     pub(crate) fn document(&self, row: &[&str]) -> Result<DocBuf, BadRow> {
         let mut values: Vec<Option<Cell<'_>>> = Vec::with_capacity(row.len());
         for (at, text) in row.iter().copied().enumerate() {
@@ -170,7 +170,7 @@ fn has_any(layout: &[(String, Node)], values: &[Option<Cell<'_>>]) -> bool {
     })
 }
 
-/// Puts a column into the tree; `None` if its name is empty or taken.
+/// Puts a column into the tree; `None` if its name is empty or already used.
 fn place(layout: &mut Vec<(String, Node)>, name: &str, at: usize) -> Option<()> {
     let (first, rest) = match name.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
@@ -252,7 +252,7 @@ impl ColumnType {
     }
 }
 
-/// Returns a whole number, a number with digits, or a string. Words like `nan` and `inf` stay
+/// Returns a whole number, a decimal number, or a string. Words such as `nan` and `inf` stay
 /// strings.
 fn auto(text: &str) -> Value<'_> {
     if let Ok(number) = text.parse::<i64>() {

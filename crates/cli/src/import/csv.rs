@@ -1,23 +1,23 @@
-//! Rows of CSV and TSV. A row is read line by line, so that each has its line's number, and a
-//! quotation mark that is never closed costs one line and not the rest of the file.
+//! Reads rows of CSV and TSV line by line, so that each row has its line number, and a quotation
+//! mark without an end costs one line and not the rest of the file.
 
 use super::columns::{Columns, Grace};
 use super::source::{Item, Source};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use std::io::BufRead;
 
-/// A document of 16 MiB is no longer than this as a row.
+/// The longest row in bytes: a document of 16 MiB is never longer.
 const ROW_BYTES_MAX: usize = 32 << 20;
 
-/// How the columns of a file are known.
+/// The source of the columns of a file.
 pub(crate) struct Layout {
-    /// Their names; `None` if the first row has them.
+    /// The names of the columns; `None` if they are in the first row.
     pub(crate) fields: Option<Vec<String>>,
-    /// Each name is followed by its type.
+    /// True if each name is followed by its type.
     pub(crate) typed: bool,
     pub(crate) grace: Grace,
     pub(crate) ignore_blanks: bool,
-    /// Tabs separate the texts, and quotes are nothing special.
+    /// True for TSV: tabs separate the texts, and quotation marks have no meaning.
     pub(crate) tabs: bool,
 }
 
@@ -30,10 +30,10 @@ pub(crate) struct CsvSource<R> {
 }
 
 impl<R: BufRead> CsvSource<R> {
-    /// Reads the first row if the columns' names stand there.
+    /// Reads the first row if it has the names of the columns.
     ///
     /// # Errors
-    /// The names make no sense, or cannot be read.
+    /// The names are invalid, or cannot be read.
     pub(crate) fn new(input: R, layout: Layout) -> Result<Self, String> {
         let mut lines = Lines { input, again: Vec::new(), number: 0 };
         let mut splitter = Splitter::new(layout.tabs);
@@ -86,7 +86,7 @@ impl<R: BufRead> Source for CsvSource<R> {
     }
 }
 
-/// Lines with their numbers, some of which may be given back.
+/// Numbered lines, which can be put back.
 struct Lines<R> {
     input: R,
     again: Vec<u8>,
@@ -95,7 +95,7 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Appends the next line, always with a line feed; false at the end.
+    /// Appends the next line, always with a line feed. Returns false at the end.
     fn read(&mut self, out: &mut Vec<u8>) -> std::io::Result<bool> {
         let start = out.len();
         if self.again.is_empty() {
@@ -117,27 +117,27 @@ impl<R: BufRead> Lines<R> {
         Ok(true)
     }
 
-    /// Gives lines back, which are read again next.
+    /// Puts lines back, which are then read next.
     fn give_back(&mut self, lines: &[u8]) {
         self.number -= lines.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.again.splice(..0, lines.iter().copied());
     }
 }
 
-/// What was read.
+/// The result of reading a row.
 enum Row {
-    /// A row that begins in this line.
+    /// A complete row that begins in this line.
     Whole(u64),
-    /// A row that does not end; only this line of it is taken.
+    /// A row without an end; only its first line is consumed.
     Open(u64),
     End,
 }
 
-/// Takes rows apart.
+/// Splits rows into texts.
 struct Splitter {
     reader: Option<Reader>,
     line: Vec<u8>,
-    /// The texts of the row, one behind the other, and where each ends.
+    /// The texts of the row, concatenated, and the end of each.
     out: Vec<u8>,
     ends: Vec<usize>,
     texts: usize,
@@ -169,7 +169,8 @@ impl Splitter {
         }
     }
 
-    /// Splits the line, and those that it goes on in; false if the row does not end.
+    /// Splits the line and the lines in which the row continues. Returns false if the row does not
+    /// end.
     fn split<R: BufRead>(&mut self, lines: &mut Lines<R>) -> std::io::Result<bool> {
         let Some(reader) = &mut self.reader else {
             self.split_at_tabs();

@@ -1,5 +1,5 @@
-//! The three ways in which mongoimport's columns describe a date's format, turned into that of
-//! strptime: Go's reference date, Microsoft SQL Server's letters, Oracle's letters.
+//! Converts the three kinds of date formats in mongoimport's columns to strptime's: Go's reference
+//! date, Microsoft SQL Server's letters, Oracle's letters.
 
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
@@ -11,7 +11,7 @@ pub(crate) struct DateFormat {
     format: String,
 }
 
-/// A piece of a format and what strptime calls it; of two that fit, the longer stands first.
+/// Pieces of a format with their strptime names; a longer piece precedes its prefixes.
 type Words = &'static [(&'static str, &'static str)];
 
 const GO: Words = &[
@@ -83,7 +83,8 @@ const ORACLE: Words = &[
 ];
 
 impl DateFormat {
-    /// `date(2006-01-02)`, `date_go(...)`, `date_ms(yyyy-MM-dd)`, `date_oracle(YYYY-MM-DD)`.
+    /// Parses `date(2006-01-02)`, `date_go(...)`, `date_ms(yyyy-MM-dd)` or
+    /// `date_oracle(YYYY-MM-DD)`.
     pub(crate) fn parse(kind: &str, argument: &str) -> Option<DateFormat> {
         let words = match kind {
             "date" | "date_go" => GO,
@@ -109,7 +110,7 @@ impl DateFormat {
         Some(DateFormat { format }).filter(|format| format.format.contains('%'))
     }
 
-    /// Milliseconds since 1970; without a zone it is UTC, without a time midnight.
+    /// Returns the milliseconds since 1970; without a time zone in UTC, without a time at midnight.
     pub(crate) fn millis(&self, text: &str) -> Option<i64> {
         let parsed = strtime::parse(&self.format, text).ok()?;
         if parsed.offset().is_some() {

@@ -1,59 +1,60 @@
-//! Documents of Extended JSON, one behind the other or in one array.
+//! Reads documents in Extended JSON, one after the other or in one array.
 //!
-//! A document ends where its brackets close, so it may cover several lines. Where it does not end
-//! as it should, only its first line is given up: in a file of one document a line, a damaged
-//! line costs no other.
+//! A document ends with its closing bracket, so it may extend over several lines. If it does not
+//! end correctly, only its first line is skipped: in a file with one document on each line, a
+//! damaged line affects no other.
 
 use super::source::{Item, Source};
 use quire_document::extjson;
 use std::io::BufRead;
 
-/// A document of 16 MiB may be several times longer as text.
+/// The longest text of a document in bytes: a document of 16 MiB may be several times longer as
+/// text.
 const DOCUMENT_BYTES_MAX: usize = 128 << 20;
 
 /// Reads documents in Extended JSON.
 pub(crate) struct JsonSource<R> {
     input: R,
-    /// What was read from `input`; everything before `at` is done.
+    /// The bytes read from `input`; those before `at` are consumed.
     buffer: Vec<u8>,
     at: usize,
-    /// The line of `at`.
+    /// The line number at `at`.
     line: u64,
-    /// All of the input is in the buffer.
+    /// True if the whole input is in the buffer.
     complete: bool,
     array: bool,
     place: Place,
 }
 
-/// Where in the file the reader is.
+/// The state of the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Start,
-    /// In an array: before its first value, or behind a comma.
+    /// In an array, before its first value or after a comma.
     Value,
-    /// In an array, behind a value.
+    /// In an array, after a value.
     Separator,
     /// Outside of an array.
     Between,
     End,
 }
 
-/// How the text of a document ends.
+/// The end of a document's text.
 enum Extent {
-    /// The given number of bytes.
+    /// The document has this number of bytes.
     Whole(usize),
-    /// It does not parse: the length of its first line with the line feed, and what is wrong.
+    /// It cannot be parsed: the length of its first line with the line feed, and the reason.
     Broken(usize, &'static str),
 }
 
 impl<R: BufRead> JsonSource<R> {
-    /// Reads documents, or one array of documents.
+    /// Reads documents; with `array` one array of documents.
     pub(crate) fn new(input: R, array: bool) -> Self {
         let place = Place::Start;
         JsonSource { input, buffer: Vec::new(), at: 0, line: 1, complete: false, array, place }
     }
 
-    /// Reads more; false at the end of the input.
+    /// Reads more bytes. Returns false at the end of the input.
     fn fill(&mut self) -> std::io::Result<bool> {
         if self.at > 0 && self.at * 2 >= self.buffer.len() {
             self.buffer.drain(..self.at);
@@ -77,7 +78,7 @@ impl<R: BufRead> JsonSource<R> {
         }
     }
 
-    /// Returns the byte `ahead` of the place.
+    /// Returns the byte `ahead` of the current position.
     fn byte(&mut self, ahead: usize) -> std::io::Result<Option<u8>> {
         loop {
             if let Some(byte) = self.buffer.get(self.at + ahead) {
@@ -95,7 +96,7 @@ impl<R: BufRead> JsonSource<R> {
         self.at += bytes;
     }
 
-    /// Goes to the next byte that is no white space.
+    /// Moves to the next byte that is not white space, and returns it.
     fn space(&mut self) -> std::io::Result<Option<u8>> {
         while let Some(byte) = self.byte(0)? {
             if !byte.is_ascii_whitespace() {
@@ -106,7 +107,7 @@ impl<R: BufRead> JsonSource<R> {
         Ok(None)
     }
 
-    /// Goes behind the line feed of this line.
+    /// Moves past the line feed of this line.
     fn skip_line(&mut self) -> std::io::Result<()> {
         while let Some(byte) = self.byte(0)? {
             self.skip(1);
@@ -161,7 +162,7 @@ impl<R: BufRead> JsonSource<R> {
         }
     }
 
-    /// Nothing more is read.
+    /// Ends the input with an error.
     fn end(&mut self, why: String) -> std::io::Result<Option<Item>> {
         let line = self.line;
         self.at = self.buffer.len();
@@ -228,7 +229,7 @@ impl<R: BufRead> JsonSource<R> {
         }
     }
 
-    /// Returns true if something stands behind a document in its line that is no document.
+    /// Returns true if the rest of the line after a document is not a document.
     fn garbage(&mut self) -> std::io::Result<bool> {
         if self.array {
             return Ok(false);
@@ -239,11 +240,11 @@ impl<R: BufRead> JsonSource<R> {
         Ok(!matches!(self.byte(0)?, None | Some(b'\n' | b'{')))
     }
 
-    /// Looks for the bracket that closes the one that stands here.
+    /// Finds the closing bracket of the bracket at the current position.
     fn extent(&mut self) -> std::io::Result<Extent> {
         let (mut depth, mut in_string, mut length) = (0usize, false, 0);
         let mut first_line = None;
-        // The last byte that is no white space.
+        // The last byte that was not white space.
         let mut last = 0;
         loop {
             let Some(byte) = self.byte(length)? else {
@@ -304,7 +305,8 @@ mod tests {
     use super::*;
     use std::io::BufReader;
 
-    /// `line:document` or `line!`, for every thing in the text; read in pieces of 3 bytes too.
+    /// Returns `line:document` or `line!` for every item of the text; also reads it in pieces of 3
+    /// bytes.
     fn read(text: &str, array: bool) -> Vec<String> {
         let in_pieces = |size| {
             let mut source =

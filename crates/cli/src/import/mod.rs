@@ -1,5 +1,5 @@
-//! `quire import`: documents from JSON, CSV or TSV into a collection. Every line that is not
-//! imported is named, and the exit code says whether there was one.
+//! `quire import`: imports documents from JSON, CSV or TSV into a collection. Every line that is
+//! not imported is reported, and the exit code shows whether there was one.
 
 mod columns;
 mod csv;
@@ -21,7 +21,7 @@ use statements::Statements;
 use std::io::{BufReader, Read};
 use workers::{Batch, Workers};
 
-/// Documents in a batch, and their bytes.
+/// The number of documents in a batch, and below their bytes.
 const BATCH_DOCUMENTS: usize = 1000;
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -73,15 +73,15 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     }
 }
 
-/// What became of reading.
+/// The result of reading the input.
 struct Feed {
-    /// Lines that hold no document.
+    /// The number of lines without a document.
     bad: u64,
-    /// Why the rest was not read.
+    /// The error that ended reading, if there was one.
     ended: Option<String>,
 }
 
-/// Reads the source to its end and gives its documents to the workers.
+/// Reads the source to its end and passes its documents to the workers.
 fn feed(
     source: &mut dyn Source,
     statements: &Statements,

@@ -1,4 +1,4 @@
-//! The command line of `quire import`; options have mongoimport's names.
+//! The command line of `quire import`. The options have the names of mongoimport's.
 
 use super::columns::Grace;
 use super::csv::{CsvSource, Layout};
@@ -60,7 +60,7 @@ What is done:
     )
 }
 
-/// What is done with a document.
+/// The operation for each document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     #[default]
@@ -70,7 +70,7 @@ pub(crate) enum Mode {
     Delete,
 }
 
-/// Where the documents come from.
+/// The source of the documents.
 #[derive(Default)]
 pub(crate) enum Input {
     #[default]
@@ -86,7 +86,7 @@ enum Kind {
     Tsv,
 }
 
-/// The command line, understood.
+/// The parsed command line.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) target: Target,
@@ -112,7 +112,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the words; `None` if help was asked for.
+    /// Parses the command line; `None` if help was requested.
     pub(crate) fn parse(call: &Call) -> Result<Option<Options>, Failure> {
         let bad = |text: String| {
             Failure::options(format!("{text}\n\n'quire import --help' lists the options"))
@@ -208,7 +208,7 @@ impl Options {
         Ok(())
     }
 
-    /// Sets an option that takes no value.
+    /// Sets an option without a value.
     fn set_flag(&mut self, name: &str) -> Result<(), String> {
         let flag = match name {
             "jsonArray" => &mut self.json_array,
@@ -241,7 +241,7 @@ impl Options {
         }
     }
 
-    /// Checks what goes together and fills in what was not said.
+    /// Checks the combination of options and sets defaults.
     fn complete(&mut self) -> Result<(), String> {
         let json = self.kind == Kind::Json;
         let of_tables = [
@@ -315,7 +315,7 @@ enum Word {
     File(PathBuf),
 }
 
-/// `majority`, `2` or a document.
+/// Parses a write concern: `majority`, `2` or a document.
 fn write_concern(text: &str) -> Option<DocBuf> {
     if text.starts_with('{') {
         return extjson::parse_doc(text).ok();

@@ -1,20 +1,20 @@
-//! What an input gives: documents with their lines, and lines that hold none.
+//! The items of an input: documents with their lines, and lines without a document.
 
 use quire_document::DocBuf;
 
-/// One thing that was read.
+/// One item of the input.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Item {
     /// A document, and the line in which it begins, from 1.
     Document { line: u64, document: DocBuf },
-    /// A line that holds no document; reading goes on behind it.
+    /// A line without a document; reading continues after it.
     Bad { line: u64, why: String },
-    /// Reading cannot go on.
+    /// The end of reading after an error.
     End { line: u64, why: String },
 }
 
-/// Reads documents one after the other.
+/// Reads items one after the other.
 pub(crate) trait Source {
-    /// Returns the next thing; `None` at the end of the input.
+    /// Returns the next item; `None` at the end of the input.
     fn next(&mut self) -> Option<Item>;
 }

@@ -1,9 +1,9 @@
-//! What is done with each document: the four modes.
+//! The statement for each document: the four modes.
 
 use super::options::{Mode, Options};
 use quire_document::{Doc, DocBuf, Path, Value, doc};
 
-/// Makes statements of documents.
+/// Converts documents to statements.
 pub(crate) struct Statements {
     mode: Mode,
     keys: Vec<Path>,
@@ -15,7 +15,7 @@ impl Statements {
         Statements { mode: options.mode, keys }
     }
 
-    /// What happened to the documents, for people.
+    /// Returns the operation on the documents, for messages.
     pub(crate) fn verb(&self) -> &'static str {
         match self.mode {
             Mode::Delete => "deleted",
@@ -23,10 +23,11 @@ impl Statements {
         }
     }
 
-    /// The statement for a document: itself for an insert, an update or a delete otherwise.
+    /// Returns the statement for a document: the document itself for an insert, else an update or a
+    /// delete.
     ///
     /// # Errors
-    /// A document without the fields by which it is to be deleted.
+    /// The document lacks the fields by which it should be deleted.
     pub(crate) fn statement(&self, document: DocBuf) -> Result<DocBuf, String> {
         if self.mode == Mode::Insert {
             return Ok(document);
@@ -35,7 +36,7 @@ impl Statements {
         match (self.mode, query) {
             (Mode::Delete, None) => Err("the document has none of --upsertFields".into()),
             (Mode::Delete, Some(query)) => Ok(doc! { "q": &query, "limit": 1 }),
-            // What cannot be found is new. A query that finds nothing makes the upsert insert.
+            // A document that cannot exist is new: a query without a match makes the upsert insert.
             (mode, query) => {
                 let query = query.unwrap_or_else(|| doc! { "$nor": [{}] });
                 let merge = doc! { "$set": &document };
@@ -50,7 +51,7 @@ impl Statements {
         for key in &self.keys {
             let value = key.get(document)?;
             match value {
-                // These would be read as operators.
+                // These values would be parsed as operators.
                 Value::Document(_) | Value::Regex(_) => {
                     query.append(key.as_str(), doc! { "$eq": value }.as_doc())
                 }

@@ -1,5 +1,5 @@
-//! The threads that send batches, each over a connection of its own, and the tally of what the
-//! server answered.
+//! The threads that send batches, each over its own connection, and the counts of the server's
+//! replies.
 
 use super::options::{Mode, Options};
 use crate::connect::{CallError, Client, Door, integer};
@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Statements with the lines that they come from.
+/// Statements with the line numbers of their documents.
 #[derive(Default)]
 pub(crate) struct Batch {
     lines: Vec<u64>,
@@ -35,12 +35,12 @@ impl Batch {
     }
 }
 
-/// What became of the documents.
+/// The counts of imported and failed documents.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) done: u64,
     pub(crate) failed: u64,
-    /// Why the import ended early.
+    /// The error that ended the import early, if there was one.
     pub(crate) ended: Option<String>,
 }
 
@@ -65,7 +65,7 @@ struct Shared {
 }
 
 impl Workers {
-    /// Connects every thread, so that a server that does not answer is noticed at once.
+    /// Connects every thread, so that a server that does not reply is detected at once.
     pub(crate) fn start(
         door: &Door,
         options: &Options,
@@ -98,12 +98,12 @@ impl Workers {
         Ok(Workers { queue, threads, shared })
     }
 
-    /// Returns true if no more batches are wanted.
+    /// Returns true if no more batches are needed.
     pub(crate) fn stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Acquire)
     }
 
-    /// Gives a batch to the next thread that is free; waits for one.
+    /// Passes a batch to the next free thread; waits for one.
     pub(crate) fn send(&self, batch: Batch) {
         let count = batch.len();
         if count > 0 && self.queue.send(batch).is_err() {
@@ -113,7 +113,7 @@ impl Workers {
         }
     }
 
-    /// Waits until everything is sent and answered.
+    /// Waits until all batches are sent and acknowledged.
     pub(crate) fn finish(self) -> Tally {
         drop(self.queue);
         for thread in self.threads {
@@ -169,7 +169,7 @@ impl Shared {
         }
     }
 
-    /// Reads a reply: which of the lines failed.
+    /// Reads a reply, and counts the lines that failed.
     fn count(&self, lines: &[u64], reply: Doc<'_>) {
         let errors = reply.get("writeErrors").and_then(|errors| errors.as_array());
         let errors: Vec<_> = errors.iter().flat_map(|errors| errors.iter()).collect();
@@ -186,7 +186,7 @@ impl Shared {
             failed += 1;
             last = at;
         }
-        // In order, nothing is tried behind the first error.
+        // An ordered batch ends at its first error.
         let left = if self.ordered && failed > 0 { &lines[last + 1..] } else { &[] };
         if !left.is_empty() && !self.stop_on_error {
             self.give_up(left, "was not tried, because of an error before it in its batch");
@@ -205,7 +205,7 @@ impl Shared {
         }
     }
 
-    /// Names lines that are not imported.
+    /// Reports lines that are not imported.
     fn give_up(&self, lines: &[u64], why: &str) {
         let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return };
         let shown = if first == last {

@@ -1,4 +1,4 @@
-//! The options of the audit log: which go together, and its filter.
+//! The options of the audit log: their combinations, and the filter.
 
 use super::given::Given;
 use crate::exit::Failure;
@@ -8,10 +8,10 @@ use quire_server::AuditFile;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Options that mean something only with an audit log.
+/// Options that need an audit log.
 const NEED_DESTINATION: &[&str] = &["auditFormat", "auditPath", "auditFilter"];
 
-/// The audit log that was asked for; its file is not open yet.
+/// The requested audit log; its file is not open yet.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditSettings {
     path: PathBuf,
@@ -57,7 +57,7 @@ impl AuditSettings {
     }
 }
 
-/// Reads a filter as people write it in the shell: names need no quotation marks.
+/// Parses a filter in the shell's notation: names need no quotation marks.
 fn filter(text: &str) -> Result<DocBuf, Failure> {
     let bad = |error: String| Failure::options(format!("--auditFilter is no filter: {error}"));
     let filter = literal::parse_doc(text).map_err(|error| bad(error.to_string()))?;

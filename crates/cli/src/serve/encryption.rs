@@ -1,4 +1,4 @@
-//! The options of TLS: which go together, and the files behind them.
+//! The TLS options: their combinations, and their files.
 
 use super::given::Given;
 use crate::exit::Failure;
@@ -6,13 +6,13 @@ use quire_server::{Encryption, TlsMode};
 use quire_tls::{ServerFiles, ServerTls, Versions};
 use std::path::PathBuf;
 
-/// What is shown in the place of a password.
+/// Shown in place of a password.
 pub(crate) const HIDDEN: &str = "<password>";
 
 /// The option whose value is a password.
 pub(crate) const PASSWORD: &str = "tlsCertificateKeyFilePassword";
 
-/// Options that mean something only with TLS.
+/// Options that need TLS.
 const NEED_TLS: &[&str] = &[
     "tlsCertificateKeyFile",
     PASSWORD,
@@ -22,7 +22,7 @@ const NEED_TLS: &[&str] = &[
     "tlsDisabledProtocols",
 ];
 
-/// The encryption that was asked for; its files are not read yet.
+/// The requested encryption; its files are not read yet.
 #[derive(Clone)]
 pub(crate) struct TlsSettings {
     mode: TlsMode,
@@ -31,7 +31,7 @@ pub(crate) struct TlsSettings {
 
 impl std::fmt::Debug for TlsSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Without the password.
+        // The password is not shown.
         f.debug_struct("TlsSettings").field("mode", &self.mode).finish_non_exhaustive()
     }
 }
@@ -83,7 +83,8 @@ impl TlsSettings {
     }
 }
 
-/// The files are read again later, wherever the process is then.
+/// Returns the absolute path: the files are read again later, when the working directory may
+/// differ.
 fn absolute(path: &str) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| Failure::options(format!("{path}: {error}")))
 }

@@ -1,4 +1,4 @@
-//! What was asked for, as text: the command line first, then the configuration file.
+//! The given options as text: the command line first, then the configuration file.
 
 use super::options::{self, ServeOption, Status, Takes};
 use crate::exit::Failure;
@@ -8,12 +8,12 @@ use std::ffi::OsString;
 use yaml_rust2::parser::{Event, Parser as YamlParser};
 use yaml_rust2::{Yaml, YamlLoader};
 
-/// Values that a configuration file may hold: some thirty times the number of options.
+/// The largest number of values in a configuration file: some thirty times the number of options.
 const VALUES_MAX: usize = 10_000;
-/// Maps and lists within each other.
+/// The largest depth of nested maps and lists.
 const DEPTH_MAX: usize = 100;
 
-/// The options that were given, by name; an option may come several times only if it is a pair.
+/// The given options by name; only a pair may be given several times.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     values: BTreeMap<&'static str, Vec<String>>,
@@ -41,7 +41,7 @@ impl Given {
         rows.filter_map(|(name, values)| Some((options::by_name(name)?, values.as_slice())))
     }
 
-    /// Reads the words after the program's name.
+    /// Parses the words after the program's name.
     pub(crate) fn from_words(words: &[OsString], program: &str) -> Result<Given, Failure> {
         let mut given = Given::default();
         let mut parser = Parser::from_args(words.iter().cloned());
@@ -76,7 +76,7 @@ impl Given {
         Ok(given)
     }
 
-    /// Adds what a configuration file says where the command line said nothing.
+    /// Adds the options of a configuration file that the command line does not set.
     pub(crate) fn add_file(&mut self, text: &str, path: &str) -> Result<(), Failure> {
         let bad = |what: String| Failure::options(format!("Error parsing {path}: {what}"));
         check_size(text).map_err(bad)?;
@@ -183,7 +183,7 @@ impl Given {
     }
 }
 
-/// True if some option's path goes through this one.
+/// Returns true if the path of some option begins with this one.
 fn is_section(path: &str) -> bool {
     let within = |option: &ServeOption| {
         option.config.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
@@ -191,11 +191,11 @@ fn is_section(path: &str) -> bool {
     options::OPTIONS.iter().any(within)
 }
 
-/// Fails for a file that would become very many values: an alias stands for a whole copy of what
-/// its anchor names, so that a few lines may ask for more than there is memory.
+/// Fails for a file that would expand to very many values: an alias is replaced by a full copy of
+/// its anchor, so a few lines can need more memory than there is.
 pub(crate) fn check_size(text: &str) -> Result<(), String> {
     let mut events = YamlParser::new_from_str(text);
-    // How many values each anchor stands for; the anchors that are open, with the count before them.
+    // The number of values of each anchor; the open anchors with the count before them.
     let mut anchors: BTreeMap<usize, usize> = BTreeMap::new();
     let mut open: Vec<(usize, usize)> = Vec::new();
     let mut values = 0usize;
@@ -245,7 +245,7 @@ mod tests {
         Given::from_words(&words, "quire serve")
     }
 
-    /// Ten lines of aliases took all memory.
+    /// A regression test: ten lines of aliases took all memory.
     #[test]
     fn a_file_of_aliases_is_refused_before_it_is_unfolded() {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();

@@ -1,6 +1,7 @@
-//! The file of `--keyFile`: the secret that the members of a replica set share. A set has one member
-//! here, so no other member logs in with the key; the file is checked as mongod checks it, and it turns
-//! access control on. (MongoDB manual, "Keyfile Security", "security.keyFile".)
+//! The file of `--keyFile`: the shared secret of the members of a replica set. The set has one
+//! member here, so no other member logs in with the key. The file is checked as mongod checks it,
+//! and the option turns access control on. (MongoDB manual, "Keyfile Security",
+//! "security.keyFile".)
 
 use super::given::check_size;
 use crate::exit::Failure;
@@ -8,12 +9,12 @@ use std::fmt::Display;
 use std::path::Path;
 use yaml_rust2::{Yaml, YamlLoader};
 
-/// Characters that a key may have, without its white space.
+/// The number of characters of a key, without white space.
 const KEY_LENGTH: std::ops::RangeInclusive<usize> = 6..=1024;
-/// Bytes that are read at most: two keys (while one replaces the other) with their white space.
+/// The largest number of bytes that are read: two keys (during a rotation) with white space.
 const FILE_BYTES_MAX: u64 = 16 << 10;
 
-/// Fails unless the file holds a key, or a YAML list of keys, that only its owner can read.
+/// Fails unless the file contains a key, or a YAML list of keys, and only its owner can read it.
 pub(crate) fn check(path: &str) -> Result<(), Failure> {
     let file = Path::new(path);
     let unreadable = |error: &dyn Display| bad(path, &format!("cannot be read: {error}"));
@@ -46,7 +47,7 @@ fn check_permissions(path: &str, facts: &std::fs::Metadata) -> Result<(), Failur
     }
 }
 
-/// Returns the keys of the file's text: one, or those of a YAML list.
+/// Returns the keys in the text: one, or those of a YAML list.
 fn keys(text: &str) -> Result<Vec<String>, String> {
     if !text.trim_start().starts_with(['-', '[']) {
         return Ok(vec![text.to_owned()]);
@@ -63,7 +64,7 @@ fn keys(text: &str) -> Result<Vec<String>, String> {
     list.iter().map(key).collect()
 }
 
-/// Fails unless the key has the length and the letters of a key. The errors do not show it.
+/// Fails unless the key has a valid length and valid characters. The errors do not contain the key.
 fn check_key(key: &str) -> Result<(), String> {
     let is_space = |letter: char| letter.is_ascii_whitespace();
     let length = key.chars().filter(|letter| !is_space(*letter)).count();

@@ -1,14 +1,13 @@
-//! How much memory this process may use: that of the machine, or less where a control group limits
-//! it.
+//! The memory that this process may use: that of the machine, or less if a control group limits it.
 
 use std::path::Path;
 
-/// Bytes of memory that the process may use; `None` where the system does not tell.
+/// Returns the bytes of memory that the process may use; `None` if the system does not report it.
 pub(crate) fn memory_bytes() -> Option<u64> {
     memory_bytes_in(Path::new("/"))
 }
 
-/// As [`memory_bytes`], with the files of the system below `root`.
+/// Does what [`memory_bytes`] does, with the system's files below `root`.
 fn memory_bytes_in(root: &Path) -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
     let machine = read("proc/meminfo").and_then(|text| {
@@ -20,8 +19,9 @@ fn memory_bytes_in(root: &Path) -> Option<u64> {
     machine.into_iter().chain(limits).min()
 }
 
-/// The limits of a line of `/proc/self/cgroup` (`number:controllers:path`), of the group and of all
-/// groups above it. (Kernel manual: "Control Group v2", "memory.max"; v1: "memory.limit_in_bytes".)
+/// Returns the limits for a line of `/proc/self/cgroup` (`number:controllers:path`), of the group
+/// and of all groups above it. (Kernel manual: "Control Group v2", "memory.max"; v1:
+/// "memory.limit_in_bytes".)
 fn limits_of(root: &Path, line: &str) -> Vec<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };

@@ -1,27 +1,28 @@
-//! What the C library's allocator may keep. glibc gives threads up to eight arenas a core, and gives
-//! back only what is free at an arena's end: the engine's write buffers and the blocks of its cache
-//! are filled by one thread and freed by another, and leave holes of several times their size
-//! (docs/benchmarks.md). So there is one arena a core, and holes go back to the system once they are
-//! [`HOLES_BYTES_MAX`].
+//! Limits the memory that the C library's allocator keeps. glibc gives threads up to eight arenas a
+//! core, and returns only free memory at the end of an arena to the system. The engine's write
+//! buffers and the blocks of its cache are filled by one thread and freed by another, and leave
+//! holes of several times their size (docs/benchmarks.md). So there is one arena a core, and holes
+//! are returned to the system when they reach [`HOLES_BYTES_MAX`].
 
-/// Resident bytes that nothing uses, from which they are given back.
+/// The unused resident bytes from which on memory is returned.
 const HOLES_BYTES_MAX: u64 = 64 << 20;
-/// The page size that `/proc` counts in, on the systems that have 4 KiB pages; a larger one makes the
-/// resident memory look smaller, and less is given back.
+/// The page size in `/proc`, for systems with 4 KiB pages. On a system with larger pages the
+/// resident memory looks smaller, and less memory is returned.
 const PAGE_BYTES: u64 = 4096;
-/// Looks between two that ask the allocator, which walks its lists of free pieces for the answer.
+/// Checks between two calls that query the allocator, which walks its free lists for the answer.
 const LOOKS: u32 = 2;
 
-/// Gives memory back, after writes and after reads.
+/// Returns memory to the system, after writes and after reads.
 #[derive(Default)]
 pub(crate) struct Trimmer {
     looks: u32,
-    /// What stayed resident and unused after the last time: text, stacks, pieces below a page.
+    /// The resident bytes that stayed unused after the last return: text, stacks, pieces smaller
+    /// than a page.
     kept: u64,
 }
 
 impl Trimmer {
-    /// Looks at the resident memory, and gives holes back to the system if they are large.
+    /// Checks the resident memory, and returns holes to the system if they are large.
     pub fn look(&mut self) {
         self.looks += 1;
         if self.looks < LOOKS {
@@ -41,34 +42,34 @@ impl Trimmer {
     }
 }
 
-/// Resident memory of this process; `None` where the system does not tell.
+/// Returns the resident memory of this process; `None` if the system does not report it.
 fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * PAGE_BYTES)
 }
 
-/// One arena a core for all threads that start from now on.
+/// Sets one arena a core for all threads that start later.
 pub(crate) fn bound_arenas() {
     allocator::bound_arenas();
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator {
-    /// The most arenas: beyond it a core more costs more memory than it saves waiting.
+    /// The largest number of arenas: more arenas cost more memory than they save waiting.
     const ARENAS_MAX: usize = 8;
 
     pub fn bound_arenas() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let arenas = cores.clamp(2, ARENAS_MAX) as libc::c_int;
         // SAFETY: mallopt takes two numbers and locks the allocator while it changes its parameter.
-        // An answer of 0 would leave the default, which is correct too.
+        // A return of 0 leaves the default, which is correct too.
         let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas) };
     }
 
-    /// Bytes that are allocated.
+    /// Returns the number of allocated bytes.
     pub fn used_bytes() -> u64 {
-        // SAFETY: mallinfo2 takes nothing, and locks each arena in turn while it counts.
+        // SAFETY: mallinfo2 has no arguments, and locks each arena in turn while it counts.
         let info = unsafe { libc::mallinfo2() };
         (info.uordblks as u64).saturating_add(info.hblkhd as u64)
     }
@@ -79,7 +80,7 @@ mod allocator {
     }
 }
 
-/// Other C libraries' allocators leave no such holes behind, or cannot be told.
+/// The allocators of other C libraries do not leave such holes, or cannot be controlled.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod allocator {
     pub fn bound_arenas() {}
@@ -97,11 +98,11 @@ mod tests {
 
     const PIECE: usize = 8 << 10;
     const PIECES: usize = 24 << 10;
-    /// One piece in this many stays in use, so that the C library gives nothing back by itself.
+    /// One piece in this many stays in use, so that the C library returns nothing by itself.
     const KEPT: usize = 64;
 
-    /// Blocks of the cache and rows that were read left their memory with the process: only writes had
-    /// it given back.
+    /// A regression test: memory of cache blocks and of rows that were read stayed with the
+    /// process, because only writes returned memory.
     #[test]
     fn memory_that_reads_have_freed_goes_back_to_the_system() {
         let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|_| vec![7; PIECE]).collect();

@@ -1,4 +1,4 @@
-//! `quire serve`: from the command line to a listening server, and to its clean end.
+//! `quire serve`: from the command line to a listening server, and its clean stop.
 
 mod audit;
 mod encryption;

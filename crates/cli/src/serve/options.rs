@@ -1,5 +1,5 @@
-//! Every option of the server, in one table: the command line, the configuration file, the help
-//! and COMPATIBILITY.md are made from it.
+//! All options of the server in one table. The command line, the configuration file, the help and
+//! COMPATIBILITY.md are made from it.
 
 use Status::{NoEffect, Refused, Works};
 use Takes::{Flag, Number, Pair, Text};
@@ -10,24 +10,25 @@ pub struct ServeOption {
     pub name: &'static str,
     /// The spelling after `-`.
     pub short: Option<char>,
-    /// The path in the configuration file; empty where it stands on the command line only.
+    /// The path in the configuration file; empty for an option of the command line only.
     pub config: &'static str,
-    /// What follows it.
+    /// The kind of its value.
     pub takes: Takes,
-    /// What it does here.
+    /// Its effect in this server.
     pub status: Status,
-    /// Values that ask for nothing this server would not do anyway: taken whatever the status.
+    /// Values that request nothing that this server does not do anyway: accepted whatever the
+    /// status.
     pub harmless: &'static [&'static str],
     /// One sentence for the help text.
     pub summary: &'static str,
 }
 
-/// What follows an option.
+/// The kind of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// The option takes no value.
     Flag,
-    /// A text, shown in the help under this name.
+    /// A text; the string is its name in the help.
     Text(&'static str),
     /// A whole number.
     Number(&'static str),
@@ -35,14 +36,14 @@ pub enum Takes {
     Pair(&'static str),
 }
 
-/// What an option does here.
+/// The effect of an option in this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// What its summary says.
+    /// It does what its summary says.
     Works,
-    /// Taken, because it asks for nothing that would be false; for this reason.
+    /// It is accepted without effect, because what it requests is true anyway; for this reason.
     NoEffect(&'static str),
-    /// An error, for this reason.
+    /// It is refused, for this reason.
     Refused(&'static str),
 }
 
@@ -76,8 +77,8 @@ const NO_DIRECTORY: Status = Refused("users are stored here; logins are SCRAM an
 const ENGINE: Status = NoEffect("the storage engine has no such knob");
 const ONE_LAYOUT: Status = Refused("all databases share one set of files");
 
-/// Every option, in the order of the help.
-#[rustfmt::skip] // One option a line: it is read as a table.
+/// All options, in the order of the help.
+#[rustfmt::skip] // One option on each line, as a table.
 pub static OPTIONS: &[ServeOption] = &[
     short('h', row("help", "", Flag, Works, "Shows this help.")),
     row("version", "", Flag, Works, "Shows the version."),

@@ -1,13 +1,13 @@
-//! How much memory all requests of the server may hold together.
+//! The memory that all requests of the server may hold together.
 
-/// Used where the system does not say how much memory it has.
+/// The memory of the machine that is assumed if the system does not report it.
 const FALLBACK_BYTES: usize = 1 << 30;
 
-/// The least budget: two requests at their own limits.
+/// The smallest budget: two requests at their own limits.
 const BUDGET_BYTES_MIN: usize = 256 << 20;
 
-/// Half of the memory that the process may use: that of the machine, or of its control group if
-/// that is less. The rest is the engine's, whose cache has a size of its own.
+/// Returns half of the memory that the process may use: that of the machine, or of its control
+/// group if that is less. The rest is for the engine, whose cache has its own limit.
 pub(super) fn budget_bytes() -> usize {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")

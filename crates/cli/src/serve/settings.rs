@@ -1,4 +1,5 @@
-//! From what was asked for to what the server does: every value checked, every default filled in.
+//! Converts the given options to the settings of the server: checks every value and sets every
+//! default.
 
 use super::audit::AuditSettings;
 use super::encryption::{self, TlsSettings};
@@ -16,34 +17,34 @@ use std::path::PathBuf;
 const DEFAULT_PORT: u16 = 27017;
 const DEFAULT_CONNECTIONS_MAX: usize = 20_000;
 
-/// What the server does.
+/// The settings of the server.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// `None`: in memory.
+    /// The data directory; `None` for data in memory.
     pub(crate) dbpath: Option<PathBuf>,
-    /// Upper bound of the engine's block cache.
+    /// The largest size of the engine's block cache, in bytes.
     pub(crate) cache_bytes: u64,
-    /// `None`: a standalone.
+    /// The name of the replica set; `None` for a standalone.
     pub(crate) set_name: Option<String>,
     pub(crate) advertise: Option<String>,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) connections_max: usize,
     pub(crate) log: LogSettings,
     pub(crate) pidfile: Option<PathBuf>,
-    /// Clients log in.
+    /// True if clients must log in.
     pub(crate) access_control: bool,
-    /// `None`: there is no audit log.
+    /// The audit log; `None` for none.
     pub(crate) audit: Option<AuditSettings>,
-    /// `None`: connections are plain.
+    /// The encryption; `None` for plain connections.
     pub(crate) tls: Option<TlsSettings>,
     pub(crate) parameters: Vec<(String, String)>,
     pub(crate) profile_level: i32,
     pub(crate) slow_sample_rate: f64,
-    /// The options in the shape of the configuration file, for `getCmdLineOpts`.
+    /// The options in the form of the configuration file, for `getCmdLineOpts`.
     pub(crate) parsed: DocBuf,
 }
 
-/// How the server logs.
+/// The settings of the log.
 #[derive(Debug)]
 pub(crate) struct LogSettings {
     pub(crate) path: Option<PathBuf>,
@@ -132,8 +133,8 @@ fn cache_bytes(given: &Given) -> Result<u64, Failure> {
     }
 }
 
-/// Returns the default size of the block cache: a quarter of `memory`, the bytes that the machine or
-/// the container has, and at least 256 MiB.
+/// Returns the default size of the block cache: a quarter of `memory`, the bytes of the machine or
+/// the container, and at least 256 MiB.
 fn default_cache_bytes(memory: Option<u64>) -> u64 {
     memory.map_or(0, |bytes| bytes / 4).max(256 << 20)
 }
@@ -266,7 +267,7 @@ fn permissions(given: &Given) -> Result<u32, Failure> {
     }
 }
 
-/// Where no client logs in, a server that other machines can reach must be asked for by name.
+/// Refuses an address that other machines can reach, without logins, unless an option allows it.
 fn check_exposure(endpoints: &[Endpoint], refused: bool) -> Result<(), Failure> {
     let exposed = endpoints.iter().find(|endpoint| match endpoint {
         Endpoint::Tcp(address) => !address.ip().is_loopback(),
@@ -316,7 +317,7 @@ fn parameters(given: &Given) -> Result<Vec<(String, String)>, Failure> {
     Ok(found)
 }
 
-/// The log level that `-v`, `-vv` and `--verbose LEVEL` ask for together, 5 at most.
+/// Returns the log level of `-v`, `-vv` and `--verbose LEVEL` together, at most 5.
 fn log_level(given: &[String]) -> Result<usize, Failure> {
     let level = |text: &String| match text.bytes().all(|letter| letter == b'v') {
         true => Some(text.len()),
@@ -439,7 +440,7 @@ mod tests {
         assert_eq!(accepted(&["--nounixsocket"], true).endpoints.len(), 1);
     }
 
-    /// The cache had 256 MB on every machine.
+    /// A regression test: the cache had 256 MB on every machine.
     #[test]
     fn the_cache_has_a_quarter_of_the_memory_unless_a_size_is_given() {
         const GIB: u64 = 1 << 30;

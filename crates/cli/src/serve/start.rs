@@ -1,4 +1,4 @@
-//! The order of the start and of the end.
+//! The steps of the start and of the stop, in order.
 
 use super::audit::AuditSettings;
 use super::encryption::{TlsSettings, without_passwords};
@@ -20,17 +20,18 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// File descriptors that connections leave to the engine and the log.
+/// The file descriptors that are reserved for the engine and the log.
 const RESERVED_FILES: u64 = 256;
 
-/// Starts, serves, and ends.
+/// Starts the server, waits for its stop, and ends it.
 pub(crate) fn serve(settings: Settings, call: &Call) -> Result<(), Failure> {
     let log = Arc::new(open_log(&settings.log, call.as_mongod)?);
     let stop = Stop::new();
     let (rotated, opened) = (Arc::clone(&log), Arc::new(OnceLock::<Weak<Service>>::new()));
     let service = Arc::clone(&opened);
     let rotate = move || {
-        // Nobody waits for the answer; the next line shows whether there is a file.
+        // There is no caller to report an error to; the next log line shows whether there is a
+        // file.
         let _ = rotated.rotate();
         if let Some(service) = service.get().and_then(Weak::upgrade) {
             let _ = service.rotate_audit(None);
@@ -77,7 +78,7 @@ fn serve_until_stopped(
         ErrorCode::BadValue => Failure::options(error.message()),
         _ => Failure::new(FAILED, format!("cannot open the data: {error}")),
     })?;
-    // The only service of the process.
+    // The process has only one service, so this cannot fail.
     let _ = opened.set(Arc::downgrade(&service));
     service.set_profile_defaults(settings.profile_level, settings.slow_sample_rate);
     let jobs = service
@@ -105,7 +106,8 @@ fn serve_until_stopped(
         if let Err(error) = watch.look(&*engine, log) {
             server.stop();
             drop(jobs);
-            // Closing cannot save what the failed engine has not: the next start recovers it.
+            // Closing cannot save more after the engine has failed: the next start recovers the
+            // data.
             let _ = service.close();
             return Err(Failure::new(ABRUPT, format!("the storage engine has failed: {error}")));
         }
@@ -151,7 +153,7 @@ fn log_start(log: &JsonLog, settings: &Settings, call: &Call) {
     }
 }
 
-/// Opens the engine on disk, or in memory where there is no directory.
+/// Opens the engine on disk, or in memory if there is no directory.
 fn open_engine(settings: &Settings, log: &JsonLog) -> Result<Arc<dyn Engine>, Failure> {
     let Some(path) = &settings.dbpath else {
         return quire_storage::open_memory().map_err(|error| {
@@ -175,7 +177,7 @@ fn cannot_listen(error: &StartError) -> Failure {
     Failure::new(code, error.to_string())
 }
 
-/// Raises the limit on open files as far as it goes, and leaves the engine its share of it.
+/// Raises the limit on open files as far as possible, and reserves the engine's share.
 fn connections_max(asked: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -188,8 +190,8 @@ fn connections_max(asked: usize) -> usize {
     asked.min(usize::try_from(room).unwrap_or(usize::MAX))
 }
 
-/// Tells that the server is ready: one line for people, or the log line that launchers of
-/// mongod wait for.
+/// Prints that the server is ready: one line for people, or the log line that launchers of mongod
+/// wait for.
 fn announce(server: &Server, settings: &Settings, call: &Call, log: &JsonLog) {
     for endpoint in server.endpoints() {
         let address = endpoint.to_string();
@@ -215,7 +217,7 @@ fn announce(server: &Server, settings: &Settings, call: &Call, log: &JsonLog) {
     log.started();
     if !call.as_mongod {
         let mut out = std::io::stdout().lock();
-        // Whoever started it may have closed the stream; the server works without a reader.
+        // The parent process may have closed the stream; the server needs no reader.
         let _ = writeln!(
             out,
             "Quire {} (follows MongoDB {}), ready: {}",
@@ -243,7 +245,7 @@ fn connection_string(endpoints: &[Endpoint], settings: &Settings) -> String {
     }
 }
 
-/// A file with the process id; it goes when the process ends well.
+/// A file with the process id, which is removed at a clean end of the process.
 struct Pidfile(PathBuf);
 
 impl Pidfile {
@@ -254,7 +256,7 @@ impl Pidfile {
         Ok(Pidfile(path.to_owned()))
     }
 
-    /// Others may read it, as mongod's; a link is not followed.
+    /// Writes a file that others may read, like mongod's. A symbolic link is not followed.
     fn write_file(path: &Path) -> std::io::Result<()> {
         use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
         let no_follow = rustix::fs::OFlags::NOFOLLOW.bits();

@@ -1,5 +1,5 @@
-//! What the main thread looks at while the server runs: whether the engine has failed, whether the
-//! disk is nearly full, and whether memory should go back to the system.
+//! The checks of the main thread while the server runs: whether the engine has failed, whether the
+//! disk is nearly full, and whether memory should be returned to the system.
 
 use super::memory::Trimmer;
 use quire_commands::log::{LogLine, LogSink, Severity};
@@ -8,10 +8,10 @@ use quire_server::log::JsonLog;
 use quire_storage::{Engine, StorageError};
 use std::time::Duration;
 
-/// How often it looks.
+/// The interval of the checks.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What it has seen at the last look.
+/// The state at the last check.
 #[derive(Default)]
 pub(crate) struct Watch {
     trimmer: Trimmer,
@@ -19,10 +19,10 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Looks once, and logs what has changed.
+    /// Checks once, and logs changes.
     ///
     /// # Errors
-    /// Why the engine has failed: it serves no more writes, and the process should end.
+    /// The failure of the engine: it accepts no more writes, and the process should end.
     pub fn look(&mut self, engine: &dyn Engine, log: &JsonLog) -> Result<(), StorageError> {
         if let Err(error) = engine.health() {
             let attributes = doc! { "error": error.to_string().as_str() };

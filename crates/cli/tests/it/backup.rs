@@ -1,4 +1,4 @@
-//! Backups: of a running server under load, and what a server refuses to write.
+//! Backups: of a running server under load, and targets that a server refuses.
 
 use crate::{Directory, Serving, quire, text};
 use quire_document::{DocBuf, Value, doc};
@@ -19,14 +19,14 @@ fn number(reply: &DocBuf, name: &str) -> i64 {
     }
 }
 
-/// How many documents of a writer a collection has, by a scan.
+/// Returns how many documents of a writer a scan of a collection finds.
 fn counted(server: &Serving, collection: &str, writer: i32) -> i64 {
     let count = doc! { "count": collection, "query": { "w": writer }, "$db": "test" };
     number(&server.run(count), "n")
 }
 
-/// Each writer inserts into `a`, then into `b`, then counts up its counter: in every consistent
-/// cut the three are equal or one apart, in this order.
+/// Each writer inserts into `a`, then into `b`, then increments its counter: in every consistent
+/// copy the three are equal or one apart, in this order.
 fn write(port: u16, writer: i32, stop: &AtomicBool, written: &AtomicU64) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let mut send = |body: DocBuf| {
@@ -110,7 +110,7 @@ fn a_running_server_is_copied_under_eight_writers() {
         let scanned = (0..WRITERS).map(|writer| counted(&restored, collection, writer)).sum();
         assert_eq!(all, scanned, "the counters are those of the cut");
     }
-    // The copy lives on.
+    // The copy accepts writes.
     let insert = doc! { "insert": "a", "documents": [{ "w": 99, "n": 1 }], "$db": "test" };
     assert_eq!(number(&restored.run(insert), "n"), 1);
     assert_eq!(restored.end().code(), Some(0));

@@ -1,7 +1,7 @@
-//! kill -9 of the whole server under eight clients that move money between two collections, a
-//! transaction each: the sum never changes, each transfer is whole, none that was acknowledged is
-//! lost, and the commit that the kill has cut off answers what became of it.
-//! `QUIRE_CRASH_ROUNDS=200` for the long run.
+//! kill -9 of the whole server under eight clients that move money between two collections, each in
+//! a transaction: the sum never changes, each transfer is complete, no acknowledged transfer is
+//! lost, and repeating the interrupted commit returns its outcome. `QUIRE_CRASH_ROUNDS=200` for the
+//! long run.
 
 use crate::{Directory, Serving, exchange, try_exchange};
 use quire_document::{Array, Binary, DocBuf, Value, doc};
@@ -11,16 +11,16 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 const CLIENTS: i32 = 8;
-/// Accounts in each of the two collections.
+/// The number of accounts in each of the two collections.
 const ACCOUNTS: i32 = 6;
 const OPENING_SUM: i64 = 1000;
 const ROUNDS_OF_A_DIRECTORY: u64 = 20;
 
-/// What a client knows when its connection breaks.
+/// What a client knows after its connection broke.
 struct Cut {
-    /// Transfers that were acknowledged in this round.
+    /// The transfers that were acknowledged in this round.
     acknowledged: i64,
-    /// The session and the number of the transaction whose commit was cut off, if one was.
+    /// The session and the number of the transaction whose commit was interrupted, if there is one.
     commit: Option<(i32, i64)>,
 }
 
@@ -53,7 +53,8 @@ fn worked(reply: &DocBuf) -> bool {
     number(reply.get("ok")) == 1
 }
 
-/// The statements of transfer `n` of a client: out of one collection, into the other, and a record.
+/// Returns the statements of transfer `n` of a client: out of one collection, into the other, and a
+/// record.
 fn statements(client: i32, n: i64) -> [DocBuf; 3] {
     let (from, to) = ((client + n as i32) % ACCOUNTS, (client * 3 + n as i32 * 5) % ACCOUNTS);
     let (giver, taker) = if n % 2 == 0 { ("left", "right") } else { ("right", "left") };
@@ -74,7 +75,7 @@ fn statements(client: i32, n: i64) -> [DocBuf; 3] {
     ]
 }
 
-/// Transfers until the connection breaks, from transfer `n` on.
+/// Transfers until the connection breaks, beginning with transfer `n`.
 fn transfer_until_broken(port: u16, client: i32, session: i32, mut n: i64) -> Cut {
     let (mut acknowledged, mut attempt) = (0, 0);
     let cut = |acknowledged, commit| Cut { acknowledged, commit };
@@ -133,7 +134,7 @@ fn open_accounts(server: &Serving) {
     assert!(worked(&server.run(doc! { "create": "log", "$db": "bank" })));
 }
 
-/// Checks the books, and returns how many transfers each client has made in all.
+/// Checks the sum and the records. Returns how many transfers each client has made.
 fn audit(server: &Serving) -> Vec<i64> {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     let mut expected: BTreeMap<(&str, i64), i64> = BTreeMap::new();
@@ -193,7 +194,7 @@ fn a_transfer_is_whole_or_did_not_happen_when_the_server_is_killed() {
                 std::thread::spawn(move || transfer_until_broken(port, client, session, n))
             })
             .collect();
-        // Another moment in each round.
+        // A different moment in each round.
         std::thread::sleep(Duration::from_millis(100 + round * 7919 % 400));
         server.signal(Signal::KILL);
         let cuts: Vec<Cut> = clients.into_iter().map(|client| client.join().unwrap()).collect();

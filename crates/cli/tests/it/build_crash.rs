@@ -1,5 +1,5 @@
-//! kill -9 of the server while it builds indexes and a client writes: after the restart the indexes are
-//! there as a whole or not at all, what was acknowledged is there, and the build works again.
+//! kill -9 of the server while it builds indexes and a client writes: after the restart each index
+//! is complete or does not exist, acknowledged writes are there, and the build succeeds again.
 
 use crate::{Directory, Serving, exchange, quire, text, try_exchange};
 use quire_document::{ArrayBuf, DocBuf, Value, doc};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const DOCUMENTS: i32 = 20_000;
 
-/// Returns the indexes that are built: one of each way in which entries are stored.
+/// Returns the indexes to build: one for each entry format.
 fn create_indexes() -> DocBuf {
     doc! {
         "createIndexes": "c", "$db": "test",
@@ -43,7 +43,7 @@ fn index_names(server: &Serving) -> Vec<String> {
     batch.iter().filter_map(name).collect()
 }
 
-/// Returns true if a build is told of, and how many documents it has read.
+/// Returns how many documents the build has read; `None` if no build is reported.
 fn progress(stream: &mut TcpStream) -> Option<i64> {
     let builds = doc! { "$regex": "^Index Build" };
     let reply = exchange(stream, doc! { "currentOp": 1, "msg": &builds, "$db": "admin" });
@@ -51,8 +51,8 @@ fn progress(stream: &mut TcpStream) -> Option<i64> {
     operation.get("progress")?.as_document()?.get("done")?.exact_i64()
 }
 
-/// Inserts documents one by one, each durable, until the connection breaks. Returns how many were
-/// acknowledged.
+/// Inserts documents one by one, each durably, until the connection breaks. Returns the number of
+/// acknowledged ones.
 fn write_until_broken(port: u16, from: i32) -> i32 {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     for n in from.. {

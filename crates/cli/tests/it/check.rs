@@ -13,7 +13,7 @@ fn tables(directory: &Path) -> Vec<PathBuf> {
     files.into_iter().filter(is_table).chain(directories.iter().flat_map(|d| tables(d))).collect()
 }
 
-/// It ended at the first block of documents that it could not read, and told of nothing else.
+/// The check ended at the first unreadable block of documents, and reported nothing else.
 #[test]
 fn a_damaged_block_of_documents_costs_only_its_own() {
     let directory = Directory::new();
@@ -53,7 +53,7 @@ fn a_damaged_block_of_documents_costs_only_its_own() {
     let output = quire(&["check", "--repair", shown]);
     let (said, failed) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}{failed}");
-    // A scan that ends just before the damaged block, or begins behind it, may read it as well.
+    // A scan that ends just before the damaged block, or begins after it, may read it too.
     let told =
         said.lines().find_map(|line| line.strip_prefix("test.t: ")?.split_once(" documents"));
     let repaired: i32 = told.unwrap().0.parse().unwrap();
@@ -67,7 +67,7 @@ fn a_damaged_block_of_documents_costs_only_its_own() {
     assert!(matches!(counted.get("n"), Some(quire_document::Value::Int32(n)) if n == left));
 }
 
-/// A repair that was killed opened as a healthy database.
+/// After a killed repair the database opened as a healthy one.
 #[test]
 fn a_repair_that_was_killed_is_not_served() {
     let directory = Directory::new();

@@ -1,4 +1,4 @@
-//! The committed COMPATIBILITY.md is what the registries say.
+//! The committed COMPATIBILITY.md is the generated one.
 
 #[test]
 fn the_page_is_that_of_the_registries() {

@@ -1,6 +1,6 @@
-//! kill -9 of the whole server under eight clients that write with majority: nothing that was
-//! acknowledged is lost, nothing is done twice, and `quire check` finds nothing wrong.
-//! `QUIRE_CRASH_ROUNDS=200` for the long run.
+//! kill -9 of the whole server under eight clients that write with majority: no acknowledged write
+//! is lost, none is executed twice, and `quire check` finds no problem. `QUIRE_CRASH_ROUNDS=200`
+//! for the long run.
 
 use crate::{Directory, Serving, exchange, quire, text, try_exchange};
 use quire_document::{Array, DocBuf, Value, doc};
@@ -10,14 +10,15 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 const WRITERS: i32 = 8;
-/// A new directory after so many rounds, so that documents do not pile up.
+/// The number of rounds after which a new directory is used, so that the number of documents stays
+/// small.
 const ROUNDS_OF_A_DIRECTORY: u64 = 20;
 
-/// The documents of one writer: by number, whether they were seen.
+/// The documents of one writer by number; true if the document was found.
 type Documents = BTreeMap<i32, bool>;
 
-/// What a writer does at each step, always with one document. Of every five steps three insert,
-/// the fourth changes the first of them, also in its array, the fifth deletes the second.
+/// The steps of a writer, each with one document. Of every five steps three insert, the fourth
+/// changes the first of them, also in its array, and the fifth deletes the second.
 enum Step {
     Insert(i32),
     See(i32),
@@ -72,7 +73,8 @@ fn is_one(value: Option<Value<'_>>) -> bool {
     matches!(value, Some(Value::Int32(1) | Value::Double(1.0)))
 }
 
-/// Goes on after `done` steps until the connection breaks; how many steps were acknowledged.
+/// Continues after `done` steps until the connection breaks. Returns the number of acknowledged
+/// steps.
 fn write_until_broken(port: u16, writer: i32, mut done: i32) -> i32 {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return done };
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -84,7 +86,7 @@ fn write_until_broken(port: u16, writer: i32, mut done: i32) -> i32 {
     done
 }
 
-/// Everything that is there, by writer.
+/// Reads all documents, by writer.
 fn read(server: &Serving) -> BTreeMap<i32, Documents> {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     let mut found: BTreeMap<i32, Documents> = BTreeMap::new();
@@ -116,8 +118,8 @@ fn read(server: &Serving) -> BTreeMap<i32, Documents> {
     }
 }
 
-/// How many steps the documents of a writer show: those that were acknowledged, or one more,
-/// whose reply the kill has cut off.
+/// Returns how many steps the documents of a writer show: the acknowledged ones, or one more, whose
+/// reply was lost.
 fn steps(writer: i32, found: &Documents, acknowledged: i32) -> i32 {
     let mut expected = Documents::new();
     (0..acknowledged).for_each(|number| Step::new(number).apply(&mut expected));
@@ -168,7 +170,7 @@ fn nothing_that_a_server_acknowledged_is_lost_when_it_is_killed() {
                 std::thread::spawn(move || write_until_broken(port, writer, done))
             })
             .collect();
-        // Another moment in each round.
+        // A different moment in each round.
         std::thread::sleep(Duration::from_millis(50 + round * 7919 % 400));
         server.signal(Signal::KILL);
         let acknowledged: Vec<i32> = threads.into_iter().map(|t| t.join().unwrap()).collect();

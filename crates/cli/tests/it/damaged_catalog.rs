@@ -1,4 +1,4 @@
-//! A flipped bit in the log of a server that was killed, also in the batches that change the catalog.
+//! A flipped bit in the log of a killed server, also in batches that change the catalog.
 //! `QUIRE_CRASH_ROUNDS=200` for the long run.
 
 use crate::{Directory, Serving, quire, text};
@@ -57,8 +57,8 @@ fn insert_new(serving: &Serving) {
     }
 }
 
-/// A repair dropped the documents of a collection whose record was lost, and gave its number away: what
-/// was acknowledged later went with them at the next start.
+/// A repair dropped the documents of a collection whose record was lost, and reused its number:
+/// later acknowledged writes were dropped at the next start.
 #[test]
 fn a_flipped_bit_in_the_log_loses_one_batch_and_nothing_later() {
     let rounds = std::env::var("QUIRE_CRASH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());

@@ -1,9 +1,9 @@
-//! `quire export`, and that what it writes in the canonical format comes back byte for byte.
+//! `quire export`; its canonical output can be imported again byte for byte.
 
 use crate::{Directory, Serving, quire, text};
 use quire_document::{DocBuf, doc, literal};
 
-/// One value of every BSON type, the deprecated ones and the corners of each included.
+/// One value of every BSON type, including deprecated types and limits.
 const EVERY_TYPE: &[&str] = &[
     "1.0",
     "-0.0",
@@ -115,7 +115,7 @@ fn every_type_comes_back_byte_for_byte() {
     }
 }
 
-/// The names of the elements of a batch once made a reply longer than a document may be.
+/// The names of the elements of a batch made a reply longer than a document may be.
 #[test]
 fn a_large_collection_comes_in_batches_that_fit() {
     let server = Serving::start(&["--memory"]);

@@ -1,5 +1,4 @@
-//! A server whose disk takes no more: a write of the log that is cut short, and a file system that
-//! is really full.
+//! A server with a full disk: a truncated write of the log, and a file system that is really full.
 
 use crate::{Directory, QUIRE, Serving, exchange, quire, text, try_exchange};
 use quire_document::{DocBuf, Value, doc};
@@ -9,11 +8,11 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// OutOfDiskSpace.
+/// The error code OutOfDiskSpace.
 const FULL: i32 = 14031;
 
 fn insert(id: i32, bytes: usize) -> DocBuf {
-    // Compression finds nothing in it, so that the log grows by what is inserted.
+    // The text cannot be compressed, so that the log grows with the inserts.
     let mut state = id as u32;
     let mut letter = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -26,7 +25,7 @@ fn insert(id: i32, bytes: usize) -> DocBuf {
     }
 }
 
-/// The code of a failed command or of its first write error; 0 for none.
+/// Returns the code of a failed command or of its first write error; 0 for none.
 fn code(reply: &DocBuf) -> i32 {
     let errors = reply.get("writeErrors").and_then(|errors| errors.as_array());
     let first = errors.and_then(|errors| errors.get(0)).and_then(|error| error.as_document());
@@ -50,8 +49,8 @@ fn count(server: &Serving) -> i32 {
     }
 }
 
-/// No file may become larger than 64 MiB and 4 KiB (`ulimit` counts 512 bytes): a write of the log, whose
-/// next file fjall begins past 64 MiB, is cut short.
+/// Files are limited to 64 MiB and 4 KiB (`ulimit` counts 512 bytes): fjall begins the next log
+/// file after 64 MiB, so a write of the log is truncated.
 #[test]
 fn a_write_that_is_cut_short_ends_the_server_and_loses_nothing_acknowledged() {
     let directory = Directory::new();
@@ -87,8 +86,8 @@ fn a_write_that_is_cut_short_ends_the_server_and_loses_nothing_acknowledged() {
     assert!(checked.status.success(), "{}", text(&checked.stdout));
 }
 
-/// Fills a real file system. `QUIRE_SMALL_DISK` names an empty directory on one of 200 MB to 2 GB, for
-/// example on a tmpfs; without it there is nothing to fill.
+/// Fills a real file system. `QUIRE_SMALL_DISK` names an empty directory on one of 200 MB to 2 GB,
+/// for example on a tmpfs; without it the test does nothing.
 #[test]
 fn a_server_outlives_a_full_disk() {
     let Some(disk) = std::env::var_os("QUIRE_SMALL_DISK") else { return };
@@ -109,7 +108,7 @@ fn a_server_outlives_a_full_disk() {
         let one = doc! { "q": { "_id": id }, "limit": 1 };
         doc! { "delete": "c", "deletes": [&one], "$db": "test" }
     };
-    // Each delete is of another document: one that finds nothing writes nothing.
+    // Each delete is of another document: a delete that finds nothing writes nothing.
     let mut deleted = 0;
     let mut delete_until = |stream: &mut TcpStream, wanted: i32| {
         let until = Instant::now() + Duration::from_secs(5);
@@ -125,7 +124,7 @@ fn a_server_outlives_a_full_disk() {
     };
     delete_until(&mut stream, 0);
 
-    // Another program takes the rest.
+    // Another program takes the rest of the space.
     let mut file = File::create(&filler).unwrap();
     while file.write_all(&[1; 4096]).is_ok() {}
     drop(file);

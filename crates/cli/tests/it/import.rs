@@ -1,4 +1,4 @@
-//! `quire import`: what arrives, what is named as not imported, and the exit code.
+//! `quire import`: the imported documents, the reported lines, and the exit code.
 
 use crate::{Directory, Serving, quire, text};
 use quire_document::doc;

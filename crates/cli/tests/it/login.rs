@@ -1,4 +1,4 @@
-//! The tools against a server that asks for a login.
+//! The tools with a server that requires a login.
 
 use crate::{Directory, Serving, quire, text};
 use quire_document::doc;

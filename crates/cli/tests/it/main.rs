@@ -1,4 +1,4 @@
-//! The binary itself: its start, its end, its exit codes, its names.
+//! The binary itself: start, stop, exit codes, names.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ use std::time::Duration;
 
 const QUIRE: &str = env!("CARGO_BIN_EXE_quire");
 
-/// Runs the program to its end; one that goes on after a minute is killed.
+/// Runs the program to its end; kills it after a minute.
 fn quire(words: &[&str]) -> Output {
     let mut command = Command::new(QUIRE);
     command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -57,7 +57,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A directory of its own for a test; it goes with the value.
+/// A temporary directory of a test. Dropping the value removes it.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -80,10 +80,10 @@ impl Drop for Directory {
     }
 }
 
-/// A running server; it is killed with the value.
+/// A running server. Dropping the value kills it.
 struct Serving {
     child: Child,
-    /// The line that says that it is ready.
+    /// The line that reports that it is ready.
     ready: String,
 }
 
@@ -105,7 +105,7 @@ impl Serving {
             child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
             panic!("it ended: {log}");
         };
-        // The pipes must not fill up.
+        // The pipes are read so that they do not fill up.
         std::thread::spawn(move || lines.for_each(drop));
         let mut log = child.stderr.take().unwrap();
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
@@ -142,17 +142,17 @@ impl Drop for Serving {
     }
 }
 
-/// One command over a connection of its own.
+/// Runs one command on its own connection.
 fn run(mut stream: impl Read + Write, body: DocBuf) -> DocBuf {
     exchange(&mut stream, body)
 }
 
-/// One command over a connection.
+/// Runs one command on a connection.
 fn exchange(stream: &mut (impl Read + Write), body: DocBuf) -> DocBuf {
     try_exchange(stream, body).unwrap()
 }
 
-/// Returns the same; `None` if the connection breaks.
+/// Runs one command on a connection; `None` if the connection breaks.
 fn try_exchange(stream: &mut (impl Read + Write), body: DocBuf) -> Option<DocBuf> {
     stream.write_all(&Request::new(1, body).to_bytes().unwrap()).ok()?;
     let mut length = [0; 4];

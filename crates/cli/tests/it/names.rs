@@ -1,4 +1,4 @@
-//! The same binary called `mongod`.
+//! The same binary under the name `mongod`.
 
 use crate::{Directory, QUIRE, Serving, text};
 use std::process::Command;

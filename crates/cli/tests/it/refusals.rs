@@ -1,4 +1,4 @@
-//! What the program refuses, and the exit codes that launchers know.
+//! Options and directories that the program refuses, and the exit codes for launchers.
 
 use crate::{Directory, QUIRE, Serving, quire, text};
 
@@ -70,7 +70,8 @@ fn check_wants_a_stopped_directory_of_quire() {
     assert!(text(&quire(&["check", "--help"]).stdout).contains("--repair"));
 }
 
-/// The data directory could be read by everybody, and a link in its place was emptied and locked.
+/// The data directory was readable by every user, and a symbolic link in its place was emptied and
+/// locked.
 #[test]
 fn files_are_private_and_links_are_not_followed() {
     use std::os::unix::fs::PermissionsExt;

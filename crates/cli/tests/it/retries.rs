@@ -1,5 +1,5 @@
-//! A server that is killed between a write and its reply: whatever the client repeats under the
-//! same transaction number is done once.
+//! A server that is killed between a write and its reply: a command that the client repeats with
+//! the same transaction number is executed once.
 
 use crate::{Directory, Serving, exchange, try_exchange};
 use quire_document::{Binary, DocBuf, Value, doc};
@@ -14,7 +14,8 @@ fn lsid(writer: u8) -> DocBuf {
     doc! { "id": Value::Binary(Binary { subtype: 4, bytes: &bytes }) }
 }
 
-/// `STATEMENTS` increments of the writer's document, and an insert that a second one would fail.
+/// Returns `STATEMENTS` increments of the writer's document, and an insert that would fail if
+/// executed twice.
 fn commands(writer: u8, number: i64) -> [DocBuf; 2] {
     let id = i32::from(writer);
     let one = doc! { "q": { "_id": id }, "u": { "$inc": { "n": 1 } }, "upsert": true };
@@ -36,12 +37,12 @@ fn commands(writer: u8, number: i64) -> [DocBuf; 2] {
     [update, insert]
 }
 
-/// Returns true if the command says so, and each of its statements.
+/// Returns true if the command and each of its statements succeeded.
 fn worked(reply: &DocBuf) -> bool {
     matches!(reply.get("ok"), Some(Value::Double(1.0))) && reply.get("writeErrors").is_none()
 }
 
-/// Writes batch after batch until the connection breaks; the commands that got no reply.
+/// Writes batch after batch until the connection breaks. Returns the commands without a reply.
 fn write_until_broken(
     port: u16,
     writer: u8,
@@ -80,7 +81,7 @@ fn a_write_repeated_after_kill_9_is_done_once() {
                 std::thread::spawn(move || write_until_broken(port, writer as u8, number, pending))
             })
             .collect();
-        // Long enough for some batches, and another moment in each life.
+        // Long enough for some batches, and a different moment in each round.
         std::thread::sleep(Duration::from_millis(300 + 77 * life));
         server.signal(Signal::KILL);
         writers = threads.into_iter().map(|thread| thread.join().unwrap()).collect();

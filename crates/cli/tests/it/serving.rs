@@ -185,7 +185,7 @@ fn the_shutdown_command_ends_the_process() {
     assert_eq!(serving.child.wait().unwrap().code(), Some(0));
 }
 
-/// A server whose engine had failed went on, and its log said nothing.
+/// A server whose engine had failed kept running, and did not log the failure.
 #[test]
 fn a_server_whose_engine_fails_says_so_and_ends() {
     let directory = Directory::new();

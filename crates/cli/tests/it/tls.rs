@@ -1,4 +1,4 @@
-//! The server with TLS as the command line starts it, and the tools as its clients.
+//! The server with TLS, started by the command line, and the tools as its clients.
 
 use crate::certificates::{Authority, Unusual};
 use crate::{Directory, Serving, quire, text};
@@ -48,7 +48,7 @@ fn the_tools_speak_tls() {
     let refused = export("127.0.0.1", "");
     assert!(text(&refused.stderr).contains("not valid for name"), "{refused:?}");
     assert!(export("127.0.0.1", "&tlsAllowInvalidHostnames=true").status.success());
-    // Nobody of the certificate's name is a user.
+    // No user has the certificate's name.
     let refused = export("localhost", "&authMechanism=MONGODB-X509");
     assert!(text(&refused.stderr).contains("Could not find user"), "{refused:?}");
 

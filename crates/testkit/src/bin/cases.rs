@@ -1,4 +1,4 @@
-//! `cargo xtask cases`: runs case files against a server, records replies, rewrites the list of
+//! `cargo xtask cases`: runs case files against a server, records replies, and rewrites the list of
 //! expected failures.
 
 use quire_testkit::case::{CaseFile, load_all};
@@ -81,7 +81,7 @@ fn check(root: &Path, args: &[String]) -> Result<bool, String> {
     Ok(failed == 0)
 }
 
-/// Runs the reads of the cases in other ways; fails if an answer differs.
+/// Runs the reads of the cases in other ways. Fails if a result differs.
 fn run_variants(root: &Path, parts: &[String]) -> Result<bool, String> {
     let server = server("memory");
     let (mut compared, mut differ) = (0, 0);
@@ -139,7 +139,7 @@ fn expect(root: &Path, parts: &[String]) -> Result<bool, String> {
     Ok(true)
 }
 
-/// What the reply itself says is missing, else a mark that somebody has to look.
+/// Returns the missing feature that the reply names, else a mark that a person must check the case.
 fn reason(file: &str, _title: &str, got: &str) -> String {
     if let Some((before, _)) = got.split_once(" is not supported yet") {
         let feature = before.rsplit("errmsg: \"").next().unwrap_or(before);
