@@ -1,13 +1,13 @@
-//! The error code: MongoDB's number, its name and its classes.
+//! The error code: its number, its name and its classes in MongoDB.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// A MongoDB error code. The named ones are associated constants (`ErrorCode::BadValue`).
+/// A MongoDB error code. Codes with a name are associated constants (`ErrorCode::BadValue`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ErrorCode(pub(crate) i32);
 
-/// A group of codes that clients and the server treat alike.
+/// A group of codes that clients and the server handle in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
     /// The network failed between two processes.
@@ -22,26 +22,26 @@ pub enum ErrorClass {
     RetriableError,
     /// A deadline passed.
     ExceededTimeLimitError,
-    /// A cursor cannot be used any more.
+    /// The cursor is no longer usable.
     CursorInvalidatedError,
-    /// The write concern can't be or was not met; the write itself may have happened.
+    /// The write concern was not met or cannot be met. The write itself may have happened.
     WriteConcernError,
     /// The bytes or the document break a rule of BSON.
     ValidationError,
 }
 
 impl ErrorCode {
-    /// A location code: the number of one check, whose name is `Location<number>`.
+    /// Returns a location code: the number of one check, named `Location<number>`.
     pub const fn location(number: i32) -> Self {
         ErrorCode(number)
     }
 
-    /// The number that goes on the wire.
+    /// Returns the number that goes on the wire.
     pub const fn number(self) -> i32 {
         self.0
     }
 
-    /// MongoDB's name of the code, `Location<number>` where it has none of its own.
+    /// Returns MongoDB's name of the code, or `Location<number>` for a code without a name.
     pub fn name(self) -> Cow<'static, str> {
         match crate::codes::NAMES.binary_search_by_key(&self.0, |row| row.0) {
             Ok(at) => Cow::Borrowed(crate::codes::NAMES[at].1),
@@ -49,12 +49,12 @@ impl ErrorCode {
         }
     }
 
-    /// The named code with this number, if there is one.
+    /// Returns the code with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         crate::codes::NAMES.iter().find(|row| row.1 == name).map(|row| ErrorCode(row.0))
     }
 
-    /// True if the code belongs to `class`.
+    /// Returns true if the code belongs to `class`.
     pub fn is_a(self, class: ErrorClass) -> bool {
         match crate::codes::NAMES.binary_search_by_key(&self.0, |row| row.0) {
             Ok(at) => crate::codes::NAMES[at].2.contains(&class),

@@ -1,12 +1,13 @@
-//! The one `Error` from `mql` up: code, message, details and labels in one box.
+//! `Error`, the one error type of `mql` and of every layer above it: code, message, details and
+//! labels.
 
 use crate::ErrorCode;
 use std::fmt;
 
-/// What a fallible function of the upper layers answers.
+/// The result of a fallible function in the upper layers.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error as a client sees it. One word wide, so that `Result` stays small.
+/// An error as a client sees it. It is boxed, one word wide, so that `Result` stays small.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -16,23 +17,23 @@ struct Inner {
     details: Option<Vec<u8>>,
 }
 
-/// A label tells a driver what it may do about an error.
+/// A label tells a driver how it may react to an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// The whole transaction may be tried again.
+    /// The client may retry the whole transaction.
     TransientTransactionError,
-    /// The commit may be sent again.
+    /// The client may send the commit again.
     UnknownTransactionCommitResult,
-    /// The write may be sent again under the same transaction number.
+    /// The client may send the write again with the same transaction number.
     RetryableWriteError,
-    /// The change stream may be resumed.
+    /// The client may resume the change stream.
     ResumableChangeStreamError,
-    /// Nothing of the write happened.
+    /// No part of the write took effect.
     NoWritesPerformed,
 }
 
 impl Label {
-    /// The label's spelling on the wire.
+    /// Returns the label as it is spelled on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Label::TransientTransactionError => "TransientTransactionError",
@@ -45,13 +46,13 @@ impl Label {
 }
 
 impl Error {
-    /// An error with a code and a message for people.
+    /// Returns an error with a code and a message for people.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let message = message.into();
         Error(Box::new(Inner { code, message, labels: Vec::new(), details: None }))
     }
 
-    /// An error of one check, known by its location number.
+    /// Returns the error of one check, which its location number identifies.
     pub fn location(number: i32, message: impl Into<String>) -> Self {
         Error::new(ErrorCode::location(number), message)
     }
@@ -71,12 +72,12 @@ impl Error {
         Error::new(ErrorCode::TypeMismatch, message)
     }
 
-    /// `CommandNotSupported` (115): known to MongoDB, not built here yet; `feature` names it.
+    /// Returns a `CommandNotSupported` (115): MongoDB has `feature`, this server does not yet.
     pub fn not_built(feature: &str) -> Self {
         Error::new(ErrorCode::CommandNotSupported, format!("{feature} is not supported yet"))
     }
 
-    /// `InternalError` (1): a broken invariant, never the client's fault.
+    /// Returns an `InternalError` (1): an invariant is broken, and the client is not the cause.
     pub fn internal(message: impl Into<String>) -> Self {
         Error::new(ErrorCode::InternalError, message)
     }
@@ -86,22 +87,23 @@ impl Error {
         self.0.code
     }
 
-    /// The text for people.
+    /// Returns the text for people.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The labels, in the order in which they were added.
+    /// Returns the labels in the order in which they were added.
     pub fn labels(&self) -> &[Label] {
         &self.0.labels
     }
 
-    /// A BSON document whose fields (`keyPattern`, `keyValue`, `errInfo`) join the reply.
+    /// Returns the BSON document whose fields (`keyPattern`, `keyValue`, `errInfo`) are added to
+    /// the reply.
     pub fn details(&self) -> Option<&[u8]> {
         self.0.details.as_deref()
     }
 
-    /// The same error with a label more.
+    /// Adds a label, unless the error already has it.
     pub fn with_label(mut self, label: Label) -> Self {
         if !self.0.labels.contains(&label) {
             self.0.labels.push(label);
@@ -109,19 +111,19 @@ impl Error {
         self
     }
 
-    /// The same error with a BSON document of details; its fields join the reply.
+    /// Sets the BSON document of details; its fields are added to the reply.
     pub fn with_details(mut self, bson: impl Into<Vec<u8>>) -> Self {
         self.0.details = Some(bson.into());
         self
     }
 
-    /// The same error with `context: ` (MongoDB writes `context :: caused by :: `) in front.
+    /// Puts `<context> :: caused by :: ` before the message, as MongoDB does.
     pub fn context(mut self, context: &str) -> Self {
         self.0.message = format!("{context} :: caused by :: {}", self.0.message);
         self
     }
 
-    /// The same error with another text.
+    /// Replaces the message.
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.0.message = message.into();
         self
