@@ -1,4 +1,4 @@
-//! The other end of the line: requests to bytes, bytes to replies. For tests, tools, benchmarks.
+//! The client's side: encodes requests and decodes replies, for tests, tools and benchmarks.
 
 use crate::compressed::{Compressor, pack};
 use crate::cursor::Cursor;
@@ -7,41 +7,41 @@ use crate::{Flags, Header, Malformed, OpCode, expand, msg};
 use quire_document::{Doc, DocBuf};
 use quire_error::Error;
 
-/// A request in the making.
+/// A request before it is encoded.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The number by which the reply is recognised.
+    /// The number that the reply repeats in its `responseTo`.
     pub request_id: i32,
-    /// Flag bits; the checksum's bit adds the checksum.
+    /// The flag bits. With [`Flags::CHECKSUM_PRESENT`] the message ends with its checksum.
     pub flags: Flags,
     /// The document of the command.
     pub body: DocBuf,
-    /// The document sequences, each with the name of its argument.
+    /// The document sequences, each with the name of the argument that it is.
     pub sequences: Vec<(String, Vec<DocBuf>)>,
-    /// Sent as OP_COMPRESSED.
+    /// The compressor, if the request is sent as OP_COMPRESSED.
     pub compressor: Option<Compressor>,
 }
 
-/// A reply taken apart.
+/// A decoded reply.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The header of the message, after decompression.
     pub header: Header,
-    /// The flags of an OP_MSG; none for OP_REPLY.
+    /// The flags of an OP_MSG; empty for an OP_REPLY.
     pub flags: Flags,
     /// The reply document.
     pub body: DocBuf,
-    /// How it was compressed.
+    /// The compressor that the server used, if any.
     pub compressor: Option<Compressor>,
 }
 
 impl Request {
-    /// A plain request.
+    /// Returns an OP_MSG with this body, without flags, sequences and compression.
     pub fn new(request_id: i32, body: DocBuf) -> Self {
         Request { request_id, body, ..Request::default() }
     }
 
-    /// The message's bytes.
+    /// Encodes the message.
     ///
     /// # Errors
     /// As [`Compressor::compress`].
@@ -81,7 +81,7 @@ impl Request {
     }
 }
 
-/// A handshake as OP_QUERY, as drivers send it before they know the server.
+/// Encodes a handshake as OP_QUERY, which drivers send before they know the server.
 pub fn legacy_query(request_id: i32, namespace: &str, query: Doc<'_>) -> Vec<u8> {
     let length = HEADER_BYTES + 4 + namespace.len() + 1 + 8 + query.len();
     let header =
@@ -96,10 +96,10 @@ pub fn legacy_query(request_id: i32, namespace: &str, query: Doc<'_>) -> Vec<u8>
     out
 }
 
-/// Takes a whole reply message apart.
+/// Decodes a whole reply message.
 ///
 /// # Errors
-/// [`Malformed`] as for requests, checksums included.
+/// [`Malformed`] as for requests; a wrong checksum is an error too.
 pub fn parse_response(message: &[u8]) -> Result<Response, Malformed> {
     let first = message.first_chunk::<HEADER_BYTES>();
     let mut header =

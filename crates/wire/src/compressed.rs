@@ -1,29 +1,29 @@
-//! OP_COMPRESSED: another message, packed with one of three compressors.
+//! OP_COMPRESSED: a message that contains another message, compressed by one of four compressors.
 
 use crate::cursor::Cursor;
 use crate::limits::{COMPRESSED_PREFIX_BYTES, HEADER_BYTES, MESSAGE_BYTES_MAX};
 use crate::{Header, Malformed, OpCode};
 use quire_error::{Error, ErrorCode};
 
-/// A compressor that both ends know.
+/// A compressor that client and server agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Compressor {
-    /// Nothing is compressed; for tests.
+    /// Copies the bytes unchanged; for tests.
     Noop = 0,
-    /// Fast and light.
+    /// The fastest, with the lowest compression ratio.
     Snappy = 1,
-    /// Slow and common.
+    /// The slowest, and the one that every driver supports.
     Zlib = 2,
-    /// Better than zlib at both.
+    /// Faster than zlib, with a higher compression ratio.
     Zstd = 3,
 }
 
 impl Compressor {
-    /// The names that a handshake announces, in the order of mongod's default.
+    /// The names that the handshake announces, in mongod's default order.
     pub const ANNOUNCED: &[&str] = &["snappy", "zstd", "zlib"];
 
-    /// The compressor with this number on the wire.
+    /// Returns the compressor with this number on the wire.
     pub const fn from_number(number: u8) -> Option<Compressor> {
         Some(match number {
             0 => Compressor::Noop,
@@ -34,7 +34,7 @@ impl Compressor {
         })
     }
 
-    /// The name in a handshake.
+    /// Returns the name that the handshake uses.
     pub const fn name(self) -> &'static str {
         match self {
             Compressor::Noop => "noop",
@@ -47,7 +47,7 @@ impl Compressor {
     /// Appends `data`, compressed, to `out`.
     ///
     /// # Errors
-    /// `InternalError` if the compressor refuses, which none does for messages of legal size.
+    /// `InternalError` if the compressor fails, which does not happen for messages of legal size.
     pub fn compress(self, data: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         let start = out.len();
         match self {
@@ -74,7 +74,7 @@ impl Compressor {
         Ok(())
     }
 
-    /// Decompresses into exactly `room`.
+    /// Decompresses `data`, which must fill `room` exactly.
     fn decompress(self, data: &[u8], room: &mut [u8]) -> Result<(), Malformed> {
         let written = match self {
             Compressor::Noop if data.len() == room.len() => {
@@ -100,20 +100,20 @@ impl Compressor {
     }
 }
 
-/// The bytes that an OP_COMPRESSED message says it expands to, at most the largest message; 0 if it
-/// does not say.
+/// Returns the decompressed size that an OP_COMPRESSED message announces, in bytes: at most that of
+/// the largest message, and 0 if the message is too short to announce one.
 pub fn expanded_bytes(message: &[u8]) -> u64 {
     let size = message.get(HEADER_BYTES + 4..).and_then(|rest| rest.first_chunk::<4>());
     let size = size.map_or(0, |size| u64::try_from(i32::from_le_bytes(*size)).unwrap_or(0));
     size.min(MESSAGE_BYTES_MAX as u64)
 }
 
-/// Unpacks a whole OP_COMPRESSED message into `out` as the message that it stands for, with
-/// that message's header, and says which compressor the client used.
+/// Decompresses a whole OP_COMPRESSED message into `out`, as the original message with its header.
+/// Returns that header and the client's compressor.
 ///
 /// # Errors
-/// [`Malformed::HangUp`] for an unknown compressor, a size beyond the limit (checked before the
-/// memory is taken) and data that does not decompress to that size.
+/// [`Malformed::HangUp`] for an unknown compressor, for a size beyond the limit (checked before
+/// memory is allocated), and for data that does not decompress to that size.
 pub fn expand(
     header: &Header,
     message: &[u8],
@@ -145,7 +145,7 @@ pub fn expand(
     Ok((inner, compressor))
 }
 
-/// Packs a whole message into `out` as OP_COMPRESSED.
+/// Compresses a whole message into `out`, as OP_COMPRESSED.
 ///
 /// # Errors
 /// As [`Compressor::compress`].

@@ -1,4 +1,4 @@
-//! Reading numbers, names and documents from the front of a slice, never past its end.
+//! Reads numbers, names and documents from the front of a slice, never past its end.
 
 use crate::Malformed;
 use quire_document::Doc;
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(name).map_err(|_| invalid("a name in the message is not UTF-8"))
     }
 
-    /// The document at the front, validated.
+    /// Reads and validates the document at the front.
     pub(crate) fn document(&mut self) -> Result<Doc<'a>, Malformed> {
         let length = self.rest.first_chunk::<4>().map(|bytes| i32::from_le_bytes(*bytes));
         let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
@@ -76,7 +76,7 @@ fn short(count: usize) -> Malformed {
     Malformed::hang_up(format!("the message ends where {count} more bytes were announced"))
 }
 
-/// `InvalidBSON` (22): the client gets it as the reply.
+/// Returns an `InvalidBSON` (22), which the client gets as the reply.
 pub(crate) fn invalid(message: impl Into<String>) -> Malformed {
     Malformed::Answer(Error::new(ErrorCode::InvalidBSON, message))
 }

@@ -3,23 +3,23 @@
 use crate::Malformed;
 use crate::limits::{HEADER_BYTES, MESSAGE_BYTES_MAX};
 
-/// What kind of message it is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum OpCode {
     /// A reply to OP_QUERY.
     Reply = 1,
-    /// Removed in 5.1; takes no answer.
+    /// Removed in MongoDB 5.1; has no reply.
     Update = 2001,
-    /// Removed in 5.1; takes no answer.
+    /// Removed in MongoDB 5.1; has no reply.
     Insert = 2002,
-    /// Today only the handshake of some drivers.
+    /// Only the handshake of some drivers uses it today.
     Query = 2004,
-    /// Removed in 5.1; takes an answer.
+    /// Removed in MongoDB 5.1; the reply is an error.
     GetMore = 2005,
-    /// Removed in 5.1; takes no answer.
+    /// Removed in MongoDB 5.1; has no reply.
     Delete = 2006,
-    /// Removed in 5.1; takes no answer.
+    /// Removed in MongoDB 5.1; has no reply.
     KillCursors = 2007,
     /// Another message, compressed.
     Compressed = 2012,
@@ -28,7 +28,7 @@ pub enum OpCode {
 }
 
 impl OpCode {
-    /// The kind with this number.
+    /// Returns the kind with this number.
     pub const fn from_number(number: i32) -> Option<OpCode> {
         Some(match number {
             1 => OpCode::Reply,
@@ -44,7 +44,7 @@ impl OpCode {
         })
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub const fn number(self) -> i32 {
         self as i32
     }
@@ -53,22 +53,22 @@ impl OpCode {
 /// A message's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Bytes of the whole message, the header included.
+    /// Size of the whole message in bytes, with the header.
     pub length: u32,
-    /// The sender's number of the message.
+    /// The number that the sender gave the message.
     pub request_id: i32,
-    /// The number of the message that this one answers.
+    /// The `request_id` of the message that this one answers.
     pub response_to: i32,
-    /// What kind of message it is.
+    /// The kind of the message.
     pub opcode: OpCode,
 }
 
 impl Header {
-    /// Reads a header and checks that the message is one this server could take, before a byte
-    /// of it is read or allocated.
+    /// Reads a header. Checks opcode and length, so that the caller neither reads nor allocates
+    /// anything for a message that the server would refuse.
     ///
     /// # Errors
-    /// Always [`Malformed::HangUp`]: there is no way to find the next message.
+    /// Always [`Malformed::HangUp`], because the start of the next message is unknown.
     pub fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Header, Malformed> {
         let number = |at: usize| {
             let field = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
@@ -87,7 +87,7 @@ impl Header {
         Ok(Header { length, request_id: number(4), response_to: number(8), opcode })
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let fields = [self.length as i32, self.request_id, self.response_to, self.opcode.number()];
@@ -97,12 +97,12 @@ impl Header {
         bytes
     }
 
-    /// True if the first bytes of a connection are those of an HTTP request.
+    /// Returns true if the first bytes of a connection are those of an HTTP request.
     pub fn is_http(bytes: &[u8; HEADER_BYTES]) -> bool {
         [&b"GET "[..], b"HEAD", b"POST"].iter().any(|method| bytes.starts_with(method))
     }
 
-    /// True if the first bytes of a connection are those of a TLS handshake.
+    /// Returns true if the first bytes of a connection are those of a TLS handshake.
     pub fn is_tls(bytes: &[u8; HEADER_BYTES]) -> bool {
         bytes.starts_with(&[0x16, 3])
     }

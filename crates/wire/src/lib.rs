@@ -1,9 +1,9 @@
-//! MongoDB's wire protocol: bytes to messages and back, without I/O.
+//! MongoDB's wire protocol: decodes and encodes messages, without I/O.
 //!
-//! A message arrives in three steps, and each checks its limits before anything is allocated:
-//! [`Header::parse`] looks at the first 16 bytes, [`expand`] unpacks OP_COMPRESSED, and
-//! [`parse`] finds the documents. Nothing is copied: an [`Incoming`] borrows from the message's
-//! bytes. The way back is [`Reply::frame`]. [`client`] is the client's side, for tests,
+//! A message is decoded in three steps, and each step checks its limits before it allocates:
+//! [`Header::parse`] reads the first 16 bytes, [`expand`] decompresses an OP_COMPRESSED, and
+//! [`parse`] finds the documents. Documents are not copied: an [`Incoming`] borrows from the
+//! message's bytes. [`Reply::frame`] encodes a reply. [`client`] is the client's side, for tests,
 //! tools and benchmarks.
 
 pub mod client;
@@ -23,10 +23,10 @@ pub use msg::{Flags, Msg, Sequence};
 pub use query::Query;
 pub use reply::{Frame, Reply};
 
-/// A message that is no OP_COMPRESSED any more.
+/// A decompressed message.
 #[derive(Debug)]
 pub enum Incoming<'a> {
-    /// OP_MSG: every command of every current driver.
+    /// OP_MSG, which carries every command of current drivers.
     Msg(Msg<'a>),
     /// OP_QUERY with a handshake command.
     Query(Query<'a>),
@@ -35,7 +35,7 @@ pub enum Incoming<'a> {
 /// Finds the documents of a whole message, its header included.
 ///
 /// # Errors
-/// [`Malformed`] says what is wrong and whether the client deserves an answer.
+/// [`Malformed`] says what is wrong and whether the client gets a reply.
 pub fn parse<'a>(header: &Header, message: &'a [u8]) -> Result<Incoming<'a>, Malformed> {
     match header.opcode {
         OpCode::Msg => msg::parse(message).map(Incoming::Msg),

@@ -1,17 +1,18 @@
-//! Every limit of the protocol, with MongoDB's value.
+//! All limits of the protocol, with MongoDB's values.
 
-/// Bytes of a message's header.
+/// Size of a message's header in bytes.
 pub const HEADER_BYTES: usize = 16;
 
-/// The largest message, header included (`maxMessageSizeBytes`); larger ones close the
-/// connection, as in MongoDB.
+/// Size of the largest message in bytes, with the header (`maxMessageSizeBytes`). The server closes
+/// the connection on a larger one, as MongoDB does.
 pub const MESSAGE_BYTES_MAX: usize = 48_000_000;
 
-/// Document sequences in one OP_MSG (`TooManyDocumentSequences`, 233): `bulkWrite` needs two.
+/// The most document sequences in one OP_MSG; `bulkWrite` needs two. More are an error 233
+/// TooManyDocumentSequences.
 pub const SEQUENCES_MAX: usize = 2;
 
-/// Bytes of OP_COMPRESSED before the compressed data: header, opcode, size, compressor.
+/// Bytes before the compressed data of an OP_COMPRESSED: header, opcode, size, compressor.
 pub const COMPRESSED_PREFIX_BYTES: usize = HEADER_BYTES + 9;
 
-/// Bytes of the checksum at the end of an OP_MSG that has one.
+/// Size of the checksum that may end an OP_MSG, in bytes.
 pub const CHECKSUM_BYTES: usize = 4;

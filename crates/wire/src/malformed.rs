@@ -1,26 +1,27 @@
-//! What is wrong with a message, and what the server does about it.
+//! Malformed messages, and how the server reacts to them.
 
 use quire_error::{Error, ErrorCode};
 use std::fmt;
 
-/// A message that cannot be handed to a command.
+/// A message that no command can be run for.
 #[derive(Debug)]
 pub enum Malformed {
-    /// The error is the reply; the connection stays open.
+    /// The error is sent as the reply; the connection stays open.
     Answer(Error),
-    /// The client sent something that takes no answer; the connection stays open.
+    /// A message of a kind that has no reply; the connection stays open.
     Ignore(Error),
-    /// The stream cannot be trusted any more: close without an answer, as mongod does.
+    /// The rest of the stream cannot be decoded: close the connection without a reply, as mongod
+    /// does.
     HangUp(Error),
 }
 
 impl Malformed {
-    /// `ProtocolError` (17), which closes the connection.
+    /// Returns a `ProtocolError` (17) that closes the connection.
     pub fn hang_up(message: impl Into<String>) -> Self {
         Malformed::HangUp(Error::new(ErrorCode::ProtocolError, message))
     }
 
-    /// The error itself.
+    /// Returns the error of any variant.
     pub fn error(&self) -> &Error {
         match self {
             Malformed::Answer(error) | Malformed::Ignore(error) | Malformed::HangUp(error) => error,

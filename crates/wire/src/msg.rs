@@ -11,22 +11,24 @@ use quire_error::{Error, ErrorCode};
 pub struct Flags(pub u32);
 
 impl Flags {
-    /// A CRC-32C of the message follows its sections.
+    /// A CRC-32C of the message follows the sections.
     pub const CHECKSUM_PRESENT: Flags = Flags(1);
-    /// The sender goes on without an answer: a request that wants none, a reply of many.
+    /// The sender sends more without waiting: a request without a reply, or a reply that others
+    /// follow.
     pub const MORE_TO_COME: Flags = Flags(1 << 1);
-    /// The client takes several replies to this request.
+    /// The client accepts several replies to this request.
     pub const EXHAUST_ALLOWED: Flags = Flags(1 << 16);
 
-    /// Bits that a receiver must know or refuse; the upper half may be ignored.
+    /// The bits that a receiver must refuse if it does not know them; it ignores unknown bits of
+    /// the upper half.
     const REQUIRED: u32 = 0xFFFF;
 
-    /// True if all bits of `other` are set.
+    /// Returns true if all bits of `other` are set.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These bits and those of `other`, if `set`.
+    /// Returns these flags, with those of `other` added if `set` is true.
     pub const fn with(self, other: Flags, set: bool) -> Flags {
         if set { Flags(self.0 | other.0) } else { self }
     }
@@ -43,7 +45,7 @@ pub struct Msg<'a> {
     pub flags: Flags,
     /// The command document.
     pub body: Doc<'a>,
-    /// The document sequences, each name once and none of them a field of the body.
+    /// The document sequences. Their names are unique, and none is a field of the body.
     pub sequences: Vec<Sequence<'a>>,
 }
 
@@ -88,7 +90,7 @@ pub(crate) fn parse(message: &[u8]) -> Result<Msg<'_>, Malformed> {
     Ok(Msg { flags, body, sequences })
 }
 
-/// The sections' bytes, after the checksum was compared.
+/// Returns the bytes of the sections, without the checksum, which must match the message.
 fn checked_sections<'a>(
     flags: Flags,
     message: &'a [u8],

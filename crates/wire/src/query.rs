@@ -1,4 +1,4 @@
-//! OP_QUERY, of which only the handshake is left, and the opcodes that MongoDB removed.
+//! OP_QUERY, which only carries handshakes today, and the opcodes that MongoDB has removed.
 
 use crate::cursor::Cursor;
 use crate::limits::HEADER_BYTES;
@@ -9,12 +9,12 @@ use quire_error::{Error, ErrorCode};
 const UPGRADE: &str = "The client driver may require an upgrade. For more details see \
                        https://dochub.mongodb.org/core/legacy-opcode-removal";
 
-/// A handshake command that came as OP_QUERY.
+/// A handshake command in an OP_QUERY.
 #[derive(Debug)]
 pub struct Query<'a> {
-    /// The database before `.$cmd`.
+    /// The database: the namespace without `.$cmd`.
     pub database: &'a str,
-    /// The command, taken out of `$query` where a client wrapped it.
+    /// The command. If the client wrapped it in `$query`, the wrapped document.
     pub body: Doc<'a>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn parse(message: &[u8]) -> Result<Query<'_>, Malformed> {
     Ok(Query { database, body })
 }
 
-/// What a client of before 5.1 gets.
+/// Returns the error for an opcode that MongoDB 5.1 removed.
 pub(crate) fn removed(opcode: OpCode) -> Malformed {
     let (name, code) = match opcode {
         OpCode::Query => ("OP_QUERY", 5_739_101),

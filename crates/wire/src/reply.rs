@@ -1,33 +1,34 @@
-//! Replies: OP_MSG with checksum and compression as the request had them, OP_REPLY to OP_QUERY.
+//! Replies: an OP_MSG with the checksum and compression of its request, or an OP_REPLY to an
+//! OP_QUERY.
 
 use crate::compressed::{Compressor, pack};
 use crate::limits::{CHECKSUM_BYTES, HEADER_BYTES};
 use crate::{Flags, Header, OpCode};
 use quire_error::Error;
 
-/// `AwaitCapable`, set in every OP_REPLY.
+/// The flag `AwaitCapable`, set in every OP_REPLY.
 const AWAIT_CAPABLE: i32 = 8;
-/// Header and the 20 bytes of OP_REPLY before its document: the longest head.
+/// Size of the longest head in bytes: the header and the 20 bytes of OP_REPLY before its document.
 const HEAD_BYTES_MAX: usize = HEADER_BYTES + 20;
 
-/// How a reply is sent; most of it follows from the request.
+/// How a reply is encoded. Most fields follow from the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// The server's number of this message.
+    /// The server's number for this message.
     pub request_id: i32,
-    /// The number of the message that it answers.
+    /// The `request_id` of the request.
     pub response_to: i32,
-    /// The request was OP_QUERY.
+    /// The request was an OP_QUERY, so the reply is an OP_REPLY.
     pub legacy: bool,
-    /// The request carried a checksum, so the reply does.
+    /// The request had a checksum, so the reply has one.
     pub checksum: bool,
-    /// The request was compressed, so the reply is.
+    /// The request's compressor, which the reply uses too.
     pub compressor: Option<Compressor>,
-    /// Another reply follows without a request.
+    /// Another reply follows without another request.
     pub more_to_come: bool,
 }
 
-/// A reply ready to be written: its parts in order, without a copy of the document.
+/// An encoded reply: its parts in order. The document is borrowed, not copied.
 #[derive(Debug)]
 pub struct Frame<'a> {
     head: [u8; HEAD_BYTES_MAX],
@@ -38,7 +39,8 @@ pub struct Frame<'a> {
 }
 
 impl Reply {
-    /// Puts a document into a frame. `scratch` holds the bytes of a compressed reply.
+    /// Encodes the head and the checksum of the reply with this document. `scratch` keeps the bytes
+    /// of a compressed reply.
     ///
     /// # Errors
     /// As [`Compressor::compress`].
@@ -103,19 +105,19 @@ impl Reply {
 }
 
 impl Frame<'_> {
-    /// The bytes in order; parts may be empty.
+    /// Returns the parts in the order in which they are written; a part may be empty.
     pub fn parts(&self) -> [&[u8]; 3] {
         let head = self.head.get(..self.head_len).unwrap_or_default();
         let tail = self.tail.get(..self.tail_len).unwrap_or_default();
         [head, self.content, tail]
     }
 
-    /// Bytes of the whole message.
+    /// Returns the size of the whole message in bytes.
     pub fn len(&self) -> usize {
         self.head_len + self.content.len() + self.tail_len
     }
 
-    /// Never true: a message has at least its header.
+    /// Returns false: a message has at least its header.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

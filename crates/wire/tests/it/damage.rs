@@ -1,4 +1,4 @@
-//! Random damage to good messages: never a panic, and memory stays bounded.
+//! Randomly damaged messages: decoding never panics, and its memory stays bounded.
 
 use crate::request;
 use quire_document::doc;
@@ -6,7 +6,8 @@ use quire_wire::client::Request;
 use quire_wire::limits::HEADER_BYTES;
 use quire_wire::{Compressor, Flags, Header, OpCode, expand, parse};
 
-/// A small generator (Marsaglia, "Xorshift RNGs"), so that a failure can be repeated.
+/// A random number generator with a fixed seed (Marsaglia, "Xorshift RNGs"), so that a failure can
+/// be repeated.
 struct Random(u64);
 
 impl Random {

@@ -11,7 +11,7 @@ use quire_wire::client::Request;
 use quire_wire::limits::HEADER_BYTES;
 use quire_wire::{Header, Incoming, Malformed, Msg, OpCode};
 
-/// What the server does with the bytes of one whole message.
+/// Decodes a whole message as the server does.
 fn receive(message: &[u8]) -> Result<Msg<'_>, Malformed> {
     let header = Header::parse(message.first_chunk::<HEADER_BYTES>().expect("a header"))?;
     assert_eq!(header.length as usize, message.len(), "tests send whole messages");
@@ -21,24 +21,24 @@ fn receive(message: &[u8]) -> Result<Msg<'_>, Malformed> {
     }
 }
 
-/// An OP_MSG with these flags and these bytes as sections.
+/// Returns an OP_MSG with these flags and these bytes as its sections.
 fn raw(flags: u32, sections: &[u8]) -> Vec<u8> {
     message(OpCode::Msg, &[&flags.to_le_bytes()[..], sections].concat())
 }
 
-/// A message of any kind.
+/// Returns a message of any kind.
 fn message(opcode: OpCode, content: &[u8]) -> Vec<u8> {
     let length = (HEADER_BYTES + content.len()) as u32;
     let header = Header { length, request_id: 7, response_to: 0, opcode };
     [&header.to_bytes()[..], content].concat()
 }
 
-/// A section of kind 0.
+/// Returns a section of kind 0.
 fn body(doc: &DocBuf) -> Vec<u8> {
     [&[0][..], doc.as_bytes()].concat()
 }
 
-/// A section of kind 1.
+/// Returns a section of kind 1.
 fn sequence(name: &str, docs: &[DocBuf]) -> Vec<u8> {
     let mut inner = name.as_bytes().to_vec();
     inner.push(0);
@@ -46,7 +46,7 @@ fn sequence(name: &str, docs: &[DocBuf]) -> Vec<u8> {
     [&[1][..], &((inner.len() + 4) as i32).to_le_bytes(), &inner].concat()
 }
 
-/// The code of an answered error.
+/// Returns the code of an error that is sent as the reply.
 fn answered(result: Result<Msg<'_>, Malformed>) -> i32 {
     match result {
         Err(Malformed::Answer(error)) => error.code().number(),
@@ -54,7 +54,7 @@ fn answered(result: Result<Msg<'_>, Malformed>) -> i32 {
     }
 }
 
-/// The code of an error that closes the connection.
+/// Returns the code of an error that closes the connection.
 fn hung_up(result: Result<Msg<'_>, Malformed>) -> i32 {
     match result {
         Err(Malformed::HangUp(error)) => error.code().number(),

@@ -1,4 +1,4 @@
-//! One test for each thing that a message can have wrong.
+//! One test for each defect that a message can have.
 
 use crate::{answered, body, hung_up, message, raw, receive, request, sequence};
 use quire_document::{DocBuf, doc};

@@ -1,4 +1,4 @@
-//! What one end writes, the other end reads, in every combination of flags and compressors.
+//! Each side decodes what the other encoded, with every combination of flags and compressors.
 
 use crate::{receive, request};
 use quire_document::{DocBuf, doc};
