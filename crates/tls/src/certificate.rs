@@ -1,19 +1,20 @@
-//! What a certificate says about itself: its subject as a user name, and the end of its time.
+//! The facts that a certificate states: its subject, which is a user name, and the end of its
+//! validity.
 
 use der::asn1::{AnyRef, BmpString, GeneralizedTime, ObjectIdentifier, UtcTime};
 use der::{Decode, Reader, SliceReader, Tag, Tagged};
 use std::fmt::Write;
 
-/// The facts of a certificate that users and operators see.
+/// The facts of a certificate that matter to users and operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The subject's distinguished name as RFC 2253 writes it: the last part first.
+    /// The subject's distinguished name in the notation of RFC 2253: the last part comes first.
     pub subject: String,
-    /// The last second at which it is valid, since 1970.
+    /// The last second of its validity, counted from 1970.
     pub not_after_s: u64,
 }
 
-/// Short names of the parts of a subject. Others show their number.
+/// Short names of the attribute types of a subject. Other types are written as their number.
 const NAMES: &[(&str, &str)] = &[
     ("2.5.4.3", "CN"),
     ("2.5.4.4", "SN"),
@@ -34,8 +35,8 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 impl Certificate {
-    /// Reads the facts of a certificate (RFC 5280, section 4.1); `None` if it is malformed or its
-    /// subject has a part that is no text.
+    /// Reads the facts of a certificate (RFC 5280, section 4.1). Returns `None` if it is malformed
+    /// or a part of its subject is not text.
     pub fn parse(der: &[u8]) -> Option<Certificate> {
         read(der).ok()
     }
@@ -46,7 +47,7 @@ fn read(der: &[u8]) -> der::Result<Certificate> {
     let mut outer = inside(&certificate, Tag::Sequence)?;
     let signed = AnyRef::decode(&mut outer)?;
     let mut fields = inside(&signed, Tag::Sequence)?;
-    // Version (optional), serial number, algorithm, issuer.
+    // Fields of the certificate: version (optional), serial number, algorithm, issuer.
     if AnyRef::decode(&mut fields)?.tag() != Tag::Integer {
         AnyRef::decode(&mut fields)?;
     }
@@ -104,7 +105,7 @@ fn attribute(pair: &AnyRef<'_>, out: &mut String) -> der::Result<()> {
     Ok(())
 }
 
-/// Reads the text of one of the kinds of strings that names have.
+/// Returns the text of any of the string types that names may have.
 fn text(value: AnyRef<'_>) -> der::Result<String> {
     let tag = value.tag();
     match tag {
@@ -118,8 +119,8 @@ fn text(value: AnyRef<'_>) -> der::Result<String> {
     }
 }
 
-/// Escapes a value as RFC 2253, section 2.4 says. Bytes outside of printable ASCII show as hex
-/// digits, so that no control character and no look-alike gets into a name.
+/// Escapes a value by RFC 2253, section 2.4. Bytes outside printable ASCII become hexadecimal
+/// digits, so that a name contains no control character and no character that looks like another.
 fn escape(value: &str, out: &mut String) {
     let last = value.len().saturating_sub(1);
     for (at, byte) in value.bytes().enumerate() {

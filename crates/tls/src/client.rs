@@ -1,4 +1,4 @@
-//! The side of a client: the tools of the command line.
+//! The client's side, for the command-line tools.
 
 use crate::{TlsError, Versions, pem, provider};
 use rustls::client::WebPkiServerVerifier;
@@ -14,20 +14,20 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The files and rules of a client.
+/// The files and options of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientFiles {
-    /// The authorities that are trusted; `None`: those of the system.
+    /// The file of trusted certificate authorities; `None` for those of the system.
     pub authorities: Option<PathBuf>,
     /// The client's own certificate and key.
     pub certificate_key: Option<PathBuf>,
     /// The password of the key, if it is encrypted.
     pub password: Option<String>,
-    /// The server's certificate may be of any name.
+    /// Accepts a server certificate for another host name.
     pub any_name: bool,
-    /// The server's certificate is not checked at all.
+    /// Accepts any server certificate without a check.
     pub any_certificate: bool,
-    /// The versions that are spoken.
+    /// The protocol versions that the client offers.
     pub versions: Versions,
 }
 
@@ -41,14 +41,14 @@ impl ClientFiles {
     }
 }
 
-/// What a client shows to servers and asks of them.
+/// A client's TLS configuration: its certificate, and its checks of the server's certificate.
 pub struct ClientTls(Arc<ClientConfig>);
 
 impl ClientTls {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file that is missing, malformed, or does not fit the others.
+    /// A file is missing or malformed, or does not fit the others.
     pub fn open(files: &ClientFiles) -> Result<ClientTls, TlsError> {
         let checks = Arc::new(Checks::new(files)?);
         let failed = |error: Error| TlsError::new(error.to_string());
@@ -69,10 +69,10 @@ impl ClientTls {
         Ok(ClientTls(Arc::new(config)))
     }
 
-    /// Does the handshake with the server of this host name or address.
+    /// Performs the handshake with the server that has this host name or address.
     ///
     /// # Errors
-    /// Those of the socket, and `InvalidData` if the server's certificate is refused.
+    /// Errors of the socket, and `InvalidData` if the server's certificate is refused.
     pub fn connect(
         &self,
         mut stream: TcpStream,
@@ -91,7 +91,7 @@ impl ClientTls {
 /// The checks of a server's certificate.
 #[derive(Debug)]
 struct Checks {
-    /// `None`: any certificate will do.
+    /// The verifier of the chain; `None` accepts any certificate.
     chain: Option<Arc<WebPkiServerVerifier>>,
     any_name: bool,
     algorithms: WebPkiSupportedAlgorithms,
@@ -127,7 +127,7 @@ impl ServerCertVerifier for Checks {
     ) -> Result<ServerCertVerified, Error> {
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
         match chain.verify_server_cert(certificate, between, name, ocsp, now) {
-            // The name is compared last: chain and times are good.
+            // The verifier compares the name last, so the chain and the dates are valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.any_name => Ok(ServerCertVerified::assertion()),

@@ -1,7 +1,7 @@
-//! TLS of the server and of the tools, over rustls: certificates and keys from PEM files, the
-//! checks of the other side's certificate, and encrypted streams.
+//! TLS for the server and the tools, built on rustls: certificates and keys from PEM files, checks
+//! of the peer's certificate, and encrypted streams.
 //!
-//! Read [`server`] and [`client`] first; `pem` reads the files, and `certificate` the names in a
+//! Read [`server`] and [`client`] first. `pem` reads the files, `certificate` the facts of a
 //! certificate.
 
 pub mod certificate;
@@ -19,7 +19,7 @@ use rustls::crypto::CryptoProvider;
 use std::fmt;
 use std::sync::Arc;
 
-/// Why files, names or options cannot be used: a text for people.
+/// The reason why files, names or options cannot be used: a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsError(String);
 
@@ -37,7 +37,7 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// The cryptography of every connection.
+/// Returns the cryptography that every connection uses.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

@@ -1,4 +1,4 @@
-//! Certificates, keys and lists of revoked certificates from PEM files (RFC 7468).
+//! Reads certificates, keys and certificate revocation lists from PEM files (RFC 7468).
 
 use crate::TlsError;
 use base64::Engine;
@@ -11,31 +11,32 @@ use rustls::pki_types::{
 };
 use std::path::Path;
 
-/// Files of certificates and keys are small; a larger one is something else.
+/// Size limit of a file in bytes. Files of certificates and keys are far smaller; a larger file is
+/// a mistake.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 const ENCRYPTED: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
-/// A certificate with those of the authorities in between, and its private key.
+/// A certificate with its intermediate certificates, and its private key.
 pub(crate) struct Identity {
     pub(crate) chain: Vec<CertificateDer<'static>>,
     pub(crate) key: PrivateKeyDer<'static>,
 }
 
-/// Returns true if the key in a file is encrypted, so that a password is needed.
+/// Returns true if the key in a file is encrypted and therefore needs a password.
 pub(crate) fn is_encrypted(path: &Path) -> Result<bool, TlsError> {
     Ok(read(path)?.contains(ENCRYPTED))
 }
 
-/// Reads a certificate, its chain and its key from one file.
+/// Reads a certificate, its intermediate certificates and its key from one file.
 pub(crate) fn identity(path: &Path, password: Option<&str>) -> Result<Identity, TlsError> {
     let text = read(path)?;
     let key = private_key(path, &text, password)?;
     Ok(Identity { chain: certificates(path, &text)?, key })
 }
 
-/// Reads the authorities that are trusted.
+/// Reads the trusted certificate authorities.
 pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path, &read(path)?)? {
@@ -46,7 +47,7 @@ pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// Reads lists of revoked certificates.
+/// Reads certificate revocation lists; a file without one is an error.
 pub(crate) fn revoked(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let text = read(path)?;
     let lists: Result<Vec<_>, _> =
@@ -98,7 +99,7 @@ fn private_key(
     })
 }
 
-/// Decrypts the PKCS #8 key (RFC 5958) whose base64 lines `rest` begins with.
+/// Decrypts the PKCS #8 key (RFC 5958) whose base64 lines are at the start of `rest`.
 fn decrypted(
     path: &Path,
     rest: &str,
@@ -108,7 +109,7 @@ fn decrypted(
     let password = password.ok_or_else(|| failed("is encrypted, and there is no password"))?;
     let (lines, _) = rest.split_once(ENCRYPTED_END).ok_or_else(|| failed("has no end"))?;
     let base64: String = lines.split_ascii_whitespace().collect();
-    let bytes = STANDARD.decode(base64).map_err(|_| failed("is no base64"))?;
+    let bytes = STANDARD.decode(base64).map_err(|_| failed("is not valid base64"))?;
     let key = EncryptedPrivateKeyInfo::try_from(bytes.as_slice())
         .map_err(|error| failed(&format!("has an encryption that is not known: {error}")))?;
     let key = key

@@ -1,4 +1,5 @@
-//! The server's side: what it shows to clients, what it asks of them, and their streams.
+//! The server's side: its configuration, its checks of client certificates, and its encrypted
+//! streams.
 
 use crate::{Certificate, TlsError, Versions, pem, provider};
 use parking_lot::{Mutex, RwLock};
@@ -10,31 +11,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the last record of a stream may take to be sent.
-const GOODBYE: Duration = Duration::from_millis(100);
+/// Time limit for the last record of a stream.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long the records of one call may take to be sent, 64 KiB at most: a client that reads one
-/// byte at a time does not hold the call open.
-const SEND_LIMIT: Duration = Duration::from_secs(30);
+/// Time limit for the records of one call, which are at most 64 KiB. A client that reads one byte
+/// at a time cannot block the call for longer.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The files and rules of a server.
+/// The files and options of a server.
 #[derive(Clone)]
 pub struct ServerFiles {
-    /// The certificate, its chain, and its key.
+    /// The file of the certificate, its intermediate certificates, and its key.
     pub certificate_key: PathBuf,
     /// The password of the key, if it is encrypted.
     pub password: Option<String>,
-    /// The authorities whose clients are trusted.
+    /// The file of the certificate authorities that client certificates may come from.
     pub authorities: PathBuf,
-    /// Certificates that are revoked.
+    /// The file of certificate revocation lists.
     pub revoked: Option<PathBuf>,
-    /// Clients may show no certificate. One that is shown must be good all the same.
+    /// Accepts clients without a certificate. A certificate that a client does send must be valid.
     pub clients_without_certificate: bool,
-    /// The versions that are spoken.
+    /// The protocol versions that the server offers.
     pub versions: Versions,
 }
 
-/// What a server shows and asks. New connections use the files as they were last read.
+/// A server's TLS configuration. A new connection uses the files as they were last read.
 pub struct ServerTls {
     files: ServerFiles,
     current: RwLock<Current>,
@@ -50,14 +51,14 @@ impl ServerTls {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file that is missing, malformed, or does not fit the others.
+    /// A file is missing or malformed, or does not fit the others.
     pub fn open(files: ServerFiles) -> Result<ServerTls, TlsError> {
         let current = RwLock::new(load(&files)?);
         Ok(ServerTls { files, current })
     }
 
-    /// Reads the files again, for the connections that come from now on. If one of them is bad,
-    /// all stays as it is.
+    /// Reads the files again and uses them for new connections. On an error the earlier
+    /// configuration stays in use.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -67,16 +68,16 @@ impl ServerTls {
         Ok(())
     }
 
-    /// Returns what the server's certificate says about itself.
+    /// Returns the facts of the server's certificate.
     pub fn certificate(&self) -> Certificate {
         self.current.read().certificate.clone()
     }
 
-    /// Does the handshake with a client that has connected, before `deadline`.
+    /// Performs the handshake with a client that has connected, before `deadline`.
     ///
     /// # Errors
-    /// The client speaks no TLS, no common version, shows no good certificate, or is too slow.
-    /// The client gets an alert if TLS has one for the reason.
+    /// The client does not speak TLS, shares no version with the server, has no valid certificate,
+    /// or is too slow. The client gets an alert if TLS defines one for the reason.
     pub fn accept(&self, stream: &TcpStream, deadline: Instant) -> io::Result<ServerSession> {
         let config = Arc::clone(&self.current.read().config);
         let mut connection = ServerConnection::new(config).map_err(io::Error::other)?;
@@ -107,8 +108,8 @@ fn load(files: &ServerFiles) -> Result<Current, TlsError> {
     let roots = Arc::new(pem::authorities(&files.authorities)?);
     let mut clients = WebPkiClientVerifier::builder_with_provider(roots, provider());
     if let Some(revoked) = &files.revoked {
-        // As OpenSSL checks them: only the client's own certificate is looked up, and a list of
-        // its authority that is missing or out of date refuses the client.
+        // Revocation is checked as OpenSSL does: only the client's own certificate is looked up,
+        // and a missing or outdated list of its authority refuses the client.
         clients = clients
             .with_crls(pem::revoked(revoked)?)
             .only_check_end_entity_revocation()
@@ -125,79 +126,82 @@ fn load(files: &ServerFiles) -> Result<Current, TlsError> {
         .with_client_cert_verifier(clients)
         .with_single_cert(identity.chain, identity.key)
         .map_err(unusable)?;
-    // Each connection shows its certificate: one that was revoked does not come back by a ticket.
+    // No session is resumed, so that each connection checks the client's certificate again: a
+    // revoked certificate is refused even if its client has a session ticket.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(Current { config: Arc::new(config), certificate })
 }
 
-/// The encryption of one connection after its handshake. One thread at a time reads and writes.
+/// The encryption of one connection after its handshake. The lock admits one reader or writer at a
+/// time.
 pub struct ServerSession(Mutex<ServerConnection>);
 
 impl ServerSession {
-    /// Returns what the client's certificate says, if the client has shown one. It was checked in
-    /// the handshake.
+    /// Returns the facts of the client's certificate, which the handshake has checked; `None` if
+    /// the client sent none.
     pub fn client(&self) -> Option<Certificate> {
         let connection = self.0.lock();
         connection.peer_certificates()?.first().and_then(|leaf| Certificate::parse(leaf))
     }
 
-    /// Returns whether the connection speaks TLS 1.3; else it is 1.2.
+    /// Returns true for TLS 1.3, false for TLS 1.2.
     pub fn is_tls13(&self) -> bool {
         self.0.lock().protocol_version() == Some(ProtocolVersion::TLSv1_3)
     }
 
     /// Reads decrypted bytes; 0 at the end of the stream. Reads the socket at most once, so that
-    /// the caller can look at its clock however few bytes come at a time.
+    /// the caller can check its deadline even if the bytes arrive one by one.
     ///
     /// # Errors
-    /// `Interrupted` if no whole record is there yet, those of the socket, its time-out among them,
-    /// and `InvalidData` for records that were not encrypted by the client.
+    /// `Interrupted` if no complete record has arrived; errors of the socket, its time-out
+    /// included; and `InvalidData` for records that do not decrypt.
     pub fn read(&self, stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
         let mut connection = self.0.lock();
         if let Some(count) = decrypted(&mut connection, buffer)? {
             return Ok(count);
         }
         receive(&mut connection, stream)?;
-        send(&mut connection, stream, SEND_LIMIT)?;
+        send(&mut connection, stream, SEND_TIMEOUT)?;
         decrypted(&mut connection, buffer)?.ok_or_else(|| io::ErrorKind::Interrupted.into())
     }
 
-    /// Encrypts and writes as much of `parts` as one turn takes, and returns how much that is.
+    /// Encrypts and writes a prefix of `parts`, and returns its length in bytes.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Errors of the socket, and `TimedOut` if the client reads too slowly.
     pub fn write(&self, stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut connection = self.0.lock();
         let taken = connection.writer().write_vectored(parts)?;
-        send(&mut connection, stream, SEND_LIMIT)?;
+        send(&mut connection, stream, SEND_TIMEOUT)?;
         Ok(taken)
     }
 
-    /// Tells the client that the stream ends here, unless it does not listen.
+    /// Tells the client that the stream ends. Does nothing if the client cannot be reached.
     pub fn finish(&self, stream: &TcpStream) {
         let mut connection = self.0.lock();
         connection.send_close_notify();
-        if stream.set_write_timeout(Some(GOODBYE)).is_ok() {
-            // The client may be gone already.
-            let _ = send(&mut connection, stream, GOODBYE);
+        if stream.set_write_timeout(Some(CLOSE_TIMEOUT)).is_ok() {
+            // The client may have closed the connection already.
+            let _ = send(&mut connection, stream, CLOSE_TIMEOUT);
         }
     }
 }
 
-/// Takes decrypted bytes out: `None` if no whole record has come, 0 at the end of the stream.
+/// Returns the count of decrypted bytes put into `buffer`: `None` if no complete record has
+/// arrived, 0 at the end of the stream.
 fn decrypted(connection: &mut ServerConnection, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     match connection.reader().read(buffer) {
         Ok(count) => Ok(Some(count)),
-        // The socket ended without a close_notify: the length of a message tells whether it was
-        // cut off.
+        // The socket ended without a close_notify. That is no danger here: a message has its
+        // length, so a truncated one is noticed.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(0)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Reads records from the socket once; 0 at its end.
+/// Reads records from the socket once; returns 0 at its end.
 fn receive(connection: &mut ServerConnection, mut stream: &TcpStream) -> io::Result<usize> {
     let count = loop {
         match connection.read_tls(&mut stream) {
@@ -206,15 +210,16 @@ fn receive(connection: &mut ServerConnection, mut stream: &TcpStream) -> io::Res
         }
     };
     if let Err(error) = connection.process_new_packets() {
-        // The alert that tells the client; the error counts, whether or not it arrives.
-        let _ = send(connection, stream, GOODBYE);
+        // Sends the alert that tells the client. The error is returned whether or not the alert
+        // arrives.
+        let _ = send(connection, stream, CLOSE_TIMEOUT);
         return Err(io::Error::new(io::ErrorKind::InvalidData, error));
     }
     Ok(count)
 }
 
-/// Writes all records that wait to be sent, or fails with `TimedOut` if the client has not taken
-/// them within `limit`.
+/// Writes all pending records. Fails with `TimedOut` if the client has not received them within
+/// `limit`.
 fn send(
     connection: &mut ServerConnection,
     mut stream: &TcpStream,
@@ -224,7 +229,7 @@ fn send(
     while connection.wants_write() {
         match connection.write_tls(&mut stream) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            // Mostly the kernel takes all at once, and no clock is read.
+            // In most cases the kernel accepts all bytes at once, and the clock is not read.
             Ok(_) if !connection.wants_write() => return Ok(()),
             Ok(_) => {
                 let now = Instant::now();

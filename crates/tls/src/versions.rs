@@ -1,10 +1,11 @@
-//! The versions of the protocol that are spoken.
+//! The supported versions of the TLS protocol.
 
 use crate::TlsError;
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 
-/// TLS 1.2 and TLS 1.3, each unless it is disabled. Older versions do not exist here.
+/// The enabled versions: TLS 1.2 and TLS 1.3, unless one is disabled. Older versions are not
+/// supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
     tls12: bool,
@@ -18,10 +19,11 @@ impl Default for Versions {
 }
 
 impl Versions {
-    /// Returns what a list such as `TLS1_0,TLS1_2` leaves; `none` disables nothing.
+    /// Returns the versions that a list such as `TLS1_0,TLS1_2` does not disable; `none` disables
+    /// nothing.
     ///
     /// # Errors
-    /// An unknown name, or nothing is left.
+    /// The list has an unknown name, or disables every version.
     pub fn without(disabled: &str) -> Result<Versions, TlsError> {
         let mut versions = Versions::default();
         for name in disabled.split(',').map(str::trim) {
