@@ -1,14 +1,14 @@
-//! What a privilege allows: MongoDB's action types, and sets of them. (MongoDB manual, "Privilege
-//! Actions".)
+//! The action types of MongoDB, which privileges allow, and sets of them. (MongoDB manual,
+//! "Privilege Actions".)
 
 use std::fmt;
 
-/// Declares the actions in the order of their names, so that a set iterates in the order in which
-/// `rolesInfo` prints.
+/// Declares the actions in the order of their names, because a set iterates in that order and
+/// `rolesInfo` prints it.
 macro_rules! actions {
     ($($variant:ident = $name:literal,)*) => {
-        /// An action type. Actions of sharded clusters exist so that roles and privileges that
-        /// name them can be stored and shown.
+        /// An action type. Actions of sharded clusters are included, so that the server can store
+        /// and show roles and privileges that name them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Action {
@@ -22,7 +22,7 @@ macro_rules! actions {
             /// Every action, ordered by name.
             pub const ALL: &[Action] = &[$(Action::$variant),*];
 
-            /// Returns the spelling in privilege documents.
+            /// Returns the name in privilege documents.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Action::$variant => $name),*
@@ -183,7 +183,7 @@ impl Action {
     }
 }
 
-/// A set of actions: one bit for each.
+/// A set of actions, as a bit map.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ActionSet([u64; WORDS]);
 
@@ -191,7 +191,7 @@ const WORDS: usize = 3;
 const _: () = assert!(Action::ALL.len() <= WORDS * 64);
 
 impl ActionSet {
-    /// The set without actions.
+    /// The empty set.
     pub const EMPTY: ActionSet = ActionSet([0; WORDS]);
 
     /// Returns the set of these actions.
@@ -211,7 +211,7 @@ impl ActionSet {
         ActionSet::of(Action::ALL)
     }
 
-    /// Returns the actions that are in one of both sets.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn union(self, other: ActionSet) -> ActionSet {
         let [a, b, c] = self.0;
@@ -219,7 +219,7 @@ impl ActionSet {
         ActionSet([a | d, b | e, c | f])
     }
 
-    /// Returns the actions of this set that are not in the other.
+    /// Returns the actions of this set that are not in `other`.
     #[must_use]
     pub const fn without(self, other: ActionSet) -> ActionSet {
         let [a, b, c] = self.0;
@@ -227,7 +227,7 @@ impl ActionSet {
         ActionSet([a & !d, b & !e, c & !f])
     }
 
-    /// Returns true if the set has the action, or `anyAction`.
+    /// Returns true if the set contains the action or `anyAction`.
     pub const fn allows(self, action: Action) -> bool {
         self.has(action) || self.has(Action::AnyAction)
     }
@@ -237,7 +237,7 @@ impl ActionSet {
         self.has(Action::AnyAction) || wanted.without(self).is_empty()
     }
 
-    /// Returns true if the set has no action.
+    /// Returns true if the set contains no action.
     pub const fn is_empty(self) -> bool {
         let [a, b, c] = self.0;
         a | b | c == 0

@@ -6,11 +6,11 @@ use crate::name::RoleName;
 use crate::privilege::{Privilege, Privileges};
 use crate::resource::Resource;
 
-/// Roles of every database.
+/// The built-in roles that every database has.
 pub const DATABASE_ROLES: &[&str] =
     &["dbAdmin", "dbOwner", "enableSharding", "read", "readWrite", "userAdmin"];
 
-/// Roles of `admin` only.
+/// The built-in roles that only `admin` has.
 pub const ADMIN_ROLES: &[&str] = &[
     "__queryableBackup",
     "__system",
@@ -155,7 +155,7 @@ const USER_ADMIN: &[Action] = &[
     ViewUser,
 ];
 
-/// What `userAdminAnyDatabase` may do with the collections that hold users and roles.
+/// The actions of `userAdminAnyDatabase` on the collections that store users and roles.
 const USER_COLLECTIONS: &[Action] = &[
     CollStats,
     CreateIndex,
@@ -215,7 +215,7 @@ const CLUSTER_MANAGER_DATABASES: &[Action] = &[
     ReshardCollection,
 ];
 
-/// What the cluster's own roles may read in `config` and `local`.
+/// The read actions of the cluster roles on `config` and `local`.
 const READ_SERVER_DATABASES: &[Action] = &[
     CollStats,
     DbHash,
@@ -328,7 +328,7 @@ const RESTORE_USERS: &[Action] = &[
     UpdateSearchIndex,
 ];
 
-/// The privileges of the roles that only `admin` has.
+/// Returns the privileges of a role that only `admin` has.
 fn admin_role(name: &str) -> Option<Vec<Privilege>> {
     Some(match name {
         "readAnyDatabase" => [on_database("", READ), vec![cluster(&[ListDatabases])]].concat(),
@@ -352,7 +352,8 @@ fn admin_role(name: &str) -> Option<Vec<Privilege>> {
     })
 }
 
-/// The actions on a database's ordinary collections and its `system.js`.
+/// Returns privileges for these actions on a database's ordinary collections and on its
+/// `system.js`.
 fn on_database(db: &str, actions: &[Action]) -> Vec<Privilege> {
     vec![on(db, "", actions), on(db, "system.js", actions)]
 }

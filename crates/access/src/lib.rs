@@ -1,8 +1,8 @@
-//! Users, roles, privileges and SCRAM: what a user may do, and how a client proves its identity. Pure
-//! functions; other crates store the documents and run the commands.
+//! Users, roles, privileges and SCRAM: what a user may do, and how a client proves its identity.
+//! All functions are pure; other crates store the documents and run the commands.
 //!
-//! Read in this order: `action.rs`, `resource.rs` and `privilege.rs` (what is allowed),
-//! `name.rs`, `builtin.rs`, `role.rs` and `user.rs` (to which users), `scram.rs`, `restriction.rs`
+//! Read in this order: `action.rs`, `resource.rs` and `privilege.rs` (what is allowed), `name.rs`,
+//! `builtin.rs`, `role.rs` and `user.rs` (which user is allowed it), `scram.rs`, `restriction.rs`
 //! and `origin.rs` (how a user logs in, and from which addresses).
 
 pub mod action;

@@ -1,4 +1,4 @@
-//! Names of users and roles: a name and the database it belongs to.
+//! Names of users and roles: a name and the database that it belongs to.
 
 use quire_document::{Array, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -18,7 +18,7 @@ pub struct RoleName {
 pub struct UserName {
     /// The name of the user in its database.
     pub user: String,
-    /// The database that the user belongs to: where the credentials are looked up.
+    /// The database that the user belongs to and whose credentials a login checks.
     pub db: String,
 }
 
@@ -33,7 +33,7 @@ impl RoleName {
         format!("{}.{}", self.db, self.role)
     }
 
-    /// Reads a role: `{role, db}`, or a string that names a role of `db`.
+    /// Reads a role: `{role, db}`, or a string that names a role of the database `db`.
     ///
     /// # Errors
     /// 2 BadValue for a missing field, 12 UnsupportedFormat for an empty database.
@@ -79,7 +79,7 @@ impl UserName {
         format!("{}.{}", self.db, self.user)
     }
 
-    /// Returns the SHA-256 of `user@db`, by which MongoDB tells whose a session is.
+    /// Returns the SHA-256 of `user@db`, by which MongoDB identifies the owner of a session.
     pub fn digest(&self) -> [u8; 32] {
         let hash = ring::digest::digest(&ring::digest::SHA256, self.to_string().as_bytes());
         let mut out = [0; 32];
@@ -87,7 +87,7 @@ impl UserName {
         out
     }
 
-    /// Reads a user: `{user, db}`, or a string that names a user of `db`.
+    /// Reads a user: `{user, db}`, or a string that names a user of the database `db`.
     ///
     /// # Errors
     /// 2 BadValue for a missing field or a value of another type.

@@ -1,13 +1,14 @@
-//! The network that a client belongs to, as the limits before a login count it.
+//! The network of a client's address. The limits on login attempts count clients by network.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The bits of an IPv6 address that name the network. One customer gets a /64 at least, and takes
-/// any of its 2^64 addresses at will, so that a limit for each address would limit nothing.
+/// The leading bits of an IPv6 address that identify the network. A customer of a provider gets at
+/// least a /64 and can use any of its 2^64 addresses, so a limit for each address would have no
+/// effect.
 const NETWORK_BITS: u32 = 64;
 
-/// Returns what stands for `address` where clients are counted: an IPv4 address itself, also when
-/// it is mapped into IPv6, and the /64 network of an IPv6 address.
+/// Returns the address under which a client is counted: an IPv4 address itself, also if it is
+/// mapped into IPv6, or the /64 network of an IPv6 address.
 pub fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,4 +1,4 @@
-//! Privileges: actions on resources, and lists of them in which each resource stands once.
+//! Privileges: actions on resources, and lists of privileges in which each resource occurs once.
 
 use quire_document::{Array, ArrayWriter, Value};
 use quire_error::{Error, Result};
@@ -8,22 +8,22 @@ use std::collections::hash_map::Entry;
 use crate::action::{Action, ActionSet};
 use crate::resource::{Resource, Target};
 
-/// Actions that are allowed on a resource.
+/// The actions that are allowed on one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privilege {
-    /// What it applies to.
+    /// The resource to which the privilege applies.
     pub resource: Resource,
-    /// What it allows.
+    /// The actions that it allows.
     pub actions: ActionSet,
 }
 
-/// Privileges in the order in which they were granted; each resource once unless lists were
-/// appended.
+/// Privileges in the order in which they were granted. A resource occurs once, except after
+/// [`append_all`](Self::append_all).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Privileges(Vec<Privilege>);
 
 impl Privileges {
-    /// Returns a list without privileges.
+    /// Returns an empty list.
     pub const fn new() -> Self {
         Privileges(Vec::new())
     }
@@ -36,8 +36,8 @@ impl Privileges {
         array.iter().map(parse_privilege).collect()
     }
 
-    /// Adds each privilege's actions to those of the same resource. Takes time in proportion to both
-    /// lists together.
+    /// Grants privileges: adds the actions of each to those of the same resource, or appends it.
+    /// Takes time in proportion to the length of both lists.
     pub fn grant_all(&mut self, privileges: impl IntoIterator<Item = Privilege>) {
         let own = self.0.iter().enumerate();
         let mut places: HashMap<Resource, usize> =
@@ -56,8 +56,8 @@ impl Privileges {
         }
     }
 
-    /// Appends all privileges of another list, also where the resource stands in this one: how
-    /// `rolesInfo` shows what several roles add up to.
+    /// Appends all privileges of `other`, even if the list already has the resource. `rolesInfo`
+    /// shows the privileges of several roles in this form.
     pub fn append_all(&mut self, other: &Privileges) {
         self.0.extend(other.0.iter().cloned());
     }
@@ -68,8 +68,8 @@ impl Privileges {
         self.0.iter().cloned().collect()
     }
 
-    /// Takes each privilege's actions from those of the same resource; a privilege without actions
-    /// goes. Takes time in proportion to both lists together.
+    /// Removes the actions of each privilege from those of the same resource. Removes a privilege
+    /// that has no actions left. Takes time in proportion to the length of both lists.
     pub fn revoke_all(&mut self, privileges: &Privileges) {
         let mut revoked: HashMap<&Resource, ActionSet> = HashMap::new();
         for privilege in privileges.iter() {
@@ -89,8 +89,8 @@ impl Privileges {
         self.0.iter().any(|own| own.actions.allows(action) && own.resource.covers(target))
     }
 
-    /// Returns true if one privilege's resource lies in the database and allows the action: what
-    /// makes a database visible to its holder.
+    /// Returns true if a privilege allows the action on a resource in the database. With such a
+    /// privilege a user can see the database.
     pub fn allow_somewhere_in(&self, db: &str, action: Action) -> bool {
         self.0.iter().any(|own| {
             own.actions.allows(action)
@@ -102,7 +102,7 @@ impl Privileges {
         })
     }
 
-    /// Returns true if there is no privilege.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -112,7 +112,7 @@ impl Privileges {
         self.0.iter()
     }
 
-    /// Writes an array of privilege documents, their actions ordered by name.
+    /// Writes the list as an array of privilege documents, with the actions ordered by name.
     pub fn write(&self, mut out: ArrayWriter<'_>) {
         for privilege in &self.0 {
             let mut doc = out.document();
@@ -205,7 +205,8 @@ mod tests {
         list.revoke_all(&[on("a", &[Action::Insert])].into_iter().collect());
         assert_eq!(list, Privileges::new());
     }
-    /// Each privilege was looked for in the whole list: a role with 100,000 of them took minutes.
+    /// A search in the whole list for each privilege took minutes for a role with 100,000
+    /// privileges.
     #[test]
     fn long_lists_are_granted_and_revoked_in_one_pass() {
         let names = || (0..100_000).map(|at| on(&format!("c{at}"), &[Action::Find]));

@@ -1,5 +1,5 @@
-//! What a privilege applies to, and what an operation touches. (MongoDB manual, "Resource
-//! Document".)
+//! The resources that privileges apply to, and the targets of operations. (MongoDB manual,
+//! "Resource Document".)
 
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
@@ -12,35 +12,35 @@ pub enum Resource {
     /// Everything, system collections included.
     Any,
     /// Collections by name. An empty database stands for every database, an empty collection for
-    /// every collection that is not a system collection.
+    /// every collection except system collections.
     Collection {
-        /// The database, or empty.
+        /// The database, or empty for all.
         db: String,
-        /// The collection, or empty.
+        /// The collection, or empty for all.
         collection: String,
     },
-    /// The bucket collections of time-series collections, by the same rules for empty names.
+    /// The bucket collections of time-series collections; empty names have the same meaning.
     Buckets {
-        /// The database, or empty.
+        /// The database, or empty for all.
         db: String,
-        /// The time-series collection, or empty.
+        /// The time-series collection, or empty for all.
         collection: String,
     },
 }
 
-/// What an operation touches.
+/// The target of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
     /// The server as a whole.
     Cluster,
-    /// A database, with every collection in it.
+    /// A database with all its collections.
     Database(&'a str),
-    /// A collection, by its database and its name.
+    /// A collection, given by its database and its name.
     Collection(&'a str, &'a str),
 }
 
 impl Resource {
-    /// Returns the resource of one collection, or of the collections that empty names stand for.
+    /// Returns the resource of one collection; an empty name stands for several collections.
     pub fn collection(db: &str, collection: &str) -> Resource {
         Resource::Collection { db: db.to_owned(), collection: collection.to_owned() }
     }
@@ -48,7 +48,7 @@ impl Resource {
     /// Reads a resource document.
     ///
     /// # Errors
-    /// 9 FailedToParse for anything but exactly one of the documented forms.
+    /// 9 FailedToParse for anything that is not exactly one of the documented forms.
     pub fn parse(doc: Doc<'_>) -> Result<Resource> {
         let mut names = doc.fields();
         let found = (names.next(), names.next(), names.next());
@@ -119,8 +119,8 @@ impl Resource {
         }
     }
 
-    /// Returns the database whose administrator may grant a privilege on this resource:
-    /// `admin` for what reaches beyond one database.
+    /// Returns the database whose administrator may grant a privilege on this resource: `admin` for
+    /// a resource that is not limited to one database.
     pub fn home(&self) -> &str {
         match self {
             Resource::Collection { db, .. } | Resource::Buckets { db, .. } if !db.is_empty() => db,
@@ -129,8 +129,9 @@ impl Resource {
     }
 }
 
-/// An empty name stands for every database but `local` and `config`, whose collections belong to
-/// the server.
+/// Returns true if the resource's database, or the empty name, covers the database `name`. An empty
+/// name stands for every database except `local` and `config`, whose collections belong to the
+/// server.
 fn covers_database(resource: &str, name: &str) -> bool {
     if resource.is_empty() { is_ordinary(name) } else { resource == name }
 }
@@ -139,7 +140,7 @@ fn is_ordinary(db: &str) -> bool {
     !matches!(db, "local" | "config")
 }
 
-/// Returns true for collections that a privilege on a whole database does not reach.
+/// Returns true for collections to which a privilege on a whole database does not apply.
 fn is_system(target: Target<'_>) -> bool {
     match target {
         Target::Collection("local", collection) => {

@@ -1,4 +1,4 @@
-//! Authentication restrictions: the addresses from which, and at which, a user may log in.
+//! Authentication restrictions: the client and server addresses between which a user may log in.
 //! (MongoDB manual, "Authentication Restrictions".)
 
 use std::net::IpAddr;
@@ -7,18 +7,18 @@ use std::str::FromStr;
 use quire_document::{Array, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// One restriction document; it is met when both lists are.
+/// One restriction document. A login must match both lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Restriction {
     client_source: Option<Vec<Range>>,
     server_address: Option<Vec<Range>>,
 }
 
-/// The restrictions of a user or a role: met when one of them is, or when there are none.
+/// The restrictions of a user or a role. A login must match one of them, unless there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restrictions(Vec<Restriction>);
 
-/// Addresses in CIDR notation.
+/// A range of addresses in CIDR notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     address: IpAddr,
@@ -26,11 +26,11 @@ struct Range {
 }
 
 impl Restrictions {
-    /// Reads an array of `{clientSource, serverAddress}`. `owner` is the command that the array
-    /// stands in, for error messages.
+    /// Reads an array of `{clientSource, serverAddress}`. `owner` is the command that contains the
+    /// array; error messages name it.
     ///
     /// # Errors
-    /// 14 TypeMismatch, 40415 for an unknown field, 2 BadValue for what is no address.
+    /// 14 TypeMismatch, 40415 for an unknown field, 2 BadValue for a text that is not an address.
     pub fn parse(array: Array<'_>, owner: &str) -> Result<Self> {
         let documents = array.iter().map(|value| match value {
             Value::Document(doc) => parse_one(doc, owner),
@@ -39,8 +39,8 @@ impl Restrictions {
         Ok(Restrictions(documents.collect::<Result<_>>()?))
     }
 
-    /// Returns true if a client at `client` may log in at the server's address `server`. An
-    /// unknown address (a local socket) meets no restriction on it.
+    /// Returns true if a client at the address `client` may log in at the server's address
+    /// `server`. An unknown address (a local socket) matches no list of addresses.
     pub fn allow(&self, client: Option<IpAddr>, server: Option<IpAddr>) -> bool {
         self.0.is_empty()
             || self.0.iter().any(|one| {
@@ -111,7 +111,8 @@ impl FromStr for Range {
 }
 
 impl Range {
-    /// An IPv4 address that arrives mapped into IPv6 counts as IPv4.
+    /// Returns true if the range contains the address. An IPv4 address that is mapped into IPv6
+    /// counts as IPv4.
     fn contains(self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {

@@ -1,4 +1,4 @@
-//! User-defined roles, and what a set of roles adds up to through inheritance.
+//! User-defined roles, and the privileges that a set of roles has through inheritance.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -15,26 +15,26 @@ use crate::restriction::Restrictions;
 pub struct Role {
     /// The name of the role.
     pub name: RoleName,
-    /// Its own privileges.
+    /// The privileges of the role itself, without inherited ones.
     pub privileges: Privileges,
     /// The roles that it inherits from.
     pub roles: Vec<RoleName>,
-    /// Its restrictions as written, `None` if it has none.
+    /// The restrictions as stored; `None` if the role has none.
     pub restrictions: Option<ArrayBuf>,
 }
 
-/// Every user-defined role.
+/// All user-defined roles.
 #[derive(Clone, Debug, Default)]
 pub struct Roles(HashMap<RoleName, Role>);
 
-/// What roles add up to.
+/// Everything that a set of roles grants, with inherited roles.
 #[derive(Clone, Debug, Default)]
 pub struct Inherited {
-    /// Each role once: the given ones first, then those that they inherit from.
+    /// Each role once: the given roles first, then the roles that they inherit from.
     pub roles: Vec<RoleName>,
-    /// The privileges of all of them.
+    /// The privileges of all these roles.
     pub privileges: Privileges,
-    /// The restrictions of each role that has some, as written.
+    /// The restrictions, as stored, of each role that has restrictions.
     pub restrictions: Vec<ArrayBuf>,
 }
 
@@ -42,7 +42,7 @@ impl Role {
     /// Reads a role's document.
     ///
     /// # Errors
-    /// 80 RoleDataInconsistent for a document that is no role.
+    /// 80 RoleDataInconsistent for a document that is not a role.
     pub fn parse(doc: Doc<'_>) -> Result<Self> {
         let text = |name: &str| doc.get(name).and_then(|value| value.as_str());
         let (Some(role), Some(db)) = (text("role"), text("db")) else {
@@ -73,7 +73,7 @@ impl Role {
 }
 
 impl Roles {
-    /// Takes a role in, in place of an older one of its name.
+    /// Adds a role, or replaces the role of the same name.
     pub fn insert(&mut self, role: Role) {
         self.0.insert(role.name.clone(), role);
     }
@@ -97,7 +97,7 @@ impl Roles {
         found
     }
 
-    /// Fails for the first role that is neither built in nor defined.
+    /// Fails for the first role that is neither built-in nor defined.
     ///
     /// # Errors
     /// 31 RoleNotFound.
@@ -111,12 +111,12 @@ impl Roles {
         }
     }
 
-    /// Returns true for a built-in role and for a role that is defined.
+    /// Returns true for a built-in role and for a defined role.
     pub fn exists(&self, name: &RoleName) -> bool {
         self.0.contains_key(name) || builtin::privileges(name).is_some()
     }
 
-    /// Fails if a role would inherit from itself.
+    /// Fails if the role would inherit from itself.
     ///
     /// # Errors
     /// 49 InvalidRoleModification.
@@ -129,7 +129,7 @@ impl Roles {
         Ok(())
     }
 
-    /// Returns what the roles add up to. Roles that do not exist any more add nothing.
+    /// Returns everything that the roles grant. Ignores roles that no longer exist.
     pub fn inherited(&self, roles: &[RoleName]) -> Inherited {
         let mut sum = Inherited::default();
         let mut waiting: VecDeque<&RoleName> = roles.iter().collect();
@@ -159,10 +159,10 @@ impl FromIterator<Role> for Roles {
 }
 
 impl Inherited {
-    /// Returns the restrictions, each list as one condition of its own.
+    /// Returns one condition for each stored list of restrictions; a login must meet all of them.
     ///
     /// # Errors
-    /// 80 RoleDataInconsistent for stored restrictions that cannot be read.
+    /// 80 RoleDataInconsistent for stored restrictions that are malformed.
     pub fn conditions(&self) -> Result<Vec<Restrictions>> {
         let lists = self.restrictions.iter();
         lists
@@ -176,7 +176,7 @@ fn inconsistent(text: &str) -> Error {
     Error::new(ErrorCode::RoleDataInconsistent, text)
 }
 
-/// Returns the roles that an array of role documents names, leaving out what is malformed.
+/// Returns the roles in an array of role documents. Ignores malformed entries.
 pub(crate) fn stored_roles(value: Option<Value<'_>>) -> Vec<RoleName> {
     let roles = value.and_then(|value| value.as_array()).into_iter();
     roles.flat_map(|roles| roles.iter()).filter_map(|role| RoleName::parse(role, "").ok()).collect()

@@ -1,6 +1,6 @@
-//! SCRAM-SHA-1 and SCRAM-SHA-256 from the server's side: stored credentials, and the exchange of
-//! messages that proves that a client knows the password. (RFC 5802, RFC 7677; what MongoDB
-//! hashes in place of the password: its specification "Driver Authentication".)
+//! SCRAM-SHA-1 and SCRAM-SHA-256 on the server's side: stored credentials, and the exchange of
+//! messages in which a client proves that it knows the password. (RFC 5802 and RFC 7677. MongoDB's
+//! specification "Driver Authentication" says what is hashed instead of the password.)
 
 #[path = "scram_client.rs"]
 mod client;
@@ -18,24 +18,25 @@ use subtle::ConstantTimeEq;
 
 pub use client::{ClientLogin, ClientProof};
 
-/// Bytes of randomness in a nonce of the server.
+/// Random bytes in the server's nonce.
 const NONCE_BYTES: usize = 24;
-/// Largest message of a client. A name and a nonce fit many times.
+/// Size limit of a client's message in bytes: many times that of a name and a nonce.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// A SCRAM mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mechanism {
-    /// SCRAM-SHA-1 over the MD5 digest of user and password.
+    /// SCRAM-SHA-1 with the MD5 digest of user and password as its password.
     Sha1,
-    /// SCRAM-SHA-256 over the password, normalised by SASLprep.
+    /// SCRAM-SHA-256 with the password itself, normalised by SASLprep.
     Sha256,
 }
 
-/// What the server stores of a password: enough to verify it, not enough to log in with.
+/// The values that the server stores for a password. They verify the password, but do not suffice
+/// to log in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// Rounds of PBKDF2.
+    /// The rounds of PBKDF2.
     pub iterations: u32,
     salt: Vec<u8>,
     stored_key: Vec<u8>,
@@ -43,10 +44,10 @@ pub struct Credential {
 }
 
 impl Mechanism {
-    /// Both, in the order in which MongoDB stores and lists them.
+    /// Both mechanisms, in the order in which MongoDB stores and lists them.
     pub const ALL: &[Mechanism] = &[Mechanism::Sha1, Mechanism::Sha256];
 
-    /// Returns the name on the wire.
+    /// Returns the mechanism's name on the wire.
     pub const fn name(self) -> &'static str {
         match self {
             Mechanism::Sha1 => "SCRAM-SHA-1",
@@ -54,7 +55,7 @@ impl Mechanism {
         }
     }
 
-    /// Returns the mechanism of this name.
+    /// Returns the mechanism with this name.
     pub fn parse(name: &str) -> Option<Mechanism> {
         Mechanism::ALL.iter().copied().find(|mechanism| mechanism.name() == name)
     }
@@ -84,8 +85,8 @@ impl Mechanism {
         self.digest().output_len()
     }
 
-    /// Salts are four bytes shorter than the hash, so that PBKDF2's block counter still fits into
-    /// one block beside them.
+    /// Returns the length of a salt in bytes. It is four bytes less than the hash, so that the salt
+    /// and PBKDF2's block counter fit into one block.
     fn salt_bytes(self) -> usize {
         self.hash_bytes() - 4
     }
@@ -95,7 +96,7 @@ impl Mechanism {
     }
 }
 
-/// Returns the MD5 digest, in hexadecimal, that SCRAM-SHA-1 takes for the password.
+/// Returns the MD5 digest, in hexadecimal, that SCRAM-SHA-1 uses instead of the password.
 pub fn digest_password(user: &str, password: &str) -> String {
     let hash = Md5::digest(format!("{user}:mongo:{password}"));
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -123,12 +124,13 @@ impl Credential {
         Ok(Credential { iterations: iterations.get(), salt, stored_key, server_key })
     }
 
-    /// Makes a credential that no password fits. The same name always gets the same salt, so that
-    /// a client cannot tell unknown users from known ones by the server's answers.
+    /// Returns a credential that no password matches. The salt depends only on `secret` and the
+    /// name, so that a client cannot tell unknown users from known ones by the server's answers.
     pub fn decoy(mechanism: Mechanism, secret: &[u8], name: &str, iterations: NonZeroU32) -> Self {
         let mut salt = mechanism.sign(secret, name.as_bytes()).as_ref().to_vec();
         salt.truncate(mechanism.salt_bytes());
-        // The keys depend on the secret alone: nothing outside of this process can produce them.
+        // The keys are derived from the secret, so that no one outside this process can compute
+        // them.
         let stored_key = mechanism.sign(secret, &salt).as_ref().to_vec();
         Credential {
             iterations: iterations.get(),
@@ -141,7 +143,7 @@ impl Credential {
     /// Reads a stored credential.
     ///
     /// # Errors
-    /// 45 UserDataInconsistent for anything but what [`Credential::write`] writes.
+    /// 45 UserDataInconsistent for a document that [`Credential::write`] does not produce.
     pub fn parse(mechanism: Mechanism, doc: Doc<'_>) -> Result<Self> {
         let bytes = |name: &str| {
             let text = doc.get(name).and_then(|value| value.as_str())?;
@@ -176,18 +178,18 @@ impl Credential {
     }
 }
 
-/// A client's first message, read but not answered.
+/// A client's first message, parsed but not yet answered.
 pub struct ClientFirst {
     /// The name of the user.
     pub user: String,
     nonce: String,
-    /// The message without its channel-binding header.
+    /// The message without its header for channel binding.
     bare: String,
-    /// The header as the last message must repeat it, in base64.
+    /// The header in base64; the client's last message must repeat it.
     header: String,
 }
 
-/// An exchange that waits for the client's proof.
+/// An exchange after the server's first message: it waits for the client's proof.
 pub struct Exchange {
     mechanism: Mechanism,
     credential: Credential,
@@ -198,16 +200,18 @@ pub struct Exchange {
 }
 
 impl ClientFirst {
-    /// Reads `n,,n=user,r=nonce`.
+    /// Parses `n,,n=user,r=nonce`.
     ///
     /// # Errors
-    /// 18 AuthenticationFailed for a malformed message, channel binding, or another identity.
+    /// 18 AuthenticationFailed for a malformed message, for channel binding, or if the client asks
+    /// to act as another user.
     pub fn parse(message: &[u8]) -> Result<Self> {
         let text = text(message)?;
         let mut parts = text.splitn(3, ',');
         let (binding, identity) = (parts.next(), parts.next());
         let bare = parts.next().ok_or_else(failed)?;
-        // "y" says that the client would bind channels if the server offered it; it does not.
+        // "y" means that the client would use channel binding if the server offered it, which it
+        // does not.
         if !matches!(binding, Some("n" | "y")) {
             return Err(failed());
         }
@@ -232,10 +236,11 @@ impl ClientFirst {
         })
     }
 
-    /// Answers with the salt and the joined nonce. The exchange then waits for the proof.
+    /// Returns the server's first message, with the salt and the joined nonce, and the exchange
+    /// that waits for the client's proof.
     ///
     /// # Errors
-    /// 1 InternalError if the system gives no random bytes.
+    /// 1 InternalError if the system has no random bytes.
     pub fn answer(
         self,
         mechanism: Mechanism,
@@ -251,11 +256,11 @@ impl ClientFirst {
 }
 
 impl Exchange {
-    /// Checks the client's proof; returns the server's own proof, `v=signature`.
+    /// Checks the client's proof. Returns the server's own proof, `v=signature`.
     ///
     /// # Errors
-    /// 18 AuthenticationFailed unless the client knows the password and has answered this very
-    /// exchange.
+    /// 18 AuthenticationFailed if the client does not know the password, or the message belongs to
+    /// another exchange.
     pub fn finish(self, message: &[u8]) -> Result<String> {
         let text = text(message)?;
         let (without_proof, proof) = text.rsplit_once(",p=").ok_or_else(failed)?;
@@ -282,7 +287,8 @@ impl Exchange {
     }
 }
 
-/// Returns the one error of every failed authentication: it does not tell why.
+/// Returns the error of every failed authentication. It is always the same, so that it does not
+/// reveal the reason.
 pub fn failed() -> Error {
     Error::new(ErrorCode::AuthenticationFailed, "Authentication failed.")
 }
@@ -294,7 +300,8 @@ fn text(message: &[u8]) -> Result<&str> {
     std::str::from_utf8(message).map_err(|_| failed())
 }
 
-/// Undoes the escapes of a name: `=2C` is a comma, `=3D` an equals sign, others are malformed.
+/// Decodes the escapes of a name: `=2C` is a comma, `=3D` an equals sign. Any other escape is
+/// malformed.
 fn unescape(name: &str) -> Option<String> {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
@@ -311,10 +318,10 @@ fn unescape(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// Returns random bytes that cannot be guessed.
+/// Returns cryptographically secure random bytes.
 ///
 /// # Errors
-/// 1 InternalError if the system gives none.
+/// 1 InternalError if the system has none.
 pub fn random(bytes: usize) -> Result<Vec<u8>> {
     let mut out = vec![0; bytes];
     let filled = SystemRandom::new().fill(&mut out);

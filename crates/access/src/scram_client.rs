@@ -1,4 +1,4 @@
-//! SCRAM from the client's side: what the command-line tools log in with.
+//! SCRAM on the client's side, with which the command-line tools log in.
 
 use std::num::NonZeroU32;
 
@@ -10,11 +10,11 @@ use subtle::ConstantTimeEq;
 
 use super::{Mechanism, digest_password, failed, random};
 
-/// Fewest rounds of PBKDF2 that a client accepts: a server that asks for fewer may be an impostor
-/// who wants to guess the password. (RFC 7677, section 4.)
+/// The fewest rounds of PBKDF2 that a client accepts. A server that asks for fewer may be an
+/// impostor that wants to guess the password. (RFC 7677, section 4.)
 const ITERATIONS_MIN: u32 = 4096;
 
-/// A login that a client has begun.
+/// A login before the client's proof.
 pub struct ClientLogin {
     mechanism: Mechanism,
     password: String,
@@ -22,7 +22,7 @@ pub struct ClientLogin {
     bare: String,
 }
 
-/// A login whose proof was sent; the server must prove itself now.
+/// A login after the client's proof, which waits for the server's proof.
 pub struct ClientProof {
     expected: String,
 }
@@ -31,7 +31,8 @@ impl ClientLogin {
     /// Begins a login.
     ///
     /// # Errors
-    /// 2 BadValue for a password that SASLprep refuses; 1 if the system gives no random bytes.
+    /// 2 BadValue for a password that SASLprep refuses; 1 InternalError if the system has no random
+    /// bytes.
     pub fn new(mechanism: Mechanism, user: &str, password: &str) -> Result<Self> {
         let password = match mechanism {
             Mechanism::Sha1 => digest_password(user, password),
@@ -45,7 +46,7 @@ impl ClientLogin {
         Ok(ClientLogin { mechanism, password, nonce, bare })
     }
 
-    /// Returns the first message.
+    /// Returns the client's first message.
     pub fn first(&self) -> String {
         format!("n,,{}", self.bare)
     }
@@ -55,10 +56,11 @@ impl ClientLogin {
         &self.nonce
     }
 
-    /// Answers the server's first message with the proof that the client knows the password.
+    /// Returns the client's proof that it knows the password, in answer to the server's first
+    /// message.
     ///
     /// # Errors
-    /// 18 AuthenticationFailed for a message that is malformed, of another login, or that asks for
+    /// 18 AuthenticationFailed if the message is malformed, belongs to another login, or asks for
     /// too few rounds.
     pub fn prove(self, server: &[u8]) -> Result<(ClientProof, String)> {
         let server = std::str::from_utf8(server).map_err(|_| failed())?;
@@ -92,10 +94,10 @@ impl ClientLogin {
 }
 
 impl ClientProof {
-    /// Checks that the server knows the password's keys too.
+    /// Checks the server's proof that it knows the password's keys.
     ///
     /// # Errors
-    /// 18 AuthenticationFailed if it does not.
+    /// 18 AuthenticationFailed if the proof is wrong.
     pub fn check(&self, server: &[u8]) -> Result<()> {
         match bool::from(server.ct_eq(self.expected.as_bytes())) {
             true => Ok(()),

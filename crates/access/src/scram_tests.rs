@@ -1,11 +1,11 @@
-//! The exchange with a client written here after the RFC, with the RFC's own numbers, and with
-//! everything that an attacker may send in its place.
+//! The exchange with a client that is written here from the RFC: with the RFC's own numbers, and
+//! with the messages that an attacker may send instead.
 
 use super::*;
 
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).unwrap();
 
-/// The client's side: returns its last message for the server's first one.
+/// Returns the client's last message in answer to the server's first one.
 fn proof(mechanism: Mechanism, bare: &str, server_first: &str, password: &str) -> String {
     let field = |name: &str| {
         server_first.split(',').find_map(|part| part.strip_prefix(name)).unwrap().to_owned()

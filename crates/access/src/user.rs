@@ -13,15 +13,15 @@ use crate::scram::{Credential, Mechanism};
 pub struct User {
     /// The name of the user.
     pub name: UserName,
-    /// What tells the user from an earlier or later one of the same name (`userId`); empty for a user who was
-    /// stored without it.
+    /// Distinguishes the user from an earlier or later one of the same name (`userId`); empty for a
+    /// user that was stored without it.
     pub id: Vec<u8>,
     /// The roles that were granted.
     pub roles: Vec<RoleName>,
-    /// What can be verified, by mechanism. Empty for users of `$external`, whom a certificate
-    /// names.
+    /// The stored credentials by mechanism. Empty for users of `$external`, who log in with a
+    /// certificate.
     pub credentials: Vec<(Mechanism, Credential)>,
-    /// Where the user may log in.
+    /// The addresses from which the user may log in.
     pub restrictions: Restrictions,
 }
 
@@ -29,7 +29,7 @@ impl User {
     /// Reads a user's document.
     ///
     /// # Errors
-    /// 45 UserDataInconsistent for a document that is no user.
+    /// 45 UserDataInconsistent for a document that is not a user.
     pub fn parse(doc: Doc<'_>) -> Result<Self> {
         let text = |name: &str| doc.get(name).and_then(|value| value.as_str());
         let (Some(user), Some(db)) = (text("user"), text("db")) else {
@@ -47,7 +47,7 @@ impl User {
             None => Restrictions::default(),
             Some(value) => {
                 let list = value.as_array();
-                let list = list.ok_or_else(|| inconsistent("the restrictions are no array"))?;
+                let list = list.ok_or_else(|| inconsistent("the restrictions are not an array"))?;
                 Restrictions::parse(list, "user").map_err(|error| inconsistent(error.message()))?
             }
         };
@@ -64,13 +64,13 @@ impl User {
         })
     }
 
-    /// Returns true if what was proved against `earlier` still holds: it is the same user with the same
+    /// Returns true if a login as `earlier` is still valid: `self` is the same user with the same
     /// credentials.
     pub fn is_still(&self, earlier: &User) -> bool {
         self.id == earlier.id && self.credentials == earlier.credentials
     }
 
-    /// Returns the credential of a mechanism.
+    /// Returns the user's credential for a mechanism.
     pub fn credential(&self, mechanism: Mechanism) -> Option<&Credential> {
         self.credentials.iter().find(|(own, _)| *own == mechanism).map(|(_, credential)| credential)
     }
