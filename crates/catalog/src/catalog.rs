@@ -10,26 +10,27 @@ use quire_error::{Error, ErrorCode, Result};
 use crate::view::{SYSTEM_VIEWS, ViewDefinition, invalid_definition};
 use crate::{Collection, Namespace, names};
 
-/// Everything that exists at one version. Cheap to share, never changed in place.
+/// All databases, collections and views at one version. Cheap to clone; a change makes a new
+/// catalog.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     databases: HashMap<Arc<str>, Arc<Database>, RandomState>,
     generation: u64,
 }
 
-/// The collections of one database. It exists while it has collections.
+/// The collections and views of one database. A database exists while it has a collection.
 #[derive(Debug, Clone)]
 pub struct Database {
     name: Arc<str>,
     collections: HashMap<Arc<str>, Arc<Collection>, RandomState>,
-    /// By name; none has the name of a collection.
+    /// The views by name. A view and a collection of one database never have the same name.
     views: HashMap<Arc<str>, Arc<ViewDefinition>, RandomState>,
-    /// A document of `system.views` cannot be read.
+    /// True if a document of `system.views` cannot be decoded.
     has_invalid_view: bool,
 }
 
 impl Catalog {
-    /// A catalog of these collections.
+    /// Returns a catalog with these collections.
     pub fn new(collections: impl IntoIterator<Item = Collection>) -> Self {
         let mut databases: HashMap<Arc<str>, Database> = HashMap::new();
         for collection in collections {
@@ -43,38 +44,40 @@ impl Catalog {
         Catalog { databases, generation: 0 }
     }
 
-    /// Rises with every published change of this process: what a plan cache compares.
+    /// Returns a number that increases with every catalog change of this process. The plan cache
+    /// compares it.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The database with exactly this name.
+    /// Returns the database with exactly this name.
     pub fn database(&self, name: &str) -> Option<&Arc<Database>> {
         self.databases.get(name)
     }
 
-    /// All databases, in no order.
+    /// Returns all databases, in no particular order.
     pub fn databases(&self) -> impl Iterator<Item = &Arc<Database>> {
         self.databases.values()
     }
 
-    /// The collection, if it exists.
+    /// Returns the collection, if it exists.
     pub fn collection(&self, db: &str, collection: &str) -> Option<&Arc<Collection>> {
         self.databases.get(db)?.collections.get(collection)
     }
 
-    /// The collection, if it exists.
+    /// Returns the collection, if it exists.
     pub fn lookup(&self, namespace: &Namespace) -> Option<&Arc<Collection>> {
         self.collection(namespace.db(), namespace.collection())
     }
 
-    /// The collection of a `database.collection`, if it exists.
+    /// Returns the collection with this full name, `database.collection`, if it exists.
     pub fn find(&self, full: &str) -> Option<&Arc<Collection>> {
         let (db, collection) = names::split(full)?;
         self.collection(db, collection)
     }
 
-    /// The collection, or 26 NamespaceNotFound; 166 CommandNotSupportedOnView for a view.
+    /// Returns the collection. Fails with 26 NamespaceNotFound if there is none, and with 166
+    /// CommandNotSupportedOnView for a view.
     pub fn require(&self, namespace: &Namespace) -> Result<&Arc<Collection>> {
         self.refuse_view(namespace)?;
         self.lookup(namespace).ok_or_else(|| {
@@ -82,12 +85,12 @@ impl Catalog {
         })
     }
 
-    /// The collection with this id, by walking all of them.
+    /// Returns the collection with this id, after a search through all collections.
     pub fn by_id(&self, id: crate::CollectionId) -> Option<&Arc<Collection>> {
         self.collections().find(|collection| collection.id == id)
     }
 
-    /// The collection with this UUID, by walking all of them.
+    /// Returns the collection with this UUID, after a search through all collections.
     pub fn by_uuid(&self, uuid: &crate::Uuid) -> Option<&Arc<Collection>> {
         self.collections().find(|collection| collection.uuid == *uuid)
     }
@@ -113,7 +116,7 @@ impl Catalog {
         Err(Error::new(ErrorCode::CollectionUUIDMismatch, text).with_details(details.into_bytes()))
     }
 
-    /// All collections, in no order.
+    /// Returns all collections, in no particular order.
     pub fn collections(&self) -> impl Iterator<Item = &Arc<Collection>> {
         self.databases.values().flat_map(|database| database.collections.values())
     }
@@ -134,8 +137,7 @@ impl Catalog {
         }
     }
 
-    /// The next catalog, in which the collection stands under its namespace, replacing what
-    /// stood there.
+    /// Returns a catalog with this collection. It replaces a collection of the same name.
     #[must_use]
     pub fn with(&self, collection: Arc<Collection>) -> Self {
         let db = collection.namespace.db().to_owned();
@@ -144,15 +146,14 @@ impl Catalog {
         })
     }
 
-    /// The next catalog, in which the view stands under its name, replacing the one before.
+    /// Returns a catalog with this view. It replaces a view of the same name.
     #[must_use]
     pub fn with_view(&self, view: Arc<ViewDefinition>) -> Self {
         let db = view.namespace.db().to_owned();
         self.with_views(&db, vec![view])
     }
 
-    /// The next catalog, in which these views of one database stand under their names. Copies the
-    /// database once, however many there are.
+    /// Returns a catalog with these views of one database. Copies the database only once.
     #[must_use]
     pub fn with_views(&self, db: &str, views: Vec<Arc<ViewDefinition>>) -> Self {
         self.with_changed(db, |database| {
@@ -161,7 +162,7 @@ impl Catalog {
         })
     }
 
-    /// The next catalog, without the view.
+    /// Returns a catalog without the view.
     #[must_use]
     pub fn without_view(&self, namespace: &Namespace) -> Self {
         self.with_changed(namespace.db(), |database| {
@@ -169,7 +170,7 @@ impl Catalog {
         })
     }
 
-    /// The next catalog, in which the views of a database cannot be used.
+    /// Returns a catalog in which every use of the database's views fails.
     #[must_use]
     pub fn with_invalid_view(&self, db: &str) -> Self {
         self.with_changed(db, |database| database.has_invalid_view = true)
@@ -186,8 +187,8 @@ impl Catalog {
         next
     }
 
-    /// The next catalog, without what stood under the namespace. All views of a database go with
-    /// its `system.views`.
+    /// Returns a catalog without the collection. If the collection is `system.views`, all views of
+    /// its database are removed too.
     #[must_use]
     pub fn without(&self, namespace: &Namespace) -> Self {
         let mut next = self.next();
@@ -207,7 +208,7 @@ impl Catalog {
         next
     }
 
-    /// The next catalog, without the database.
+    /// Returns a catalog without the database.
     #[must_use]
     pub fn without_database(&self, db: &str) -> Self {
         let mut next = self.next();
@@ -235,32 +236,32 @@ impl Database {
         &self.name
     }
 
-    /// The collection with this name.
+    /// Returns the collection with this name.
     pub fn collection(&self, name: &str) -> Option<&Arc<Collection>> {
         self.collections.get(name)
     }
 
-    /// All collections, in no order.
+    /// Returns all collections, in no particular order.
     pub fn collections(&self) -> impl Iterator<Item = &Arc<Collection>> {
         self.collections.values()
     }
 
-    /// The view with this name.
+    /// Returns the view with this name.
     pub fn view(&self, name: &str) -> Option<&Arc<ViewDefinition>> {
         self.views.get(name)
     }
 
-    /// All views, in no order.
+    /// Returns all views, in no particular order.
     pub fn views(&self) -> impl Iterator<Item = &Arc<ViewDefinition>> {
         self.views.values()
     }
 
-    /// Returns true if there is a view, or a definition that cannot be read.
+    /// Returns true if there is a view, or a view definition that cannot be decoded.
     pub fn has_views(&self) -> bool {
         self.has_invalid_view || !self.views.is_empty()
     }
 
-    /// Fails with 182 InvalidViewDefinition if a definition cannot be read.
+    /// Fails with 182 InvalidViewDefinition if a view definition cannot be decoded.
     pub fn check_views(&self) -> Result<()> {
         match self.has_invalid_view {
             true => Err(invalid_definition()),
@@ -268,12 +269,12 @@ impl Database {
         }
     }
 
-    /// How many collections there are.
+    /// Returns the number of collections.
     pub fn len(&self) -> usize {
         self.collections.len()
     }
 
-    /// True if there are none, which a published catalog never shows.
+    /// Returns true if there are no collections. A published catalog has no such database.
     pub fn is_empty(&self) -> bool {
         self.collections.is_empty()
     }

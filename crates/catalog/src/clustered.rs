@@ -1,6 +1,7 @@
-//! `clusteredIndex` and `expireAfterSeconds` of `create`: a collection whose natural order is that of
-//! `_id`. Its documents keep their record ids; the order comes from the `_id` index, which users see
-//! as the clustered index and not as one of the collection's own.
+//! `clusteredIndex` and `expireAfterSeconds` of `create`: a collection whose natural order is the
+//! order of `_id`. Its documents have record ids as in any collection. The order comes from the
+//! `_id` index, which users see as the clustered index; it is not listed among the collection's
+//! indexes.
 
 use quire_document::decimal::Rounding;
 use quire_document::{Doc, DocBuf, Value, doc};
@@ -8,15 +9,15 @@ use quire_error::{Error, ErrorCode, Result};
 
 use crate::index_pattern::{decimal_is_zero, number};
 
-/// Bytes of an `_id`, as MongoDB counts them in a record id.
+/// The largest `_id` in bytes, counted as MongoDB counts them in a record id.
 pub const CLUSTERED_ID_BYTES_MAX: usize = 8 << 20;
 
 /// Returns the option as `listCollections` shows it; `None` if the value is false.
 ///
 /// # Errors
-/// `TypeMismatch` for a value that is no document, 5979703 for a true one, 40414 without `key` or
-/// `unique`, 40415 for another field, 197 for another key pattern, 5979700 unless unique, 5979704
-/// for another version than 2.
+/// `TypeMismatch` for a value that is not a document, 5979703 for `true`, 40414 without `key` or
+/// `unique`, 40415 for an unknown field, 197 for another key pattern than `{_id: 1}`, 5979700 if it
+/// is not unique, 5979704 for another version than 2.
 pub(crate) fn parse(value: Value<'_>) -> Result<Option<DocBuf>> {
     let spec = match value {
         Value::Document(spec) => spec,
@@ -73,11 +74,11 @@ pub(crate) fn parse(value: Value<'_>) -> Result<Option<DocBuf>> {
     Ok(Some(doc! { "v": 2, "key": { "_id": 1 }, "name": name, "unique": true }))
 }
 
-/// Checks `clusteredIndex` against the other options of `create`.
+/// Checks that `clusteredIndex` is compatible with the other options of `create`.
 ///
 /// # Errors
-/// 6049200 beside `capped`, 6049204 beside `max`, 6026500 beside `viewOn`, `InvalidOptions` beside
-/// `timeseries` and `idIndex`.
+/// 6049200 with `capped`, 6049204 with `max`, 6026500 with `viewOn`, `InvalidOptions` with
+/// `timeseries` or `idIndex`.
 pub fn check_beside(fields: Doc<'_>) -> Result<()> {
     let given = |name: &str| fields.get(name).is_some_and(|value| !value.is_nullish());
     if !given("clusteredIndex") {
@@ -108,11 +109,12 @@ pub fn check_beside(fields: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the seconds of `expireAfterSeconds`; a fraction of a double is cut off, that of a
-/// decimal is rounded to even, and NaN is 0.
+/// Returns the seconds of `expireAfterSeconds`. Truncates a double, rounds a decimal half to even,
+/// and returns 0 for NaN.
 ///
 /// # Errors
-/// `InvalidOptions` below 0, past the milliseconds of 64 bits, and past `now_ms`.
+/// `InvalidOptions` if the seconds are negative, exceed `now_ms`, or overflow 64 bits in
+/// milliseconds.
 pub fn parse_expiry(value: Value<'_>, now_ms: i64) -> Result<i64> {
     let invalid = |text: &str| Err(Error::new(ErrorCode::InvalidOptions, text));
     let seconds = match value {
@@ -135,10 +137,11 @@ pub fn parse_expiry(value: Value<'_>, now_ms: i64) -> Result<i64> {
     }
 }
 
-/// Fails unless the `_id` fits a record id of MongoDB, as if it were one.
+/// Fails if the `_id` is larger than MongoDB allows in a record id. (MongoDB stores the `_id` of a
+/// clustered collection in its record ids.)
 ///
 /// # Errors
-/// 5894900.
+/// Code 5894900 if it is.
 pub fn check_clustered_id(id: Value<'_>) -> Result<()> {
     let bytes = match id {
         Value::String(text) => text.len() + 2,
@@ -164,8 +167,8 @@ fn check_version(path: &str, value: Value<'_>) -> Result<()> {
     Err(Error::location(5979704, text))
 }
 
-/// Returns a number as a long: the fraction of a double is cut off, that of a decimal is rounded to
-/// even, what does not fit becomes the nearest long, and NaN is 0.
+/// Converts a number to a long. Truncates a double, rounds a decimal half to even, returns the
+/// nearest long for a number out of range, and 0 for NaN.
 fn whole(value: Value<'_>) -> i64 {
     match value {
         Value::Int32(number) => i64::from(number),
@@ -180,7 +183,7 @@ fn whole(value: Value<'_>) -> i64 {
     }
 }
 
-/// Returns the truth of a bool or a number.
+/// Returns the truth value of a bool or a number; `None` for other types.
 fn truth(value: Value<'_>) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(flag),

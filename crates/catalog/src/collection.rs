@@ -1,4 +1,4 @@
-//! One collection as the catalog knows it.
+//! A collection in the catalog.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,30 +11,31 @@ use crate::{CollectionId, CollectionOptions, Index, IndexFilters, IndexId, Index
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Uuid(pub [u8; 16]);
 
-/// A collection: its numbers, its name, its options and its indexes.
+/// A collection: its id, its name, its options and its indexes.
 #[derive(Debug, Clone)]
 pub struct Collection {
-    /// The number in keys.
+    /// The id, which is in all keys of the collection.
     pub id: CollectionId,
     /// The UUID, which survives a rename.
     pub uuid: Uuid,
-    /// Where it stands.
+    /// The database and the name.
     pub namespace: Namespace,
-    /// What it was created with.
+    /// The options, from `create` and `collMod`.
     pub options: CollectionOptions,
-    /// All indexes, `_id` first, then in the order of creation; those being built are among
-    /// them (`IndexState::WriteOnly`): writers serve all, readers only the ready ones.
+    /// All indexes: `_id` first, then in the order of creation. Includes indexes that are being
+    /// built (`IndexState::WriteOnly`): writers maintain every index, readers use only the ready
+    /// ones.
     pub indexes: Vec<Arc<Index>>,
-    /// Rises with every change of this record. Writes guard the record's key.
+    /// Increases with every change of this record. Each write guards the record's key.
     pub epoch: u64,
-    /// Refuses writes while it is copied to another database. Not stored.
+    /// Refuses writes while the collection is copied to another database. Not stored.
     pub frozen: bool,
-    /// Which indexes the planner may choose from, by the shape of the request. Not stored.
+    /// The indexes that the planner may choose from, by the shape of the request. Not stored.
     pub index_filters: Arc<IndexFilters>,
 }
 
 impl Collection {
-    /// An empty collection with only its `_id` index.
+    /// Returns an empty collection that has only its `_id` index.
     pub fn new(
         id: CollectionId,
         uuid: Uuid,
@@ -47,49 +48,52 @@ impl Collection {
         Collection { id, uuid, namespace, options, indexes, epoch: 1, frozen: false, index_filters }
     }
 
-    /// The `_id` index.
+    /// Returns the `_id` index.
     pub fn id_index(&self) -> Option<&Arc<Index>> {
         self.indexes.first().filter(|index| index.is_id())
     }
 
-    /// The `_id` index, if the collection is clustered: its order is the natural one.
+    /// Returns the `_id` index if the collection is clustered, so that its order is the natural
+    /// order.
     pub fn clustered_index(&self) -> Option<&Arc<Index>> {
         self.id_index().filter(|index| index.is_clustered())
     }
 
-    /// The number of indexes that commands count: no successors, and no clustered index.
+    /// Returns the number of indexes that commands report: without successors, and without a
+    /// clustered index.
     pub fn index_count(&self) -> usize {
         self.listed_indexes().filter(|index| !index.is_clustered()).count()
     }
 
-    /// The indexes that readers may use, hidden ones included (the planner leaves those out).
+    /// Returns the indexes that readers may use. Includes hidden ones, which the planner skips.
     pub fn ready_indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
         self.indexes.iter().filter(|index| index.state == IndexState::Ready)
     }
 
-    /// The index with this name, in whatever state.
+    /// Returns the index with this name, in any state.
     pub fn index_by_name(&self, name: &str) -> Option<&Arc<Index>> {
         self.indexes.iter().find(|index| index.name == name)
     }
 
-    /// The indexes with exactly this key pattern (field order and directions; 1 equals 1.0).
+    /// Returns the indexes with exactly this key pattern: the same fields in the same order, with
+    /// equal directions (1 equals 1.0).
     pub fn indexes_by_key(&self, key: Doc<'_>) -> impl Iterator<Item = &Arc<Index>> {
         self.listed_indexes().filter(move |index| index.has_key(key))
     }
 
-    /// The indexes that users see: all but successors.
+    /// Returns the indexes that users see: all except successors.
     pub fn listed_indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
         self.indexes.iter().filter(|index| !self.is_successor(index))
     }
 
-    /// True for an index that is being built to replace a ready one. It has that one's name and
-    /// stands behind it; `collMod` makes one to convert an index to a unique one.
+    /// Returns true for an index that is being built to replace a ready one of the same name, which
+    /// precedes it in `indexes`. `collMod` builds one to convert an index to a unique index.
     pub fn is_successor(&self, index: &Index) -> bool {
         index.state == IndexState::WriteOnly
             && self.index_by_name(&index.name).is_some_and(|first| first.id != index.id)
     }
 
-    /// The index with this number.
+    /// Returns the index with this id.
     pub fn index_by_id(&self, id: IndexId) -> Option<&Arc<Index>> {
         self.indexes.iter().find(|index| index.id == id)
     }

@@ -1,4 +1,4 @@
-//! One index as the catalog knows it.
+//! An index in the catalog.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::{CollectionOptions, IndexId, IndexSpec, Multikey, MultikeyPaths};
 /// Whether readers may use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexState {
-    /// Being built: every write maintains it, no read uses it.
+    /// The index is being built: every write maintains it, no reader uses it.
     WriteOnly,
-    /// Complete: readers may use it.
+    /// The index is complete: readers may use it.
     Ready,
 }
 
-/// An index: its number, what it was asked to be, and how far it has got.
+/// An index: its id, its specification, and its state.
 #[derive(Debug, Clone)]
 pub struct Index {
-    /// The number in keys.
+    /// The id, which is in all keys of the index.
     pub id: IndexId,
     /// The name of the index.
     pub name: String,
-    /// Which keys documents have in it.
+    /// The key specification: which keys a document has in the index.
     pub keys: Arc<KeySpec>,
-    /// It is the `_id` index.
+    /// True for the `_id` index.
     is_id: bool,
     /// Two documents may not have the same key.
     pub unique: bool,
-    /// A write may not add a second document with the same key; those that were there before
-    /// stay.
+    /// A write may not add a second document with the same key. Duplicates that exist already are
+    /// allowed.
     pub prepare_unique: bool,
-    /// Maintained, and invisible to the planner.
+    /// Writers maintain the index, but the planner does not use it.
     pub hidden: bool,
     /// Seconds after the date in the field at which a document expires (TTL).
     pub expire_after_seconds: Option<i64>,
@@ -42,19 +42,19 @@ pub struct Index {
     pub version: i32,
     /// Whether readers may use it.
     pub state: IndexState,
-    /// Its build is loading the entries of the documents: writers note what they change, and leave the
-    /// entries alone. Not stored.
+    /// The build is adding the entries of existing documents. Meanwhile writers only record what
+    /// they change and do not touch the entries. Not stored.
     pub loading: bool,
     /// The whole specification.
     pub spec: IndexSpec,
-    /// What the entries have turned out to be.
+    /// What is known about the entries: array paths and truncated keys.
     pub multikey: Arc<Multikey>,
-    /// Operations that have used it since the start; not stored.
+    /// The number of operations that used the index since the server started. Not stored.
     pub uses: Arc<AtomicU64>,
 }
 
 impl Index {
-    /// An index with this specification.
+    /// Returns an index with this specification.
     pub fn new(id: IndexId, spec: IndexSpec, state: IndexState) -> Self {
         let keys = Arc::new(KeySpec::new(&spec));
         let multikey = Arc::new(Multikey::new(keys.fields().len()));
@@ -77,7 +77,7 @@ impl Index {
         }
     }
 
-    /// The `_id` index of a collection with these options.
+    /// Returns the `_id` index of a collection with these options.
     pub fn id_index(id: IndexId, options: &CollectionOptions) -> Self {
         let (version, collation) = (options.id_index_version(), options.collation().cloned());
         let mut spec = IndexSpec { version, collation, ..IndexSpec::id() };
@@ -88,12 +88,12 @@ impl Index {
         Index::new(id, spec, IndexState::Ready)
     }
 
-    /// True for the `_id` index of a clustered collection, which gives the natural order.
+    /// Returns true for the `_id` index of a clustered collection, which defines the natural order.
     pub fn is_clustered(&self) -> bool {
         self.spec.clustered
     }
 
-    /// The same index in another state.
+    /// Returns the same index in another state.
     pub fn in_state(&self, state: IndexState) -> Self {
         let mut index = self.clone();
         index.state = state;
@@ -101,7 +101,7 @@ impl Index {
         index
     }
 
-    /// True for the `_id` index.
+    /// Returns true for the `_id` index.
     pub fn is_id(&self) -> bool {
         self.is_id
     }
@@ -111,37 +111,39 @@ impl Index {
         self.uses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The key pattern as the user wrote it.
+    /// Returns the key pattern as the user wrote it.
     pub fn key(&self) -> Doc<'_> {
         self.spec.key.as_doc()
     }
 
-    /// Whether the pattern is the same: fields in the same order with equal directions.
+    /// Returns true if the key pattern is the same: the same fields in the same order, with equal
+    /// directions.
     pub fn has_key(&self, key: Doc<'_>) -> bool {
         crate::index_pattern::same_pattern(self.key(), key)
     }
 
-    /// The filter of a partial index.
+    /// Returns the filter of a partial index.
     pub fn partial_filter(&self) -> Option<Doc<'_>> {
         self.spec.partial_filter.as_ref().map(DocBuf::as_doc)
     }
 
-    /// True if some document has an array under a field's path.
+    /// Returns true if a document may have an array at the path of one of the fields.
     pub fn is_multikey(&self) -> bool {
         self.multikey.any()
     }
 
-    /// Which fields have met arrays, and where in their paths.
+    /// Returns for each field the components of its path that are arrays in some document.
     pub fn multikey_paths(&self) -> MultikeyPaths {
         self.multikey.paths()
     }
 
-    /// True if some entry holds a shortened key, which must be checked against its document.
+    /// Returns true if an entry may have a truncated key, which a reader must check against the
+    /// document.
     pub fn has_long_keys(&self) -> bool {
         self.multikey.long_keys()
     }
 
-    /// What `listIndexes` shows.
+    /// Returns the index as `listIndexes` shows it.
     pub fn to_document(&self) -> DocBuf {
         self.spec.to_document()
     }

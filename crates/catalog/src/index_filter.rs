@@ -1,5 +1,5 @@
-//! Index filters (`planCacheSetFilter`): which indexes the planner may choose from for the requests
-//! of one shape. They live in memory and end with the process, as in MongoDB.
+//! Index filters (`planCacheSetFilter`): the indexes that the planner may choose from for requests
+//! of one shape. They are kept in memory only, as in MongoDB.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +10,9 @@ use quire_error::{Error, ErrorCode, Result};
 
 use crate::Index;
 
-/// Most index filters of one collection (2 BadValue). MongoDB has no limit.
+/// The most index filters of one collection (2 BadValue beyond it). MongoDB has no limit.
 pub const INDEX_FILTERS_MAX: usize = 1000;
-/// Most bytes of BSON that the index filters of one collection hold together (2 BadValue). MongoDB
+/// The most bytes of BSON in all index filters of one collection (2 BadValue beyond it). MongoDB
 /// has no limit.
 pub const INDEX_FILTERS_BYTES_MAX: usize = 16 << 20;
 
@@ -25,25 +25,25 @@ pub enum AllowedIndex {
     Pattern(DocBuf),
 }
 
-/// The indexes that requests of one shape may use.
+/// The indexes that the planner may use for requests of one shape.
 #[derive(Debug, Clone)]
 pub struct IndexFilter {
     /// The shape of the requests, as the planner computes it.
     pub shape: u64,
-    /// The filter that the shape was made of.
+    /// The filter from which the shape was computed.
     pub query: DocBuf,
-    /// The sort that the shape was made of.
+    /// The sort from which the shape was computed.
     pub sort: DocBuf,
-    /// The projection that the shape was made of.
+    /// The projection from which the shape was computed.
     pub projection: DocBuf,
-    /// The collation as it was given; empty for that of the collection.
+    /// The collation as the user gave it; empty for the collection's collation.
     pub collation: DocBuf,
-    /// The indexes, in the order in which they were given.
+    /// The allowed indexes, in the order in which they were given.
     pub indexes: Vec<AllowedIndex>,
 }
 
 impl IndexFilter {
-    /// Returns true if the planner may take the index.
+    /// Returns true if the planner may use the index.
     pub fn allows(&self, index: &Index) -> bool {
         self.indexes.iter().any(|allowed| match allowed {
             AllowedIndex::Name(name) => index.name == *name,
@@ -51,7 +51,7 @@ impl IndexFilter {
         })
     }
 
-    /// Writes it as `planCacheListFilters` shows it.
+    /// Writes the filter as `planCacheListFilters` shows it.
     pub fn write(&self, out: &mut DocWriter<'_>) {
         out.append("query", &self.query).append("sort", &self.sort);
         out.append("projection", &self.projection);
@@ -77,17 +77,17 @@ impl IndexFilter {
     }
 }
 
-/// The index filters of one collection, in the order in which they were set. All versions of the
-/// collection's record share them.
+/// The index filters of one collection, in the order in which they were set. Shared by all versions
+/// of the collection's record.
 #[derive(Debug, Default)]
 pub struct IndexFilters {
-    /// There is at least one: a request that finds none takes no lock.
+    /// True if there is a filter. Without one, a request takes no lock.
     any: AtomicBool,
     filters: RwLock<Vec<Arc<IndexFilter>>>,
 }
 
 impl IndexFilters {
-    /// Returns the filter of a shape, which is computed only if there are filters.
+    /// Returns the filter for a shape. Calls `shape` only if there are filters.
     pub fn find(&self, shape: impl FnOnce() -> u64) -> Option<Arc<IndexFilter>> {
         if !self.any.load(Ordering::Relaxed) {
             return None;
@@ -101,10 +101,10 @@ impl IndexFilters {
         self.filters.read().clone()
     }
 
-    /// Sets a filter in place of the one of the same shape.
+    /// Sets a filter; it replaces the filter of the same shape.
     ///
     /// # Errors
-    /// 2 BadValue past [`INDEX_FILTERS_MAX`] and [`INDEX_FILTERS_BYTES_MAX`].
+    /// 2 BadValue beyond [`INDEX_FILTERS_MAX`] or [`INDEX_FILTERS_BYTES_MAX`].
     pub fn set(&self, filter: IndexFilter) -> Result<()> {
         let mut filters = self.filters.write();
         let others = || filters.iter().filter(|other| other.shape != filter.shape);
@@ -121,7 +121,7 @@ impl IndexFilters {
         Ok(())
     }
 
-    /// Removes the filters of a shape, or all of them.
+    /// Removes the filters of a shape; with `None`, all of them.
     pub fn clear(&self, shape: Option<u64>) {
         let mut filters = self.filters.write();
         filters.retain(|filter| shape.is_some_and(|shape| filter.shape != shape));

@@ -1,5 +1,5 @@
-//! Key patterns: the fields of an index, their directions, and the kinds of index that a name in
-//! place of a direction asks for.
+//! Key patterns: the fields of an index, their directions, and names of index kinds, which may
+//! replace a direction.
 
 use quire_document::limits::PATH_COMPONENTS_MAX;
 use quire_document::{Decimal128, Doc, Value};
@@ -7,7 +7,8 @@ use quire_error::{Error, ErrorCode, Result};
 
 use crate::{INDEX_FIELDS_MAX, debug_doc};
 
-/// Same fields in the same order with equal directions, numbers compared across types.
+/// Returns true if both patterns have the same fields in the same order with equal directions.
+/// Numbers of different types compare by value.
 pub(crate) fn same_pattern(left: Doc<'_>, right: Doc<'_>) -> bool {
     let (mut left, mut right) = (left.fields(), right.fields());
     loop {
@@ -168,12 +169,12 @@ fn illegal_name() -> Error {
     cannot("Index key contains an illegal field name: field name starts with '$'.")
 }
 
-/// Returns true for a field of a key pattern that stands for all paths.
+/// Returns true for a wildcard term of a key pattern.
 fn is_wildcard_term((path, direction): (&str, Value<'_>)) -> bool {
     is_wildcard_path(path) && !matches!(direction, Value::String(_))
 }
 
-/// Returns true if a direction asks for descending order.
+/// Returns true if a direction means descending order.
 pub(crate) fn is_negative(direction: Value<'_>) -> bool {
     match direction {
         Value::Int32(number) => number < 0,
@@ -189,12 +190,12 @@ pub(crate) fn is_ordinary(key: Doc<'_>) -> bool {
     plugin_of(key).is_none()
 }
 
-/// Returns true for `$**` and for what ends in `.$**`.
+/// Returns true for `$**` and for paths that end in `.$**`.
 pub(crate) fn is_wildcard_path(path: &str) -> bool {
     path == "$**" || path.ends_with(".$**")
 }
 
-/// The kind of index that the pattern asks for, if it is not the ordinary one.
+/// Returns the name of the index kind in the pattern; `None` for an ordinary index.
 pub(crate) fn plugin_of(key: Doc<'_>) -> Option<&str> {
     key.fields().find_map(|(path, direction)| match direction {
         Value::String(plugin) => Some(plugin),
@@ -211,19 +212,19 @@ pub(crate) fn decimal_is_zero(number: Decimal128) -> bool {
     number.is_zero()
 }
 
-/// Returns the whole part of a decimal. What does not fit becomes the nearest long; NaN becomes
-/// the largest.
+/// Returns the integer part of a decimal. Returns the nearest long for a number out of range, and
+/// the largest long for NaN.
 pub(crate) fn decimal_to_i64(number: Decimal128) -> i64 {
     let negative = number.is_negative() && !number.is_nan();
     number.to_i64_truncated().unwrap_or(if negative { i64::MIN } else { i64::MAX })
 }
 
-/// Returns the error 67 CannotCreateIndex.
+/// Returns a 67 CannotCreateIndex.
 pub(crate) fn cannot(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::CannotCreateIndex, message)
 }
 
-/// 14 TypeMismatch for a field of a specification.
+/// Returns a 14 TypeMismatch for a field of a specification.
 pub(crate) fn must_be(field: &str, expected: &str, value: Value<'_>) -> Error {
     Error::type_mismatch(format!(
         "The field '{field}' must be {expected}, but got {}",

@@ -1,5 +1,5 @@
-//! What `createIndexes` asks for: parsed, checked as mongod checks it, and compared with what
-//! exists.
+//! The specification of an index, as in `createIndexes`: parsed, checked as mongod checks it, and
+//! compared with the existing indexes.
 
 use std::sync::Arc;
 
@@ -17,50 +17,52 @@ use crate::{Index, Namespace, PartialFilter, debug_doc, debug_value};
 /// The specification of one index, normalised.
 #[derive(Debug, Clone, Default)]
 pub struct IndexSpec {
-    /// The key pattern as it was written.
+    /// The key pattern as the user wrote it.
     pub key: DocBuf,
     /// The name of the index.
     pub name: String,
     /// Two documents may not have the same key.
     pub unique: bool,
-    /// New documents may not have a key that another one has; `collMod` can make it unique then.
+    /// A write may not add a second document with the same key. `collMod` can then make the index
+    /// unique.
     pub prepare_unique: bool,
-    /// It is the `_id` index of a clustered collection.
+    /// True for the `_id` index of a clustered collection.
     pub clustered: bool,
-    /// Leave out documents without the fields; whether it was given is shown back.
+    /// Documents without the fields have no entry. `None` if the user did not give the option.
     pub sparse: Option<bool>,
-    /// Invisible to the planner.
+    /// The planner does not use the index.
     pub hidden: bool,
-    /// Given by the user, shown back, without effect.
+    /// An option without effect, kept because `listIndexes` shows it.
     pub background: Option<bool>,
     /// Seconds after which documents expire.
     pub expire_after_seconds: Option<i64>,
-    /// `collMod` has set them: then `collMod` tells them as a long. Not stored.
+    /// `collMod` has changed `expire_after_seconds`, and therefore shows it as a long. Not stored.
     pub expire_changed: bool,
-    /// Only documents that match are in the index.
+    /// The filter of a partial index: only matching documents have entries.
     pub partial_filter: Option<DocBuf>,
     /// How the index compares strings; `None` for byte order.
     pub collation: Option<Arc<Collation>>,
-    /// It names no collation, so it takes its collection's. Not stored.
+    /// The specification has no collation, so the index inherits the collection's. Not stored.
     pub inherits_collation: bool,
-    /// The options that only its kind has ([`KindOption`](crate::key::KindOption)), as they were written.
+    /// The options that only this index kind has ([`KindOption`](crate::key::KindOption)), as the
+    /// user wrote them.
     pub kind_options: DocBuf,
     /// The index version.
     pub version: i32,
-    /// Options of other index kinds that mongod keeps on any index, as they are shown back.
+    /// Options of other index kinds, which mongod keeps for any index, as `listIndexes` shows them.
     pub extra: DocBuf,
 }
 
-/// How a wanted index relates to those that exist.
+/// The relation of a specification to the existing indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpecMatch {
-    /// Nothing like it exists.
+    /// No such index exists.
     New,
-    /// It exists already, name and all.
+    /// The same index exists, with the same name.
     Exists,
 }
 
-/// Options that every index kind accepts and only others use.
+/// Options that every index kind accepts but only some use.
 const EXTRAS: &[&str] = &[
     "default_language",
     "language_override",
@@ -75,7 +77,7 @@ const EXTRAS: &[&str] = &[
 ];
 
 impl IndexSpec {
-    /// The `_id` index's.
+    /// Returns the specification of the `_id` index.
     pub fn id() -> Self {
         IndexSpec {
             key: quire_document::doc! { "_id": 1 },
@@ -85,13 +87,14 @@ impl IndexSpec {
         }
     }
 
-    /// True for the `_id` index's: `{_id: 1}`, 1 of any numeric type.
+    /// Returns true for the specification of the `_id` index: `{_id: 1}`, with 1 of any numeric
+    /// type.
     pub fn is_id(&self) -> bool {
         is_id_pattern(self.key.as_doc())
     }
 
-    /// Parses one element of `createIndexes.indexes`. Errors say `Error in specification ...`
-    /// where mongod's do.
+    /// Parses an element of `createIndexes.indexes`. An error begins with `Error in specification
+    /// ...` where mongod's does.
     pub fn parse(spec: Doc<'_>, ignore_unknown: bool) -> Result<Self> {
         let kept;
         let spec = if ignore_unknown {
@@ -170,7 +173,7 @@ impl IndexSpec {
                 Value::Bool(hidden) => self.hidden = hidden,
                 other => return Err(must_be("name", "a bool", other)),
             },
-            // Checked last: `parse_expiry`.
+            // `parse_expiry` checks it after the other fields.
             "expireAfterSeconds" => {}
             "partialFilterExpression" => match value {
                 Value::Document(filter) => {
@@ -186,7 +189,7 @@ impl IndexSpec {
                         debug_doc(spec)
                     )));
                 }
-                // Read last: `parse_collation`.
+                // `parse_collation` parses it after the other fields.
                 Value::Document(collation) if !collation.is_empty() => {}
                 Value::Document(_) => {
                     let text = "The field 'collation' cannot be an empty object.";
@@ -256,7 +259,7 @@ impl IndexSpec {
         Ok(())
     }
 
-    /// What depends on several fields, and the kinds that are not built.
+    /// Checks the rules that involve several fields.
     fn check_combination(&self, spec: Doc<'_>) -> Result<()> {
         if self.is_id() {
             return self.check_id_options(spec);
@@ -267,7 +270,7 @@ impl IndexSpec {
         Ok(())
     }
 
-    /// `expireAfterSeconds`, whose errors stand alone.
+    /// Parses `expireAfterSeconds`, whose errors do not name the specification.
     fn parse_expiry(&mut self, spec: Doc<'_>) -> Result<()> {
         let Some(value) = spec.get("expireAfterSeconds") else { return Ok(()) };
         self.expire_after_seconds = Some(expiry(spec, value)?);
@@ -280,7 +283,7 @@ impl IndexSpec {
         Ok(())
     }
 
-    /// `collation`, whose errors have a text of their own.
+    /// Parses `collation`, whose errors have their own text.
     fn parse_collation(&mut self, spec: Doc<'_>) -> Result<()> {
         self.inherits_collation = !spec.contains("collation");
         let Some(Value::Document(collation)) = spec.get("collation") else { return Ok(()) };
@@ -297,10 +300,10 @@ impl IndexSpec {
         Ok(())
     }
 
-    /// Returns the specification with the collection's collation, if it names none.
+    /// Returns the specification with the collection's collation if it has none.
     ///
     /// # Errors
-    /// `BadValue` if it is the `_id` index's and has another collation than the collection.
+    /// `BadValue` if it is the `_id` index and its collation differs from the collection's.
     pub fn in_collection(&self, default: Option<&Arc<Collation>>) -> Result<Self> {
         let collation = match self.inherits_collation {
             true => default.cloned(),
@@ -344,7 +347,7 @@ impl IndexSpec {
         Ok(())
     }
 
-    /// The checks that mongod does last, on the whole specification.
+    /// Checks the whole specification, as mongod does at the end.
     fn finished(mut self) -> Result<Self> {
         let shown = |spec: &IndexSpec| {
             let mut doc = quire_document::doc! { "key": &spec.key, "name": &spec.name };
@@ -381,16 +384,16 @@ impl IndexSpec {
         Ok(self)
     }
 
-    /// Returns what an index with `prepareUnique` becomes when it is made unique.
+    /// Returns the unique index that `collMod` makes of an index with `prepareUnique`.
     #[must_use]
     pub fn converted(&self) -> Self {
         IndexSpec { unique: true, prepare_unique: false, ..self.clone() }
     }
 
-    /// Checks that this kind of index can be unique.
+    /// Checks that an index of this kind can be unique.
     ///
     /// # Errors
-    /// What `createIndexes` answers to such a unique index.
+    /// The error of `createIndexes` for such a unique index.
     pub fn check_convertible(&self) -> Result<()> {
         match Kind::of(self.key.as_doc()) {
             Some(kind) => (kind.check)(&self.converted()),
@@ -398,8 +401,8 @@ impl IndexSpec {
         }
     }
 
-    /// Compares with the indexes of a collection: already there, new, or one of mongod's
-    /// conflicts (85, 86, 68).
+    /// Compares the specification with the indexes of a collection. Conflicts are mongod's errors
+    /// 85, 86 and 68.
     pub fn compare(&self, existing: &[Arc<Index>]) -> Result<SpecMatch> {
         if self.is_id() && existing.iter().any(|index| index.is_clustered()) {
             return Ok(SpecMatch::Exists);
@@ -445,7 +448,8 @@ impl IndexSpec {
         Err(Error::new(ErrorCode::IndexOptionsConflict, message))
     }
 
-    /// Fails with 67 if a collection with these indexes has no room for another.
+    /// Fails with 67 CannotCreateIndex if the collection already has the most indexes that it may
+    /// have.
     pub fn check_room(&self, namespace: &Namespace, existing: usize) -> Result<()> {
         if existing < crate::INDEXES_MAX {
             return Ok(());
@@ -480,7 +484,7 @@ impl IndexSpec {
             && self.extra.as_bytes() == other.extra.as_bytes()
     }
 
-    /// What `listIndexes` shows.
+    /// Returns the specification as `listIndexes` shows it.
     pub fn to_document(&self) -> DocBuf {
         let mut doc = quire_document::doc! {
             "v": self.version, "key": &self.key, "name": &self.name,
@@ -522,8 +526,9 @@ impl IndexSpec {
         doc
     }
 
-    /// From what [`to_document`](Self::to_document) gave. Fields it does not know are kept as
-    /// extras, so nothing is lost. Fails if its kind or its collation is none that this server knows.
+    /// Decodes a document that [`to_document`](Self::to_document) made. Keeps unknown fields as
+    /// extras, so that nothing is lost. Fails if this server does not know the kind or the
+    /// collation.
     pub fn from_document(doc: Doc<'_>) -> Result<Self> {
         let mut spec = IndexSpec { version: 2, ..IndexSpec::default() };
         for (name, value) in doc.fields() {
@@ -600,7 +605,8 @@ fn flag(name: &str, value: Value<'_>) -> Result<bool> {
     }
 }
 
-/// Seconds of a TTL index, whole and within 32 bits (67 otherwise).
+/// Returns the seconds of a TTL index as an integer of 32 bits (67 CannotCreateIndex if out of
+/// range).
 fn expiry(spec: Doc<'_>, value: Value<'_>) -> Result<i64> {
     let seconds = match value {
         Value::Int32(number) => i64::from(number),
@@ -659,7 +665,7 @@ fn without_unknown(spec: Doc<'_>) -> DocBuf {
     })
 }
 
-/// The error of a kind that is not built.
+/// Returns the error for an index kind that is not built.
 fn not_built(pattern: Doc<'_>) -> Error {
     Error::not_built(&format!("a {} index", plugin_of(pattern).unwrap_or_default()))
 }

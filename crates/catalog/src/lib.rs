@@ -1,8 +1,8 @@
 //! Databases, collections, indexes and their options: an immutable, versioned snapshot, and the
 //! records in which it is stored.
 //!
-//! A [`Catalog`] never changes: a DDL statement builds the next one and publishes it together
-//! with its commit. Its only mutable part is [`Multikey`]. Multikey bits are never cleared, and are
+//! A [`Catalog`] is immutable: a DDL statement builds the next one and publishes it together with
+//! its commit. Its only mutable part is [`Multikey`]. Multikey bits are never cleared, and they are
 //! set before the commit that makes them true, so that a reader with an older snapshot can rely on
 //! them. This crate does no I/O; `collections` reads and writes the records.
 
@@ -44,11 +44,11 @@ pub use record::{
 pub use text::{debug_doc, debug_value};
 pub use view::{ResolvedView, SYSTEM_VIEWS, ViewDefinition};
 
-/// Longest namespace (`db.collection`), in bytes. MongoDB: 255 (73 InvalidNamespace).
+/// The longest namespace (`db.collection`) in bytes. MongoDB: 255 (73 InvalidNamespace).
 pub const NAMESPACE_BYTES_MAX: usize = 255;
-/// Longest database name, in bytes. MongoDB: 63 (73 InvalidNamespace).
+/// The longest database name in bytes. MongoDB: 63 (73 InvalidNamespace).
 pub const DB_NAME_BYTES_MAX: usize = 63;
-/// Most indexes a collection may have, `_id` included. MongoDB: 64 (67 CannotCreateIndex).
+/// The most indexes of a collection, with `_id`. MongoDB: 64 (67 CannotCreateIndex).
 pub const INDEXES_MAX: usize = 64;
-/// Most fields of a compound index. MongoDB: 32 (13103).
+/// The most fields of a compound index. MongoDB: 32 (13103).
 pub const INDEX_FIELDS_MAX: usize = 32;

@@ -1,39 +1,40 @@
-//! Facts about the entries of an index that only grow: which path components are arrays in some
-//! document, and whether a key was too long to be stored whole. Writers set them before the commit
-//! that makes them true, so a reader who took its snapshot first sees at least what holds in it.
+//! Facts about the entries of an index that are only ever added: which path components are arrays
+//! in a document, and whether a key was too long to be stored whole. A writer adds them before the
+//! commit that makes them true, so a reader sees at least the facts that hold in its snapshot.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-/// The largest number of array paths that a wildcard index keeps by name. Beyond it every path
-/// counts as an array ([`MultikeyPaths::ANY_PATH`]), which costs speed and keeps answers right.
+/// The most array paths that a wildcard index keeps by name. Beyond it every path counts as an
+/// array ([`MultikeyPaths::ANY_PATH`]), which makes queries slower but not wrong.
 pub const ARRAY_PATHS_MAX: usize = 1000;
 
 /// The facts about one index.
 #[derive(Debug, Default)]
 pub struct Multikey {
-    /// What readers rely on.
-    known: Known,
-    /// What a commit that has ended stored; what is only in `known` may still fail.
-    stored: Known,
+    /// The facts that readers use.
+    known: SharedFacts,
+    /// The facts that are certainly stored. A fact that is only in `known` belongs to a commit that
+    /// may still fail.
+    stored: SharedFacts,
 }
 
-/// Facts that are shared by threads.
+/// Facts that threads share.
 #[derive(Debug, Default)]
-struct Known {
-    /// For each field the components that are arrays.
+struct SharedFacts {
+    /// For each field, the components that are arrays.
     paths: Box<[AtomicU64]>,
     long_keys: AtomicBool,
     /// At most [`ARRAY_PATHS_MAX`] names.
     arrays: RwLock<BTreeSet<String>>,
 }
 
-/// Facts about the keys of one document, borrowed from what generated them.
+/// Facts about the keys of one document, borrowed from the generated keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'f> {
-    /// For each field the components of its path that are arrays.
+    /// For each field, the components of its path that are arrays.
     pub paths: &'f [u64],
     /// True if a key is too long to be stored whole.
     pub long_keys: bool,
@@ -41,24 +42,25 @@ pub struct Facts<'f> {
     pub arrays: &'f BTreeSet<&'f str>,
 }
 
-/// The facts about an index that a commit stores: those of all documents so far.
+/// The facts about an index that a commit stores, for all documents so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FactsBuf {
-    /// As [`Facts::paths`], owned.
+    /// As [`Facts::paths`].
     pub paths: Vec<u64>,
-    /// As [`Facts::long_keys`]; once set it stays.
+    /// As [`Facts::long_keys`].
     pub long_keys: bool,
-    /// As [`Facts::arrays`], owned.
+    /// As [`Facts::arrays`].
     pub arrays: BTreeSet<String>,
 }
 
-/// For each field of an index a set of path components that are arrays in some document: bit 0
-/// for the first component, bit 63 for the 64th and all after it.
+/// For each field of an index, the path components that are arrays in a document: bit 0 is the
+/// first component, bit 63 the 64th and all after it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MultikeyPaths(pub Vec<u64>);
 
 impl FactsBuf {
-    /// Adds facts. More than [`ARRAY_PATHS_MAX`] array paths become the one bit that stands for all.
+    /// Adds facts. With more than [`ARRAY_PATHS_MAX`] array paths, sets the bit that stands for all
+    /// paths.
     pub fn merge(&mut self, facts: &Facts<'_>) {
         for (bits, more) in self.paths.iter_mut().zip(facts.paths) {
             *bits |= more;
@@ -75,9 +77,12 @@ impl FactsBuf {
     }
 }
 
-impl Known {
+impl SharedFacts {
     fn new(fields: usize) -> Self {
-        Known { paths: (0..fields).map(|_| AtomicU64::new(0)).collect(), ..Known::default() }
+        SharedFacts {
+            paths: (0..fields).map(|_| AtomicU64::new(0)).collect(),
+            ..SharedFacts::default()
+        }
     }
 
     fn paths(&self) -> MultikeyPaths {
@@ -89,8 +94,8 @@ impl Known {
             let mut arrays = self.arrays.write();
             arrays.extend(facts.arrays.iter().cloned());
             if arrays.len() > ARRAY_PATHS_MAX {
-                // The facts of commits that failed are among them. The bit is set before the lock
-                // of the names is released: a reader that does not find a name finds the bit.
+                // The names include facts of commits that failed. The bit is set before the lock of
+                // the names is released, so a reader that does not find a name finds the bit.
                 self.paths.iter().for_each(|bits| {
                     bits.fetch_or(MultikeyPaths::ANY_PATH, Ordering::AcqRel);
                 });
@@ -118,8 +123,8 @@ impl Known {
             && (facts.arrays.is_empty() || self.names_all(facts.arrays.iter().copied()))
     }
 
-    /// Returns true if every one of these paths is known as an array. Looks at the names before the
-    /// bit that replaces them, the reverse of the order in which [`grow`](Self::grow) writes.
+    /// Returns true if every one of these paths is known to be an array. Reads the names before the
+    /// bit that replaces them, because [`grow`](Self::grow) writes them in the reverse order.
     fn names_all<'p>(&self, mut paths: impl Iterator<Item = &'p str>) -> bool {
         let arrays = self.arrays.read();
         paths.all(|path| arrays.contains(path)) || self.names_any()
@@ -127,12 +132,12 @@ impl Known {
 }
 
 impl Multikey {
-    /// Nothing but scalars and short keys so far.
+    /// Returns facts without arrays and without long keys.
     pub fn new(fields: usize) -> Self {
-        Multikey { known: Known::new(fields), stored: Known::new(fields) }
+        Multikey { known: SharedFacts::new(fields), stored: SharedFacts::new(fields) }
     }
 
-    /// With the facts that were stored.
+    /// Returns the stored facts.
     pub fn restored(fields: usize, facts: &FactsBuf) -> Self {
         let this = Multikey::new(fields);
         this.grow(facts);
@@ -140,42 +145,42 @@ impl Multikey {
         this
     }
 
-    /// True if any field has met an array.
+    /// Returns true if any field has an array in a document.
     pub fn any(&self) -> bool {
         self.known.paths.iter().any(|bits| bits.load(Ordering::Acquire) != 0)
     }
 
-    /// A copy of the bits.
+    /// Returns a copy of the array components of each field.
     pub fn paths(&self) -> MultikeyPaths {
         self.known.paths()
     }
 
-    /// True if a wildcard index may have met an array at this path.
+    /// Returns true if a wildcard index may have an array at this path.
     pub fn is_array(&self, path: &str) -> bool {
         self.known.names_all([path].into_iter())
     }
 
-    /// True if a key was too long to be stored whole.
+    /// Returns true if a key was too long to be stored whole.
     pub fn long_keys(&self) -> bool {
         self.known.long_keys.load(Ordering::Acquire)
     }
 
-    /// Adds facts. Only the write path does, before it commits.
+    /// Adds facts. A writer calls it before its commit.
     pub fn grow(&self, facts: &FactsBuf) {
         self.known.grow(facts);
     }
 
-    /// Notes that a commit which stored these facts has ended.
+    /// Records that a commit has stored these facts.
     pub fn mark_stored(&self, facts: &FactsBuf) {
         self.stored.grow(facts);
     }
 
-    /// Whether these facts are stored for certain.
+    /// Returns true if these facts are certainly stored.
     pub fn stored_covers(&self, facts: &Facts<'_>) -> bool {
         self.stored.covers(facts)
     }
 
-    /// Returns true if readers are told more than these facts.
+    /// Returns true if readers see facts beyond these.
     pub fn exceeds(&self, facts: &FactsBuf) -> bool {
         let mut paths = self.known.paths.iter().zip(&facts.paths);
         paths.any(|(bits, needed)| bits.load(Ordering::Acquire) & !needed != 0)
@@ -183,17 +188,17 @@ impl Multikey {
             || self.known.arrays.read().iter().any(|path| !facts.arrays.contains(path))
     }
 
-    /// Whether readers are told these facts.
+    /// Returns true if readers already see these facts.
     pub fn covers(&self, facts: &Facts<'_>) -> bool {
         self.known.covers(facts)
     }
 }
 
 impl MultikeyPaths {
-    /// The bit of a wildcard index whose array paths were too many to be kept by name.
+    /// The bit of a wildcard index with too many array paths to keep them by name.
     pub const ANY_PATH: u64 = 1 << 63;
 
-    /// The bit of a path component, counted from 0.
+    /// Returns the bit of a path component, counted from 0.
     pub const fn bit(component: usize) -> u64 {
         1 << if component < 63 { component } else { 63 }
     }
@@ -202,17 +207,17 @@ impl MultikeyPaths {
         paths.iter().any(|bits| bits & Self::ANY_PATH != 0)
     }
 
-    /// True if any field has met an array.
+    /// Returns true if any field has an array in a document.
     pub fn any(&self) -> bool {
         self.0.iter().any(|bits| *bits != 0)
     }
 
-    /// True if some component of this field's path is an array.
+    /// Returns true if a component of this field's path is an array in a document.
     pub fn field(&self, field: usize) -> bool {
         self.0.get(field).is_some_and(|bits| *bits != 0)
     }
 
-    /// Whether everything in `other` is in here.
+    /// Returns true if `self` includes all bits of `other`.
     pub fn covers(&self, other: &MultikeyPaths) -> bool {
         other
             .0

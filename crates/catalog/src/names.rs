@@ -1,4 +1,4 @@
-//! Names of databases and collections, checked as mongod checks them (73 InvalidNamespace).
+//! Names of databases and collections. The checks are mongod's (73 InvalidNamespace).
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Checks what every command checks: the database's name, a collection name that is not
-    /// empty and does not begin with a dot, no NUL bytes, the length of both together.
+    /// Checks the rules for every command: the database's name, a collection name that is not empty
+    /// and does not begin with a dot, no NUL bytes, and the length of both together.
     pub fn new(db: &str, collection: &str) -> Result<Self> {
         if collection.is_empty() {
             return Err(invalid(format!("Invalid namespace specified '{db}.'")));
@@ -35,7 +35,7 @@ impl Namespace {
                 "Fully qualified namespace is too long. Namespace: {db}.{collection} Max: {NAMESPACE_BYTES_MAX}"
             )));
         }
-        // Put together on the stack, since the shared string is a copy.
+        // Built on the stack, because the conversion to a shared string copies it anyway.
         let mut bytes = [0; NAMESPACE_BYTES_MAX];
         let (db_place, rest) = bytes.split_at_mut(db.len());
         db_place.copy_from_slice(db.as_bytes());
@@ -69,12 +69,12 @@ impl Namespace {
         &self.full
     }
 
-    /// True for `system.*`.
+    /// Returns true for `system.*`.
     pub fn is_system(&self) -> bool {
         self.collection().starts_with("system.")
     }
 
-    /// The further rules for a namespace that a command only reads: no `$` in it.
+    /// Checks the additional rule for a namespace that a command only reads: no `$`.
     pub fn check_readable(&self) -> Result<()> {
         if self.as_str().contains('$') && !self.collection().starts_with("$cmd") {
             return Err(invalid(format!("Invalid collection name specified '{self}'")));
@@ -82,8 +82,8 @@ impl Namespace {
         Ok(())
     }
 
-    /// The further rules for a namespace that comes into being or is written: no `$`, and of
-    /// the `system.` names only those that mean something.
+    /// Checks the additional rules for a namespace that is created or written: no `$`, and no
+    /// unknown name that begins with `system.`.
     pub fn check_creatable(&self) -> Result<()> {
         if self.db().contains('$') {
             return Err(invalid(format!("Invalid namespace: {self}")));
@@ -113,14 +113,14 @@ impl Namespace {
     }
 }
 
-/// The database and the collection of `db.collection`, unchecked; `None` without a dot.
+/// Splits `db.collection` without a check; `None` if there is no dot.
 pub fn split(full: &str) -> Option<(&str, &str)> {
-    // Names are short: a searcher of the standard library costs more than it saves.
+    // Names are short: setting up the standard library's string search costs more than it saves.
     let dot = full.bytes().position(|byte| byte == b'.')?;
     Some((&full[..dot], &full[dot + 1..]))
 }
 
-/// Checks a database's name as commands on a whole database do.
+/// Checks a database name as the commands on a whole database do.
 pub fn validate_db_name(db: &str) -> Result<()> {
     if db_name_is_valid(db) {
         return Ok(());
@@ -128,7 +128,7 @@ pub fn validate_db_name(db: &str) -> Result<()> {
     Err(invalid_db_name(db, false, || format!("Invalid database name: '{db}'")))
 }
 
-/// What is wrong with the name of a database, or with a collection's name with a NUL in it.
+/// Returns the error for an invalid database name, or for a collection name with a NUL byte.
 #[cold]
 fn invalid_db_name(db: &str, has_nul: bool, otherwise: impl FnOnce() -> String) -> Error {
     if has_nul || db.contains('\0') {
@@ -140,7 +140,8 @@ fn invalid_db_name(db: &str, has_nul: bool, otherwise: impl FnOnce() -> String) 
     invalid(otherwise())
 }
 
-/// `$` is left to [`Namespace::check_readable`] and [`Namespace::check_creatable`].
+/// Returns true for a valid database name, except that `$` is checked later, by
+/// [`Namespace::check_readable`] and [`Namespace::check_creatable`].
 fn db_name_is_valid(db: &str) -> bool {
     !db.is_empty()
         && db.len() <= DB_NAME_BYTES_MAX

@@ -1,5 +1,5 @@
-//! What a collection is created with. An option that is not built is refused by name, never
-//! stored and ignored.
+//! The options with which a collection is created. An option that is not built is refused by name,
+//! never stored and ignored.
 
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -13,18 +13,18 @@ use crate::{IndexSpec, clustered};
 pub struct CollectionOptions {
     /// The options as `listCollections` shows them, normalised.
     document: DocBuf,
-    /// The version of the `_id` index, where `idIndex` asks for one; kept in that index.
+    /// The version of the `_id` index if `idIndex` gives one. The index keeps it.
     id_index_version: Option<i32>,
-    /// The collation that operations and indexes have if they name none.
+    /// The default collation of operations and indexes.
     collation: Option<Arc<Collation>>,
 }
 
-/// The option that no client can give.
+/// An option that no client can give.
 const TEMPORARY: &str = "temp";
 const CLUSTERED: &str = "clusteredIndex";
 const EXPIRE: &str = "expireAfterSeconds";
 
-/// Options of `create` that have an issue of their own, with the words for them.
+/// The options of `create` that are not built, with their description in the error.
 const NOT_BUILT: &[(&str, &str)] = &[
     ("timeseries", "a time-series collection (create.timeseries)"),
     ("validator", "a validator (create.validator)"),
@@ -36,10 +36,9 @@ const NOT_BUILT: &[(&str, &str)] = &[
 ];
 
 impl CollectionOptions {
-    /// Parses the options of `create`: the fields of the command that are not the command's own
-    /// name or generic arguments. What other commands share (comment, writeConcern, ...) must
-    /// have been taken out.
-    /// `now_ms` bounds `expireAfterSeconds`.
+    /// Parses the options of `create`. `fields` are those of the command, without the command's
+    /// name and without generic arguments (comment, writeConcern, ...). `now_ms` is the upper bound
+    /// of `expireAfterSeconds`.
     pub fn parse(fields: Doc<'_>, now_ms: i64) -> Result<Self> {
         let (mut document, mut id_index, mut default) = (Vec::new(), None, None);
         let mut writer = DocWriter::new(&mut document);
@@ -96,8 +95,8 @@ impl CollectionOptions {
         })
     }
 
-    /// From what [`document`](Self::document) gave. Fails if its collation is none that this
-    /// server knows.
+    /// Decodes a document that [`document`](Self::document) made. Fails if this server does not
+    /// know its collation.
     pub fn from_document(document: DocBuf) -> Result<Self> {
         let collation = match document.get("collation") {
             Some(Value::Document(stored)) => Collation::parse(stored)?,
@@ -106,7 +105,8 @@ impl CollectionOptions {
         Ok(CollectionOptions { document, id_index_version: None, collation })
     }
 
-    /// The same for a collection that goes at the next start, as the copy that a rename makes.
+    /// Returns the same options for a collection that is dropped at the next start, such as the
+    /// copy that a rename makes.
     #[must_use]
     pub fn temporary(&self) -> Self {
         let mut document = self.document.clone();
@@ -114,32 +114,33 @@ impl CollectionOptions {
         CollectionOptions { document, ..self.clone() }
     }
 
-    /// Whether the collection goes at the next start.
+    /// Returns true if the collection is dropped at the next start.
     pub fn is_temporary(&self) -> bool {
         self.document.get(TEMPORARY).is_some()
     }
 
-    /// The version of the `_id` index that is made with the collection.
+    /// Returns the version of the `_id` index that is created with the collection.
     pub fn id_index_version(&self) -> i32 {
         self.id_index_version.unwrap_or(2)
     }
 
-    /// The collation that operations and indexes have if they name none.
+    /// Returns the default collation of operations and indexes.
     pub fn collation(&self) -> Option<&Arc<Collation>> {
         self.collation.as_ref()
     }
 
-    /// The name of the clustered index; `None` if the natural order is that of insertion.
+    /// Returns the name of the clustered index; `None` if the collection is not clustered.
     pub fn clustered_index(&self) -> Option<&str> {
         self.document.get(CLUSTERED)?.as_document()?.get("name")?.as_str()
     }
 
-    /// The seconds after the date in `_id` at which documents of a clustered collection expire.
+    /// Returns the seconds after the date in `_id` at which documents of a clustered collection
+    /// expire.
     pub fn expire_after_seconds(&self) -> Option<i64> {
         self.document.get(EXPIRE)?.exact_i64()
     }
 
-    /// The same options with another time of expiry, or none.
+    /// Returns the same options with another expiry time, or with none.
     #[must_use]
     pub fn expiring_after(&self, seconds: Option<i64>) -> Self {
         let mut document = DocBuf::build(|writer| {
@@ -154,13 +155,13 @@ impl CollectionOptions {
         CollectionOptions { document, ..self.clone() }
     }
 
-    /// As `listCollections` shows them.
+    /// Returns the options as `listCollections` shows them.
     pub fn document(&self) -> Doc<'_> {
         self.document.as_doc()
     }
 
-    /// Whether creating a collection with `other` where one with these options stands changes
-    /// nothing.
+    /// Returns true if `create` with the options `other` on an existing collection with these
+    /// options succeeds and changes nothing.
     pub fn same_as(&self, other: &Self) -> bool {
         self.document.as_bytes() == other.document.as_bytes()
     }
@@ -221,7 +222,7 @@ fn refuse_size(name: &str, fields: Doc<'_>, value: Value<'_>) -> Result<()> {
             value.type_name()
         )));
     }
-    // capped: true is refused before or after this; without it mongod refuses the size itself.
+    // `capped: true` is checked elsewhere; without it mongod refuses the size itself.
     match fields.get("capped") {
         Some(Value::Bool(true)) => Ok(()),
         _ => Err(Error::new(
@@ -286,8 +287,9 @@ fn keep_index_defaults(writer: &mut DocWriter<'_>, value: Value<'_>) -> Result<(
     Ok(())
 }
 
-/// The options of storage engines by name. They are tuning of an engine that is not ours: shown
-/// back as mongod does, without effect (COMPATIBILITY.md says so).
+/// Checks the options of storage engines, by name. They tune engines that this server does not
+/// have, so they have no effect and are only shown, as mongod shows them (COMPATIBILITY.md says
+/// so).
 pub(crate) fn check_storage_engine(doc: Doc<'_>) -> Result<()> {
     for (name, value) in doc.fields() {
         let Value::Document(options) = value else {
@@ -327,7 +329,8 @@ fn parse_id_index(value: Value<'_>) -> Result<Option<IndexSpec>> {
     }
 }
 
-/// True does nothing and is shown back; false is not for a replica set.
+/// Keeps `autoIndexId: true`, which has no effect and is shown. Refuses `false`, as a replica set
+/// does.
 fn keep_auto_index_id(writer: &mut DocWriter<'_>, value: Value<'_>) -> Result<()> {
     let flag = match value {
         Value::Null | Value::Undefined => return Ok(()),

@@ -1,4 +1,4 @@
-//! The filter of a partial index: which documents are in it.
+//! The filter of a partial index: only matching documents have entries.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::debug_doc;
 #[derive(Debug)]
 pub struct PartialFilter {
     filter: Filter,
-    /// The top-level fields that it reads; `None` if it may read any.
+    /// The top-level fields that the filter reads; `None` if it may read any field.
     heads: Option<Vec<String>>,
 }
 
 impl PartialFilter {
-    /// Compiles the filter, or answers 67 CannotCreateIndex for what a partial index cannot have
-    /// (negations, regular expressions, tests of arrays), 224 and 2 for what does not belong
-    /// into it at all.
+    /// Compiles the filter, which compares strings under `collation`.
     ///
-    /// `collation` is how the filter compares strings.
+    /// # Errors
+    /// 67 CannotCreateIndex for an operator that a partial index does not support (negations,
+    /// regular expressions, tests of arrays), 224 or 2 for one that no index filter may have.
     pub fn parse(doc: Doc<'_>, collation: Option<&Arc<Collation>>) -> Result<Self> {
         let mut context = ParseContext::default();
         context.collator = as_collator(collation);
@@ -37,27 +37,28 @@ impl PartialFilter {
         Ok(PartialFilter { filter, heads })
     }
 
-    /// The filter that no document passes: what a filter is that is stored and cannot be read.
+    /// Returns a filter that rejects every document. It replaces a stored filter that cannot be
+    /// decoded.
     pub(crate) fn none() -> Self {
         PartialFilter { filter: Filter::from_node(Node::Always(false)), heads: Some(Vec::new()) }
     }
 
-    /// Returns the condition, which the planner compares with a filter.
+    /// Returns the condition, which the planner compares with a query's filter.
     pub fn condition(&self) -> &Node {
         self.filter.root()
     }
 
-    /// Whether the document is in the index.
+    /// Returns true if the document matches, so that it has entries.
     pub fn matches(&self, doc: Doc<'_>, context: &EvalContext<'_>) -> Result<bool> {
         self.filter.matches(doc, context)
     }
 
-    /// Bytes that are equal for filters that differ only in the order of their conditions.
+    /// Returns bytes that are equal for filters that differ only in the order of their conditions.
     pub fn signature(&self) -> Vec<u8> {
         signature(self.filter.root())
     }
 
-    /// The top-level fields whose change can change the answer; `None` for all.
+    /// Returns the top-level fields that the filter depends on; `None` for all fields.
     pub fn heads(&self) -> Option<&[String]> {
         self.heads.as_deref()
     }
@@ -79,7 +80,7 @@ fn signature(node: &Node) -> Vec<u8> {
     all
 }
 
-/// `$text` and `$where` are refused with another code than `$expr`.
+/// Refuses `$text` and `$where`, with another code than `$expr`.
 fn refuse_whole_document(doc: Doc<'_>) -> Result<()> {
     for (name, value) in doc.fields() {
         match (name, value) {

@@ -1,4 +1,4 @@
-//! How the catalog is stored: keys and BSON records of `Space::Meta` (docs/format.md, "Catalog").
+//! The stored catalog: keys and BSON records in `Space::Meta` (docs/format.md, "Catalog").
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::{
     Multikey, Namespace, Uuid,
 };
 
-/// The version of everything above the engine: catalog, documents, record ids, index entries.
-/// A newer one is refused.
+/// The format version of everything above the engine: catalog, documents, record ids, index
+/// entries. A newer version is refused.
 pub const CATALOG_FORMAT: i32 = 1;
 
 const FORMAT: u8 = b'f';
@@ -20,17 +20,17 @@ const COLLECTION: u8 = b'c';
 const MULTIKEY: u8 = b'm';
 const LOW_WATER: u8 = b'w';
 
-/// The key of the [`FormatRecord`].
+/// Returns the key of the [`FormatRecord`].
 pub fn format_key() -> Vec<u8> {
     vec![FORMAT]
 }
 
-/// The key of a collection's record, which every write to the collection guards.
+/// Returns the key of a collection's record, which every write to the collection guards.
 pub fn collection_key(id: CollectionId) -> [u8; 5] {
     tagged(COLLECTION, id.0)
 }
 
-/// The collection whose record stands under this key.
+/// Returns the collection whose record has this key; `None` for another key.
 pub fn parse_collection_key(key: &[u8]) -> Option<CollectionId> {
     match key {
         [COLLECTION, a, b, c, d] => Some(CollectionId(u32::from_be_bytes([*a, *b, *c, *d]))),
@@ -38,12 +38,13 @@ pub fn parse_collection_key(key: &[u8]) -> Option<CollectionId> {
     }
 }
 
-/// Where the keys of all collections' records begin and end.
+/// Returns the range of the keys of all collection records.
 pub fn prefix_of_collections() -> ([u8; 1], [u8; 1]) {
     ([COLLECTION], [COLLECTION + 1])
 }
 
-/// The number in a key of `Space::Meta` that belongs to a collection or an index, whatever it says of it.
+/// Returns the id of the collection or index to which a key of `Space::Meta` belongs; `None` for
+/// another key.
 pub fn number_in_key(key: &[u8]) -> Option<u32> {
     match key {
         [COLLECTION | MULTIKEY | LOW_WATER, a, b, c, d] => {
@@ -53,17 +54,17 @@ pub fn number_in_key(key: &[u8]) -> Option<u32> {
     }
 }
 
-/// Where the records of each kind that [`number_in_key`] reads begin and end.
+/// Returns the key ranges of all records for which [`number_in_key`] returns an id.
 pub fn prefixes_of_numbers() -> [([u8; 1], [u8; 1]); 3] {
     [COLLECTION, MULTIKEY, LOW_WATER].map(|tag| ([tag], [tag + 1]))
 }
 
-/// The key of what is known about an index's entries.
+/// Returns the key of an index's multikey record.
 pub fn multikey_key(id: IndexId) -> [u8; 5] {
     tagged(MULTIKEY, id.0)
 }
 
-/// The key of a collection's low-water record id.
+/// Returns the key of a collection's low-water record id.
 pub fn low_water_key(id: CollectionId) -> [u8; 5] {
     tagged(LOW_WATER, id.0)
 }
@@ -73,22 +74,22 @@ fn tagged(tag: u8, id: u32) -> [u8; 5] {
     [tag, a, b, c, d]
 }
 
-/// What stands under [`format_key`]: the format's version and the next number to give out.
+/// The record under [`format_key`]: the format version and the next id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormatRecord {
-    /// [`CATALOG_FORMAT`] of the writer.
+    /// The [`CATALOG_FORMAT`] of the writer.
     pub format: i32,
-    /// The next collection or index number. Never falls.
+    /// The next collection or index id. Never decreases.
     pub next_id: u32,
 }
 
 impl FormatRecord {
-    /// As it is stored.
+    /// Encodes the record.
     pub fn encode(&self) -> DocBuf {
         doc! { "format": self.format, "nextId": i64::from(self.next_id) }
     }
 
-    /// From what is stored.
+    /// Decodes the record.
     pub fn decode(doc: Doc<'_>) -> Result<Self> {
         match (doc.get("format"), doc.get("nextId")) {
             (Some(Value::Int32(format)), Some(Value::Int64(next))) => {
@@ -100,7 +101,7 @@ impl FormatRecord {
     }
 }
 
-/// A collection's record.
+/// Encodes a collection's record.
 pub fn encode_collection(collection: &Collection) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("ns", collection.namespace.as_str());
@@ -117,8 +118,8 @@ pub fn encode_collection(collection: &Collection) -> DocBuf {
     })
 }
 
-/// The inverse of [`encode_collection`]. `multikey` gives the stored [`Multikey`] record of an
-/// index, if there is one.
+/// Decodes a collection's record. `multikey` returns the stored [`Multikey`] record of an index, if
+/// there is one.
 pub fn decode_collection(
     id: CollectionId,
     doc: Doc<'_>,
@@ -161,7 +162,7 @@ pub fn decode_collection(
 }
 
 impl FactsBuf {
-    /// As they are stored.
+    /// Encodes the record of the facts.
     pub fn encode(&self) -> DocBuf {
         DocBuf::build(|writer| {
             let mut array = writer.array("paths");
@@ -179,7 +180,7 @@ impl FactsBuf {
         })
     }
 
-    /// The inverse of [`encode`](Self::encode).
+    /// Decodes the record of the facts.
     pub fn decode(doc: Doc<'_>) -> Result<Self> {
         let (Some(Value::Array(array)), Some(Value::Bool(long_keys))) =
             (doc.get("paths"), doc.get("longKeys"))

@@ -1,14 +1,14 @@
-//! Documents as mongod's messages print them: `{ a: 1, b: "x" }`. For people only; nothing is
-//! escaped and nothing reads it back.
+//! Documents as mongod's messages print them: `{ a: 1, b: "x" }`. Only for people: strings are not
+//! escaped, and nothing parses the output.
 
 use quire_document::{Doc, Value, message};
 
-/// The document as an error message shows it.
+/// Returns the document as an error message shows it.
 pub fn debug_doc(doc: Doc<'_>) -> String {
     message(doc).to_string()
 }
 
-/// The value as an error message shows it.
+/// Returns the value as an error message shows it.
 pub fn debug_value(value: Value<'_>) -> String {
     message(value).to_string()
 }

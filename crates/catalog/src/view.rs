@@ -1,6 +1,6 @@
-//! Views: pipelines that are read as collections are. A definition is a document of the collection
-//! `system.views` of its database; the catalog holds all of them, so that a reader finds the
-//! collection below a view without I/O.
+//! Views: pipelines that clients read as collections. A view definition is a document of the
+//! collection `system.views` of its database. The catalog has all definitions, so that a reader
+//! finds the collection below a view without I/O.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use quire_mql::stage::find_stage;
 
 use crate::{Catalog, Collection, Namespace, names};
 
-/// The collection with the definitions of a database's views.
+/// The collection that stores the view definitions of a database.
 pub const SYSTEM_VIEWS: &str = "system.views";
 
 /// The definition of a view.
@@ -20,31 +20,31 @@ pub const SYSTEM_VIEWS: &str = "system.views";
 pub struct ViewDefinition {
     /// The name of the view.
     pub namespace: Namespace,
-    /// The collection or the view of the same database that the pipeline reads. It need not exist.
+    /// The source: the collection or view of the same database that the pipeline reads. It need not
+    /// exist.
     pub on: Arc<str>,
-    /// The stages, one document each.
+    /// The stages, one document for each.
     pub pipeline: Vec<DocBuf>,
-    /// The collation of the pipeline and of every read of the view. A view does not inherit that
-    /// of its collection.
+    /// The collation of the pipeline and of every read of the view. A view does not inherit the
+    /// collation of its source.
     pub collation: Option<Arc<Collation>>,
 }
 
-/// What a view stands for.
+/// A view resolved to the collection below it and the pipeline on that collection.
 #[derive(Debug, Clone)]
 pub struct ResolvedView {
     /// The view's own name.
     pub view: Namespace,
     /// The collection below all views, as `database.collection`. It need not exist.
     pub namespace: String,
-    /// The stages of all views between the collection and the reader, in the order in which they
-    /// run.
+    /// The stages of all views between the collection and the reader, in the order of execution.
     pub pipeline: Vec<DocBuf>,
     /// The collation of the view.
     pub collation: Option<Arc<Collation>>,
 }
 
 impl ViewDefinition {
-    /// Returns the bytes of its own stages.
+    /// Returns the size in bytes of the view's own stages, without those of its source.
     pub(crate) fn pipeline_bytes(&self) -> usize {
         self.pipeline.iter().map(|stage| stage.as_bytes().len()).sum()
     }
@@ -75,10 +75,10 @@ impl ViewDefinition {
         }
     }
 
-    /// Reads a document of `system.views`, the inverse of [`document`](Self::document).
+    /// Decodes a document of `system.views`.
     ///
     /// # Errors
-    /// 182 InvalidViewDefinition.
+    /// 182 InvalidViewDefinition if it is malformed.
     pub fn from_document(doc: Doc<'_>) -> Result<Self> {
         let (Some(Value::String(name)), Some(Value::String(on)), Some(Value::Array(stages))) =
             (doc.get("_id"), doc.get("viewOn"), doc.get("pipeline"))
@@ -113,7 +113,8 @@ fn documents(stages: Array<'_>) -> Option<Vec<DocBuf>> {
     stages.iter().map(|stage| stage.as_document().map(Doc::to_owned)).collect()
 }
 
-/// The error of every use of a database's views while one of its definitions cannot be read.
+/// Returns the error of every use of a database's views while one of its definitions cannot be
+/// decoded.
 pub(crate) fn invalid_definition() -> Error {
     let text = "Invalid view definition detected in the view catalog. Drop the collection system.views of the database to remove its views";
     Error::new(ErrorCode::InvalidViewDefinition, text)
@@ -133,11 +134,11 @@ fn named_by_stage<'s>(stage: Doc<'s>, found: &mut Vec<&'s str>) {
 }
 
 impl Catalog {
-    /// Returns what the view `full`, as `database.view`, stands for; `None` if no view has the name.
+    /// Resolves the view `full`, given as `database.view`; `None` if no view has the name.
     ///
     /// # Errors
     /// 165 ViewDepthLimitExceeded; 195 ViewPipelineMaxSizeExceeded; 182 InvalidViewDefinition if a
-    /// definition of the database cannot be read.
+    /// view definition of the database cannot be decoded.
     pub fn resolve(&self, full: &str) -> Result<Option<ResolvedView>> {
         let Some((db, name)) = names::split(full) else { return Ok(None) };
         let Some(database) = self.database(db).filter(|database| database.has_views()) else {
@@ -164,21 +165,21 @@ impl Catalog {
         }))
     }
 
-    /// Returns the view of that name.
+    /// Returns the view with this name.
     pub fn view(&self, namespace: &Namespace) -> Option<&Arc<ViewDefinition>> {
         self.database(namespace.db())?.view(namespace.collection())
     }
 
-    /// Returns the collection that a write to the name goes to, if it exists.
+    /// Returns the collection that a write to the name modifies, if it exists.
     ///
     /// # Errors
-    /// 166 CommandNotSupportedOnView if the name is a view's.
+    /// 166 CommandNotSupportedOnView if the name is that of a view.
     pub fn writable(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
         self.refuse_view(namespace)?;
         Ok(self.lookup(namespace).cloned())
     }
 
-    /// Fails with 166 CommandNotSupportedOnView if the name is a view's.
+    /// Fails with 166 CommandNotSupportedOnView if the name is that of a view.
     pub fn refuse_view(&self, namespace: &Namespace) -> Result<()> {
         match self.view(namespace) {
             None => Ok(()),
@@ -190,8 +191,8 @@ impl Catalog {
     }
 }
 
-/// Fails with 195 ViewPipelineMaxSizeExceeded if the stages of views that stand on each other have
-/// too many bytes.
+/// Fails with 195 ViewPipelineMaxSizeExceeded if the stages of a view and of the views below it
+/// have too many bytes.
 pub(crate) fn check_bytes(bytes: usize) -> Result<()> {
     if bytes <= VIEW_PIPELINE_BYTES_MAX {
         return Ok(());
@@ -201,7 +202,7 @@ pub(crate) fn check_bytes(bytes: usize) -> Result<()> {
     Err(Error::new(ErrorCode::ViewPipelineMaxSizeExceeded, text))
 }
 
-/// The error of too many views on each other.
+/// Returns the error for too many views on top of each other.
 pub(crate) fn too_deep() -> Error {
     let text = format!("View depth limit exceeded; maximum depth is {VIEW_DEPTH_MAX}");
     Error::new(ErrorCode::ViewDepthLimitExceeded, text)

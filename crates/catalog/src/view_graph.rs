@@ -1,4 +1,4 @@
-//! Views that read each other: no cycle, no chain that is too long, one collation.
+//! Checks views that read other views: no cycle, a bounded depth, one collation.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,15 +9,16 @@ use quire_error::{Error, ErrorCode, Result};
 use crate::view::{ViewDefinition, check_bytes, too_deep};
 use crate::{Catalog, Database};
 
-/// The views of a database with one that is new or changed.
+/// The views of a database, together with a new or changed one.
 struct Graph<'g> {
     database: Option<&'g Arc<Database>>,
     changed: &'g ViewDefinition,
-    /// The views that read a view or a collection, by its name.
+    /// The views that read a view or collection, by its name.
     readers: HashMap<&'g str, Vec<&'g ViewDefinition>>,
-    /// The longest chain from a view down to a collection, in views; of those that were walked.
+    /// The height of each visited view: the number of views in the longest chain down to a
+    /// collection.
     heights: HashMap<&'g str, usize>,
-    /// The views from the changed one to the one that is walked.
+    /// The views from the changed one to the one being visited.
     path: Vec<&'g str>,
 }
 
@@ -25,9 +26,10 @@ impl Catalog {
     /// Checks a new or changed definition against the other views of its database.
     ///
     /// # Errors
-    /// 5 GraphContainsCycle, 165 ViewDepthLimitExceeded; 167 OptionNotSupportedOnView if a view that
-    /// it reads, or that reads it, has another collation; 195 if the stages of the view, or of a view
-    /// that stands on it, have too many bytes together with those of all views below.
+    /// 5 GraphContainsCycle, 165 ViewDepthLimitExceeded; 167 OptionNotSupportedOnView if a view
+    /// that it reads, or that reads it, has another collation; 195 ViewPipelineMaxSizeExceeded if
+    /// the stages of the view, or of a view above it, have too many bytes together with those of
+    /// all views below.
     pub fn check_view(&self, view: &ViewDefinition) -> Result<()> {
         let name = view.namespace.collection();
         let mut graph = Graph::new(self.database(view.namespace.db()), view);
@@ -41,12 +43,13 @@ impl Catalog {
     }
 }
 
-/// What stands on a view.
+/// The chains of views that read a view, directly or through other views.
 #[derive(Debug, Clone, Copy, Default)]
 struct Above {
-    /// The views in the longest chain of views that read it.
+    /// The number of views in the longest chain.
     levels: usize,
-    /// The bytes of the stages in the largest chain of views that stand on it.
+    /// The largest total size of the stages in a chain whose views are each other's source, in
+    /// bytes.
     bytes: usize,
 }
 
@@ -70,7 +73,8 @@ impl<'g> Graph<'g> {
         self.database?.view(name).map(|view| &**view)
     }
 
-    /// The views in the longest chain from `name` down, itself counted; 0 for a collection.
+    /// Returns the number of views in the longest chain from `name` down, with `name` itself; 0 for
+    /// a collection.
     fn height(&mut self, name: &'g str) -> Result<usize> {
         let Some(view) = self.find(name) else { return Ok(0) };
         if self.path.first() == Some(&name) {
@@ -103,7 +107,7 @@ impl<'g> Graph<'g> {
         self.readers.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns what stands on `name`. Visits each view once: `known` has the answers so far.
+    /// Returns the chains above `name`. Visits each view once; `known` caches the results.
     fn above(&self, name: &'g str, known: &mut HashMap<&'g str, Above>) -> Above {
         if let Some(known) = known.get(name) {
             return *known;
@@ -120,8 +124,8 @@ impl<'g> Graph<'g> {
         found
     }
 
-    /// Returns the bytes of the stages of a view and of all views that it stands on. There is no
-    /// cycle: the heights are known.
+    /// Returns the size in bytes of the stages of a view and of all sources below it. There is no
+    /// cycle, because the heights were computed before.
     fn bytes_down(&self, view: &ViewDefinition) -> usize {
         let below = self.find(&view.on).map_or(0, |below| self.bytes_down(below));
         view.pipeline_bytes() + below
@@ -175,7 +179,7 @@ mod tests {
 
     #[test]
     fn chains_are_measured_in_both_directions() {
-        // v1 to v10 stand on the collection v0, v12 to v20 on the missing v11.
+        // v1 to v10 form a chain on the collection v0, v12 to v20 one on the missing v11.
         let mut catalog = Catalog::default();
         for at in (1..=10).chain(12..=20) {
             let below = format!("v{}", at - 1);
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn many_readers_are_walked_once() {
-        // A walk that compares each of the 20,000 views with all others takes minutes.
+        // Comparing each of the 20,000 views with all others would take minutes.
         let views: Vec<_> = (0..20_000).map(|at| view(&format!("v{at}"), "base", vec![])).collect();
         let catalog = Catalog::default().with_views("d", views);
         assert_eq!(refusal(&catalog, &view("base", "t", vec![])), None);

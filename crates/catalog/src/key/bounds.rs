@@ -1,4 +1,4 @@
-//! From a test of one path to the intervals of index keys that can hold its matches.
+//! Computes, from the test of one path, the intervals of index keys that can contain matches.
 
 use super::collated;
 use super::interval::{Interval, Intervals};
@@ -9,38 +9,39 @@ use quire_document::{
 use quire_mql::filter::{Comparison, Test, TypeSet};
 use quire_mql::regex::Regex;
 
-/// How much the intervals say about a document whose keys lie in them.
+/// Whether a document with a key in the intervals is known to match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tightness {
     /// Every document with a key in the intervals matches.
     Exact,
-    /// The test must be repeated; the key is enough for that.
+    /// The document may not match; the key suffices to decide it.
     InexactCovered,
-    /// The test must be repeated on the document.
+    /// The document may not match; the document itself is needed to decide it.
     InexactFetch,
 }
 
-/// The intervals of a test and how tight they are.
+/// The intervals of a test, and their tightness.
 pub type Bounds = (Intervals, Tightness);
 
-/// Facts about the index that change bounds.
+/// Properties of the index that affect bounds.
 #[derive(Clone, Copy, Default)]
 pub struct Field<'c> {
-    /// The index has only this field and leaves out documents without it.
+    /// The index has only this field, and documents without it have no entry.
     pub sparse_single: bool,
-    /// The path ends in a number: an array found there is one key, not a key for each element.
+    /// The last component of the path is a number: an array at the path is one key, and its
+    /// elements have no keys of their own.
     pub whole_arrays: bool,
-    /// The collation of the index: strings in the intervals are sort keys.
+    /// The collation of the index; the strings in the intervals are sort keys.
     pub collator: Option<&'c dyn Collator>,
 }
 
 impl<'c> Field<'c> {
-    /// Facts that hold for any index with this collation.
+    /// Returns the properties of an index field with this collation.
     fn collated(collator: Option<&'c dyn Collator>) -> Self {
         Field { collator, ..Field::default() }
     }
 
-    /// Calls `make` with the key value of a value.
+    /// Calls `make` with the key value of `value`.
     fn keyed(&self, value: Value<'_>, make: impl FnOnce(Value<'_>) -> Bounds) -> Bounds {
         match self.collator {
             None => make(value),
@@ -49,7 +50,7 @@ impl<'c> Field<'c> {
     }
 }
 
-/// The bounds of a test, or of its negation. `None` if no index can serve it.
+/// Returns the bounds of a test, or of its negation. Returns `None` if no index can answer it.
 pub fn bounds(test: &Test, negated: bool, field: Field<'_>) -> Option<Bounds> {
     if negated {
         return not_bounds(test, field.collator);
@@ -73,7 +74,8 @@ pub fn bounds(test: &Test, negated: bool, field: Field<'_>) -> Option<Bounds> {
         }
         Test::ElemMatchValue(_) if field.whole_arrays => return None,
         Test::ElemMatchValue(tests) => {
-            // What an inner $elemMatch looks at are elements of an array that stands in its key whole.
+            // An inner $elemMatch tests the elements of a nested array, which is one key as a
+            // whole.
             let of_elements = |test: &&Test| {
                 !matches!(test, Test::ElemMatchValue(_) | Test::ElemMatchObject(_) | Test::All(_))
             };
@@ -91,7 +93,7 @@ pub fn bounds(test: &Test, negated: bool, field: Field<'_>) -> Option<Bounds> {
     })
 }
 
-/// True if a document without the field may pass.
+/// Returns true if a document without the field may match.
 pub fn wants_null(test: &Test) -> bool {
     match test {
         Test::Compare(Comparison::Eq, operand) => operand.value().is_nullish(),
@@ -99,7 +101,7 @@ pub fn wants_null(test: &Test) -> bool {
             operand.value().is_nullish() || matches!(operand.value(), Value::MinKey | Value::MaxKey)
         }
         Test::In(list) => list.values().any(|value| value.is_nullish()),
-        // To an expression missing is less than any value but MinKey.
+        // An expression compares a missing field as less than any value except MinKey.
         Test::Implied(Comparison::Lt | Comparison::Lte, _) => true,
         Test::Implied(_, operand) => {
             operand.value().is_nullish() || matches!(operand.value(), Value::MinKey)
@@ -130,7 +132,7 @@ pub(super) fn compares_strings(test: &Test) -> bool {
     }
 }
 
-/// What passes any of several tests.
+/// Returns the bounds of a disjunction: the union of the intervals, with the worst tightness.
 fn join(all: impl IntoIterator<Item = Bounds>) -> Bounds {
     let mut worst = Tightness::Exact;
     let intervals = Intervals::union_of(all.into_iter().map(|(intervals, tightness)| {
@@ -140,7 +142,7 @@ fn join(all: impl IntoIterator<Item = Bounds>) -> Bounds {
     (intervals, worst)
 }
 
-/// What a negation leaves over. Negated regular expressions, types and arrays have no bounds.
+/// Returns the bounds of a negated test. Negated regular expressions, types and arrays have none.
 fn not_bounds(test: &Test, collator: Option<&dyn Collator>) -> Option<Bounds> {
     match test {
         Test::Exists => return Some((Intervals::point(Value::Null), Tightness::InexactFetch)),
@@ -190,7 +192,9 @@ fn comparison_bounds(comparison: Comparison, value: Value<'_>) -> Bounds {
     }
 }
 
-/// A comparison with an array also matches elements, so one end is the first element or open.
+/// Returns the interval for a comparison with an array. The comparison also matches elements, so
+/// one end is the smaller (or larger) of the array and its first element, and the other end is
+/// open.
 fn array_range(comparison: Comparison, array: Array<'_>) -> Intervals {
     let Some(first) = array.get(0) else { return Intervals::all() };
     let whole = Value::Array(array);
@@ -214,7 +218,7 @@ fn any_type_range(comparison: Comparison, value: Value<'_>) -> Intervals {
     })
 }
 
-/// A comparison with a scalar or a document stays within the value's type.
+/// Returns the interval for a comparison with a scalar or a document, limited to the value's type.
 fn typed_range(comparison: Comparison, value: Value<'_>) -> Intervals {
     let bracket = type_bracket(value.kind());
     let low = if value.is_number() { Value::Double(f64::NEG_INFINITY) } else { bracket.low };
@@ -243,7 +247,8 @@ fn implied_bounds(comparison: Comparison, value: Value<'_>) -> Bounds {
     (any_type_range(comparison, value), Tightness::Exact)
 }
 
-/// A regular expression sees the letters of a string, which a sort key does not have.
+/// Returns the bounds of a regular expression. Under a collation they include all strings, because
+/// a sort key does not contain the characters of its string.
 fn regex_bounds(regex: &Regex, collator: Option<&dyn Collator>) -> Bounds {
     let found = regex.prefix();
     let itself = Intervals::point(Value::Regex(quire_document::Regex {
@@ -263,7 +268,8 @@ fn regex_bounds(regex: &Regex, collator: Option<&dyn Collator>) -> Bounds {
     (strings.union(itself), tightness)
 }
 
-/// The smallest string above every string that begins with `text`: its last character plus one.
+/// Returns the smallest string that is larger than every string with the prefix `text`: its last
+/// character is incremented.
 fn after(text: &str) -> Option<String> {
     let mut chars: Vec<char> = text.chars().collect();
     while let Some(last) = chars.pop() {
@@ -306,7 +312,8 @@ fn bracket_of(kind: Type) -> Intervals {
     Intervals::of(Interval::new(bracket.low, true, bracket.high, bracket.high_inclusive))
 }
 
-/// The smallest value of a type, and the largest or the smallest of the next type.
+/// The smallest value of a type, and its upper end: the largest value of the type or the smallest
+/// value of the next type.
 struct Bracket {
     low: Value<'static>,
     high: Value<'static>,

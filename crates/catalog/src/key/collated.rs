@@ -1,15 +1,15 @@
 //! Key values under a collation: strings become sort keys, whose byte order is the order of the
-//! collation. In a [`Value`] a sort key is a string that has, for each of its bytes, the character
-//! with that number; so the usual order of strings is the order of sort keys, and intervals of key
-//! values need no collation of their own.
+//! collation. A [`Value`] represents a sort key as a string with one character for each byte: the
+//! character with that code point. Therefore the plain order of these strings is the order of the
+//! sort keys, and intervals of key values need no collation.
 
 use std::cmp::Ordering;
 
 use quire_document::key::{TypeBits, append_full};
 use quire_document::{ArrayBuf, Collator, Doc, DocBuf, Value, ValueBuf};
 
-/// Returns the key value of a value: its strings, also those within documents and arrays, as sort
-/// keys.
+/// Returns the key value of a value: all its strings become sort keys, also those within documents
+/// and arrays.
 pub(super) fn key_value(value: Value<'_>, collator: &dyn Collator) -> ValueBuf {
     match value {
         Value::String(text) | Value::Symbol(text) => {
@@ -41,7 +41,7 @@ pub(super) fn append(value: Value<'_>, descending: bool, key: &mut Vec<u8>) {
     append_full(value, descending, Some(&SortKeys), key, &mut TypeBits::new());
 }
 
-/// The collation of strings that are sort keys already.
+/// The collator for strings that are already sort keys.
 struct SortKeys;
 
 impl Collator for SortKeys {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use quire_document::doc;
 
-    /// Ignores the case of letters; its sort keys are bytes above 127.
+    /// A collator that ignores case. Its sort keys are bytes above 127.
     struct Caseless;
 
     impl Collator for Caseless {

@@ -6,26 +6,26 @@ use quire_document::Value;
 use quire_document::path::KeyArrays;
 use smallvec::{SmallVec, smallvec};
 
-/// Memory for what keys hold and no document does.
+/// Memory for values of keys that are not part of the document.
 pub type Arena = bumpalo::Bump;
 
 /// The keys of one document in one index: `fields` values each, in document order. A key may
 /// occur more than once.
 #[derive(Debug, Default)]
 pub struct GeneratedKeys<'a> {
-    /// The values of all keys, one key after the other; a missing value (`None`) sorts as null. Most
-    /// indexes have one or two of a document.
+    /// The values of all keys, one key after the other; a missing value (`None`) sorts as null.
+    /// Most indexes have one or two values for a document.
     pub values: SmallVec<[Option<Value<'a>>; 2]>,
     /// The number of values in each key.
     pub fields: usize,
-    /// For each field the path components that were arrays.
+    /// For each field, the components of its path that are arrays.
     pub multikey: KeyArrays,
-    /// In a wildcard index the paths of arrays, and marks of those that hold arrays.
+    /// In a wildcard index, the paths of arrays, with marks on those that contain arrays.
     pub arrays: BTreeSet<&'a str>,
 }
 
 impl<'a> GeneratedKeys<'a> {
-    /// No keys of `fields` values.
+    /// Returns an empty set of keys with `fields` values each.
     pub(super) fn new(fields: usize) -> Self {
         GeneratedKeys {
             values: SmallVec::new(),

@@ -1,7 +1,7 @@
-//! The hashed index: one field holds the hash of its value, others may hold values beside it.
+//! The hashed index: one field has the hash of its value, and other fields may have values.
 //!
-//! MongoDB's manual, "Hashed Indexes". Equal numbers of different types have one hash, and so have
-//! numbers that differ only behind the point; so each match is tested on its document.
+//! See "Hashed Indexes" in MongoDB's manual. Equal numbers of different types have the same hash,
+//! and so have numbers with the same integer part. Therefore each match is checked on its document.
 
 use quire_document::path::{Lookup, Path};
 use quire_document::{Doc, Value};
@@ -19,7 +19,7 @@ use crate::{IndexSpec, debug_doc};
 /// The name in a key pattern.
 const NAME: &str = "hashed";
 
-/// This kind's row of the registry.
+/// The registry row of this kind.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
     doc: "Keys with the hash of one field, for equality; no arrays in any field.",
@@ -88,7 +88,8 @@ fn generate<'a>(
     Ok(())
 }
 
-/// Returns the value at a path; `None` if nothing stands there.
+/// Returns the value at a path; `None` if it is missing. Fails with 16766 if the path leads to or
+/// through an array.
 fn scalar<'a>(path: &Path, doc: Doc<'a>) -> Result<Option<Value<'a>>> {
     let components = match path.lookup(doc) {
         Lookup::Missing => return Ok(None),
@@ -96,17 +97,17 @@ fn scalar<'a>(path: &Path, doc: Doc<'a>) -> Result<Option<Value<'a>>> {
         Lookup::Value(value) => return Ok(Some(value)),
         Lookup::Array(_, rest) => path.len() - rest.len(),
     };
-    let way: Vec<&str> = path.as_str().split('.').take(components).collect();
+    let prefix: Vec<&str> = path.as_str().split('.').take(components).collect();
     Err(Error::location(
         16766,
         format!(
             "Error: hashed indexes do not currently support array values. Found array at path: {}",
-            way.join(".")
+            prefix.join(".")
         ),
     ))
 }
 
-/// Returns the hash of a value of the document; a missing value has that of null.
+/// Returns the hash of a document's value. A missing value has the hash of null.
 fn hash(spec: &KeySpec, value: Option<Value<'_>>) -> i64 {
     match value {
         Some(value) if spec.collation.is_some() => {
@@ -141,8 +142,8 @@ fn field_bounds(spec: &KeySpec, field: usize, predicate: &Predicate<'_>) -> Opti
     Some((intervals, Tightness::InexactFetch))
 }
 
-/// Returns the hashes of the values that equal `value`; `None` for an array, whose elements it
-/// may equal.
+/// Returns the hash of `value` as a point interval; `None` for an array, which may also equal an
+/// element.
 fn points(spec: &KeySpec, value: Value<'_>) -> Option<Intervals> {
     let point = |value| Intervals::point(hash(spec, Some(value)));
     match value {

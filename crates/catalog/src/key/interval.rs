@@ -1,22 +1,23 @@
-//! Intervals of key values and ordered lists of them: what an index scan visits in one field.
+//! Intervals of key values, and ordered lists of them: the part of an index that a scan reads, for
+//! one field.
 
 use quire_document::{ArrayBuf, Binary, Value, ValueBuf, compare};
 use std::cmp::Ordering;
 
-/// A range of values between two ends, each of which belongs to it or not.
+/// A range of values between two ends. Each end is included or excluded.
 #[derive(Debug, Clone)]
 pub struct Interval {
-    /// The smaller end.
+    /// The lower end.
     pub low: ValueBuf,
-    /// Whether the smaller end belongs to it.
+    /// True if the lower end is included.
     pub low_inclusive: bool,
-    /// The larger end.
+    /// The upper end.
     pub high: ValueBuf,
-    /// Whether the larger end belongs to it.
+    /// True if the upper end is included.
     pub high_inclusive: bool,
 }
 
-/// Disjoint intervals in rising order. None at all means that nothing can match.
+/// Disjoint intervals in ascending order. An empty list means that nothing can match.
 #[derive(Debug, Clone, Default)]
 pub struct Intervals(pub Vec<Interval>);
 
@@ -25,7 +26,7 @@ fn order(a: &ValueBuf, b: &ValueBuf) -> Ordering {
 }
 
 impl Interval {
-    /// An interval with these ends.
+    /// Returns an interval with these ends.
     pub fn new<'v>(
         low: impl Into<Value<'v>>,
         low_inclusive: bool,
@@ -36,18 +37,18 @@ impl Interval {
         Interval { low, low_inclusive, high, high_inclusive }
     }
 
-    /// The interval of one value.
+    /// Returns the interval of a single value.
     pub fn point<'v>(value: impl Into<Value<'v>>) -> Self {
         let value = ValueBuf::new(value);
         Interval { low: value.clone(), low_inclusive: true, high: value, high_inclusive: true }
     }
 
-    /// True if it holds exactly one value.
+    /// Returns true if the interval contains exactly one value.
     pub fn is_point(&self) -> bool {
         self.low_inclusive && self.high_inclusive && order(&self.low, &self.high).is_eq()
     }
 
-    /// True if it holds no value.
+    /// Returns true if the interval contains no value.
     pub fn is_empty(&self) -> bool {
         match order(&self.low, &self.high) {
             Ordering::Less => false,
@@ -56,7 +57,7 @@ impl Interval {
         }
     }
 
-    /// True if it is `[MinKey, MaxKey]`.
+    /// Returns true for `[MinKey, MaxKey]`.
     pub fn is_all(&self) -> bool {
         self.low_inclusive
             && self.high_inclusive
@@ -72,7 +73,7 @@ impl Interval {
         order(&self.high, &other.high).then(self.high_inclusive.cmp(&other.high_inclusive))
     }
 
-    /// True if `next`, which does not begin before this one, overlaps or touches it.
+    /// Returns true if `next`, which does not begin before this interval, overlaps or touches it.
     fn touches(&self, next: &Interval) -> bool {
         match order(&self.high, &next.low) {
             Ordering::Greater => true,
@@ -92,7 +93,8 @@ impl Interval {
         }
     }
 
-    /// As explain prints it; `reversed` for a scan that walks the field downwards.
+    /// Returns the interval as explain prints it; with `reversed`, as for a scan in descending
+    /// order.
     pub fn text(&self, reversed: bool) -> String {
         let low = crate::debug_value(self.low.as_value());
         let high = crate::debug_value(self.high.as_value());
@@ -108,56 +110,56 @@ impl Interval {
 }
 
 impl Intervals {
-    /// Returns `[MinKey, MaxKey]`, which holds every value.
+    /// Returns `[MinKey, MaxKey]`, which contains every value.
     pub fn all() -> Self {
         Intervals(vec![Interval::new(Value::MinKey, true, Value::MaxKey, true)])
     }
 
-    /// No value at all.
+    /// Returns the empty list.
     pub fn none() -> Self {
         Intervals(Vec::new())
     }
 
-    /// One interval, or none if it is empty.
+    /// Returns a list of one interval, or the empty list if the interval is empty.
     pub fn of(interval: Interval) -> Self {
         Intervals(if interval.is_empty() { Vec::new() } else { vec![interval] })
     }
 
-    /// Returns the interval that holds one value.
+    /// Returns the interval of a single value.
     pub fn point<'v>(value: impl Into<Value<'v>>) -> Self {
         Intervals(vec![Interval::point(value)])
     }
 
-    /// True if it is `[MinKey, MaxKey]`.
+    /// Returns true for `[MinKey, MaxKey]`.
     pub fn is_all(&self) -> bool {
         matches!(self.0.as_slice(), [only] if only.is_all())
     }
 
-    /// True if it is one single value.
+    /// Returns true if the list is a single value.
     pub fn is_point(&self) -> bool {
         matches!(self.0.as_slice(), [only] if only.is_point())
     }
 
-    /// True if it is a union of single values (and at least one).
+    /// Returns true if the list is one or more single values.
     pub fn is_points(&self) -> bool {
         !self.0.is_empty() && self.0.iter().all(Interval::is_point)
     }
 
-    /// Returns true if it can hold strings, or documents and arrays, in which strings may stand.
-    /// These types follow each other in MongoDB's order.
+    /// Returns true if the list may contain strings, or documents and arrays, which may contain
+    /// strings. These types are adjacent in MongoDB's order.
     pub fn hold_strings(&self) -> bool {
         let behind = Value::Binary(Binary { subtype: 0, bytes: &[] });
         let strings = Interval::new(Value::String(""), true, behind, false);
         self.0.iter().any(|interval| !interval.intersect(&strings).is_empty())
     }
 
-    /// The union of both.
+    /// Returns the union of both.
     #[must_use]
     pub fn union(self, other: Intervals) -> Self {
         Intervals::union_of([self, other])
     }
 
-    /// The union of all, in one sort.
+    /// Returns the union of all, with one sort.
     #[must_use]
     pub fn union_of(all: impl IntoIterator<Item = Intervals>) -> Self {
         let mut parts: Vec<Interval> = all.into_iter().flat_map(|one| one.0).collect();
@@ -177,7 +179,7 @@ impl Intervals {
         Intervals(merged)
     }
 
-    /// What is in both.
+    /// Returns the intersection of both.
     #[must_use]
     pub fn intersect(&self, other: &Intervals) -> Self {
         let mut out = Vec::new();
@@ -196,7 +198,7 @@ impl Intervals {
         Intervals(out)
     }
 
-    /// Every value that is not in it.
+    /// Returns the complement.
     #[must_use]
     pub fn complement(&self) -> Self {
         let mut out = Vec::new();
@@ -208,7 +210,7 @@ impl Intervals {
                 high: interval.low.clone(),
                 high_inclusive: !interval.low_inclusive,
             };
-            // Nothing sorts between undefined and null.
+            // No value sorts between undefined and null.
             let nothing = matches!(gap.low.as_value(), Value::Undefined)
                 && matches!(gap.high.as_value(), Value::Null)
                 && !gap.low_inclusive
@@ -227,7 +229,7 @@ impl Intervals {
         Intervals(out)
     }
 
-    /// As explain prints them, in the order in which the scan visits them.
+    /// Returns the intervals as explain prints them, in the order in which a scan reads them.
     pub fn print(&self, reversed: bool) -> ArrayBuf {
         let texts: Vec<String> = if reversed {
             self.0.iter().rev().map(|interval| interval.text(true)).collect()

@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{IndexSpec, Multikey, MultikeyPaths};
 
-/// Every kind of index that is built, in the order in which a key pattern is compared with them.
+/// All index kinds, in the order in which a key pattern is matched against them.
 pub const KINDS: &[&Kind] = &[&ordinary::KIND, &hashed::KIND, &wildcard::KIND];
 
-/// The names of the index kinds of MongoDB that are not built. A key pattern may name them.
+/// Names of MongoDB's index kinds that are not built. A key pattern may contain them.
 const NOT_BUILT: &[&str] = &["text", "2d", "2dsphere"];
 
 /// Returns true if a change of a document changes the top-level field of this name.
@@ -26,61 +26,65 @@ pub type Differs<'d> = dyn Fn(&str) -> bool + 'd;
 /// Adds the keys of a document to the last argument.
 pub type Generate = for<'a> fn(&KeySpec, Doc<'a>, &'a Arena, &mut GeneratedKeys<'a>) -> Result<()>;
 
-/// What one kind of index decides.
+/// The functions and facts of one index kind.
 #[derive(Debug)]
 pub struct Kind {
-    /// The name that MongoDB's messages give the kind; empty for the ordinary one.
+    /// The name of the kind in MongoDB's messages; empty for the ordinary index.
     pub name: &'static str,
-    /// One sentence on what the kind is for.
+    /// The purpose of the kind, in one sentence.
     pub doc: &'static str,
-    /// Returns true if a key pattern asks for this kind.
+    /// Returns true if a key pattern is one of this kind.
     pub fits: fn(Doc<'_>) -> bool,
-    /// Checks a specification whose key pattern `fits`: the pattern, then the options with it.
+    /// Checks a specification whose key pattern `fits`: first the pattern, then the options
+    /// together with it.
     pub check: fn(&IndexSpec) -> Result<()>,
     /// Returns the fields of each key.
     pub fields: fn(&IndexSpec) -> Vec<KeyField>,
-    /// Adds the keys of a document; the partial filter accepts it.
+    /// Adds the keys of a document that the partial filter accepts.
     pub generate: Generate,
-    /// Returns true if keys can change when top-level fields do; the closure says which do.
+    /// Returns true if a change of top-level fields can change keys; the closure tells which fields
+    /// differ.
     pub is_touched: fn(&KeySpec, &Differs<'_>) -> bool,
     /// Returns the intervals of values of a field that can hold matches of a predicate, strings
     /// as they are in documents; `None` if the index cannot find all matches.
     pub bounds: fn(&KeySpec, usize, &Predicate<'_>) -> Option<Bounds>,
-    /// The index knows which components of its paths are arrays, and explain prints them.
+    /// True if the index knows which components of its paths are arrays, so that explain prints
+    /// them.
     pub tracks_arrays: bool,
     /// The options that only this kind has.
     pub options: &'static [KindOption],
-    /// Returns true if two specifications with one key pattern ask for the same keys.
+    /// Returns true if two specifications with the same key pattern give the same keys.
     pub same_keys: fn(&IndexSpec, &IndexSpec) -> bool,
-    /// Returns what the kind keeps of a specification besides the fields of the keys.
+    /// Returns the data that the kind derives from a specification, besides the fields of the keys.
     pub state: fn(&IndexSpec) -> Option<State>,
-    /// How queries see the index; `None` if they see it as it is.
+    /// How queries see the index; `None` if they use it directly.
     pub views: Option<&'static Views>,
 }
 
-/// What a kind keeps of a specification, of a type that only the kind knows.
+/// Data that a kind derives from a specification. Only the kind knows its type.
 pub type State = Arc<dyn Any + Send + Sync>;
 
-/// An option of one kind of index. Its value is kept in [`IndexSpec::kind_options`].
+/// An option of one index kind. Its value is kept in [`IndexSpec::kind_options`].
 #[derive(Debug)]
 pub struct KindOption {
     /// The option's name.
     pub name: &'static str,
-    /// Checks the value that stands in a specification.
+    /// Checks the value of the option in a specification.
     pub check: fn(Doc<'_>, Value<'_>) -> Result<()>,
 }
 
-/// How queries see an index that is, to them, one index for each path. They do not scan it whole or
-/// between `min` and `max`.
+/// The views of an index that queries see as one index for each path. Queries cannot scan such an
+/// index as a whole or between `min` and `max`.
 pub struct Views {
     /// Returns the views that may answer predicates on these paths. The last argument tells which
     /// paths are arrays.
     pub of_paths: fn(&KeySpec, &BTreeSet<String>, &Multikey) -> Vec<PathView>,
-    /// Returns the same view over the facts as they are now; `None` if its keys stand elsewhere by now.
-    pub again: fn(&KeySpec, &Multikey) -> Option<PathView>,
-    /// Returns true if the view is that of a path.
+    /// Returns the view for the current facts about arrays; `None` if its keys now have other
+    /// paths.
+    pub refresh: fn(&KeySpec, &Multikey) -> Option<PathView>,
+    /// Returns true if the view is the index of a path.
     pub is_of_path: fn(&KeySpec) -> bool,
-    /// Sets the bounds of the field that holds paths, once those of the values are known.
+    /// Sets the bounds of the path field, after the bounds of the values are known.
     pub bound_paths: fn(&KeySpec, &mut [Intervals]),
 }
 
@@ -90,27 +94,27 @@ impl fmt::Debug for Views {
     }
 }
 
-/// An index as the index of one path, or of its regular fields alone.
+/// An index seen as the index of one path, or of only its regular fields.
 #[derive(Debug, Clone)]
 pub struct PathView {
-    /// What the keys hold.
+    /// The key specification of the view.
     pub keys: Arc<KeySpec>,
-    /// For each field the components of its path that are arrays.
+    /// For each field, the components of its path that are arrays.
     pub multikey: MultikeyPaths,
 }
 
 impl Kind {
-    /// Returns the kind that a key pattern asks for; `None` if it is not built.
+    /// Returns the kind of a key pattern; `None` if it is not built.
     pub fn of(pattern: Doc<'_>) -> Option<&'static Kind> {
         KINDS.iter().copied().find(|kind| (kind.fits)(pattern))
     }
 
-    /// Returns true for the name of a kind of index, also of one that is not built.
+    /// Returns true for the name of an index kind, built or not.
     pub(crate) fn is_named(name: &str) -> bool {
         NOT_BUILT.contains(&name) || KINDS.iter().any(|kind| kind.name == name)
     }
 
-    /// Returns the option of this name that one of the kinds has.
+    /// Returns the option with this name, of any kind.
     pub(crate) fn option(name: &str) -> Option<&'static KindOption> {
         KINDS.iter().flat_map(|kind| kind.options).find(|option| option.name == name)
     }

@@ -1,12 +1,12 @@
 //! The key specification of an index: its kind, fields, directions and collation in one value. It
-//! decides which keys a document has, how keys are encoded, which keys a predicate can match, what
-//! a key can give back, and which changes of a document touch its keys.
+//! determines the keys of a document, their encoding, the keys that a predicate can match, the
+//! values that a key can reproduce, and the changes of a document that affect its keys.
 //!
-//! Read in this order: this file, [`Kind`] (what one kind of index decides), `ordinary.rs` (the
-//! kind without a name), [`Intervals`] and [`bounds`] (from predicates to ranges of key values).
+//! Read in this order: this file, [`Kind`] (the functions of one index kind), `ordinary.rs` (the
+//! ordinary index), [`Intervals`] and [`bounds`] (from predicates to ranges of key values).
 //!
-//! A *key value* is what a key holds for one field. Bounds are intervals of key values. For most
-//! fields it is the value in the document; under a collation the key value of a string is its sort
+//! A *key value* is the value that a key has for one field. Bounds are intervals of key values. For
+//! most fields it is the document's value; under a collation the key value of a string is its sort
 //! key (`collated.rs`).
 
 mod bounds;
@@ -36,39 +36,39 @@ pub use generated::{Arena, GeneratedKeys};
 pub use interval::{Interval, Intervals};
 pub use kind::{KINDS, Kind, KindOption, PathView, State, Views};
 
-/// What an index holds of a document.
+/// The key specification of an index.
 #[derive(Clone)]
 pub struct KeySpec {
     kind: &'static Kind,
     fields: Vec<KeyField>,
-    /// The paths of `fields`, split.
+    /// The paths of `fields`, split into components.
     paths: Vec<Path>,
     sparse: bool,
     partial: Option<Arc<PartialFilter>>,
     collation: Option<Arc<Collation>>,
-    /// What the kind keeps for itself.
+    /// The data of the kind, if it has any.
     state: Option<State>,
 }
 
-/// One value of each key.
+/// A field of each key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyField {
-    /// The dotted path that the value comes from.
+    /// The dotted path of the value in the document.
     pub path: String,
-    /// True if the index holds the values of this field in descending order.
+    /// True if the index has this field in descending order.
     pub descending: bool,
-    /// What of the value the key holds.
+    /// What the key contains for the value.
     pub part: Part,
 }
 
-/// What a key holds for a field.
+/// What a key contains for a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The value itself.
     Value,
     /// The hash of the value, a long.
     Hash,
-    /// The path of the value in the field that follows, a string.
+    /// The path of the value, a string. The next field has the value.
     Path,
 }
 
@@ -77,20 +77,20 @@ pub enum Part {
 pub struct Predicate<'p> {
     /// The test of the path's values.
     pub test: &'p Test,
-    /// The test must fail.
+    /// True if the test must fail.
     pub negated: bool,
-    /// The path whose values the test sees.
+    /// The path whose values are tested.
     pub path: &'p str,
-    /// Some component of the path is an array in some document.
+    /// True if a component of the path may be an array in a document.
     pub multikey: bool,
     /// How the test compares strings; `None` for byte order.
     pub collation: Option<&'p Collation>,
 }
 
 impl KeySpec {
-    /// Returns the key specification that an index specification describes.
+    /// Returns the key specification of an index specification.
     pub fn new(spec: &IndexSpec) -> Self {
-        // Parsing refuses a kind that is not built, and so does reading the catalog.
+        // Parsing and the decoding of the catalog refuse a kind that is not built.
         let kind = Kind::of(spec.key.as_doc()).expect("the index's kind is built");
         let fields = (kind.fields)(spec);
         let partial = spec.partial_filter.as_ref().map(|doc| {
@@ -118,12 +118,12 @@ impl KeySpec {
         &self.fields
     }
 
-    /// Returns true if documents without any of the fields have no key.
+    /// Returns true if documents without any of the fields have no entry.
     pub fn is_sparse(&self) -> bool {
         self.sparse
     }
 
-    /// Returns the condition that documents of a partial index meet.
+    /// Returns the filter of a partial index.
     pub fn partial(&self) -> Option<&Arc<PartialFilter>> {
         self.partial.as_ref()
     }
@@ -133,30 +133,31 @@ impl KeySpec {
         self.collation.as_deref()
     }
 
-    /// Returns the collation as comparisons take it.
+    /// Returns the collation in the form that comparisons use.
     pub fn collator(&self) -> Option<&dyn Collator> {
         self.collation.as_deref().map(|collation| collation as &dyn Collator)
     }
 
-    /// Returns the place of the field with this path.
+    /// Returns the position of the field with this path.
     pub fn field(&self, path: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.path == path)
     }
 
-    /// Returns true if queries see the index in views only, each the index of one path.
+    /// Returns true if queries see the index only through views of single paths.
     pub fn is_seen_in_views(&self) -> bool {
         self.kind.views.is_some()
     }
 
-    /// Returns the views that may answer predicates on these paths; `None` if queries see the index
-    /// as it is. `facts` tell which paths are arrays.
+    /// Returns the views that may answer predicates on these paths; `None` if queries use the index
+    /// directly. `facts` tell which paths are arrays.
     pub fn views(&self, paths: &BTreeSet<String>, facts: &Multikey) -> Option<Vec<PathView>> {
         self.kind.views.map(|views| (views.of_paths)(self, paths, facts))
     }
 
-    /// Returns this view over the facts as they are now; `None` if its keys stand elsewhere by now.
-    pub fn view_again(&self, facts: &Multikey) -> Option<PathView> {
-        (self.kind.views?.again)(self, facts)
+    /// Returns this view for the current facts about arrays; `None` if its keys now have other
+    /// paths.
+    pub fn refreshed_view(&self, facts: &Multikey) -> Option<PathView> {
+        (self.kind.views?.refresh)(self, facts)
     }
 
     /// Returns true if this is the view of a path.
@@ -164,25 +165,25 @@ impl KeySpec {
         self.kind.views.is_some_and(|views| (views.is_of_path)(self))
     }
 
-    /// Sets the bounds of the field that holds paths, once those of the values are known.
+    /// Sets the bounds of the path field, after the bounds of the values are known.
     pub fn bound_paths(&self, bounds: &mut [Intervals]) {
         if let Some(views) = self.kind.views {
             (views.bound_paths)(self, bounds);
         }
     }
 
-    /// Returns the place of the field that holds paths. The field of their values follows it.
+    /// Returns the position of the path field. The field of the values follows it.
     pub fn path_field(&self) -> Option<usize> {
         self.fields.iter().position(|field| field.part == Part::Path)
     }
 
-    /// Returns false for the field of a view that stands for no path.
+    /// Returns false for the wildcard field of a view that has no path.
     pub fn is_shown(&self, field: usize) -> bool {
         self.path_field().is_none_or(|at| field != at + 1 || self.views_path())
     }
 
-    /// Returns the key pattern as explain shows it: `written`, and in place of a wildcard term the
-    /// path that the keys are scanned for.
+    /// Returns the key pattern as explain shows it: `written`, with the scanned path instead of a
+    /// wildcard term.
     pub fn shown_pattern(&self, written: Doc<'_>) -> DocBuf {
         let Some(at) = self.path_field() else { return written.to_owned() };
         DocBuf::build(|out| {
@@ -199,27 +200,27 @@ impl KeySpec {
         })
     }
 
-    /// Returns true if strings in a field of the keys are sort keys of a collation.
+    /// Returns true if the strings of a field are sort keys of a collation.
     pub fn holds_sort_keys(&self, field: usize) -> bool {
         self.fields.get(field).is_some_and(|field| self.collator_of(field).is_some())
     }
 
-    /// Returns the collation of the strings in one field of the keys.
+    /// Returns the collation of the strings in a field.
     fn collator_of(&self, field: &KeyField) -> Option<&dyn Collator> {
         self.collator().filter(|_| field.part != Part::Path)
     }
 
-    /// Returns true if the values of a field are in descending order.
+    /// Returns true if the index has a field in descending order.
     pub fn is_descending(&self, field: usize) -> bool {
         self.fields.get(field).is_some_and(|field| field.descending)
     }
 
-    /// Returns the keys of a document. A sparse index has none for a document without any of the
-    /// fields, a partial index none for a document that its filter rejects. `arena` holds what the
-    /// keys do not borrow from the document.
+    /// Returns the keys of a document. In a sparse index a document without any of the fields has
+    /// no key, and in a partial index a document that the filter rejects. `arena` holds the values
+    /// that are not part of the document.
     ///
     /// # Errors
-    /// 171 CannotIndexParallelArrays, and what the kind cannot index.
+    /// 171 CannotIndexParallelArrays, and errors of the kind for values that it cannot index.
     pub fn generate<'a>(&self, doc: Doc<'a>, arena: &'a Arena) -> Result<GeneratedKeys<'a>> {
         let mut keys = GeneratedKeys::new(self.fields.len());
         if let Some(partial) = &self.partial {
@@ -232,7 +233,7 @@ impl KeySpec {
         Ok(keys)
     }
 
-    /// Returns false only if a change from `old` to `new` leaves the keys as they are: the
+    /// Returns true if a change from `old` to `new` may change the keys. Returns false only if the
     /// top-level fields that the keys and the partial filter read have the same bytes.
     pub fn is_touched(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
         let differs = |head: &str| match (old.find(head), new.find(head)) {
@@ -247,8 +248,8 @@ impl KeySpec {
             })
     }
 
-    /// Appends the values of one key and their type bits. `values` are those of the first fields;
-    /// `None` is a missing value.
+    /// Appends the values of a key and their type bits. `values` are the values of the first
+    /// fields; `None` is a missing value.
     pub fn append(&self, values: &[Option<Value<'_>>], key: &mut Vec<u8>, bits: &mut TypeBits) {
         for (field, value) in self.fields.iter().zip(values) {
             let collator = self.collator_of(field);
@@ -259,7 +260,7 @@ impl KeySpec {
         }
     }
 
-    /// Appends a key value of a field, for a bound.
+    /// Appends the key value of a field, for a bound.
     pub fn append_bound(&self, field: usize, value: Value<'_>, key: &mut Vec<u8>) {
         let descending = self.is_descending(field);
         match self.fields.get(field).and_then(|field| self.collator_of(field)) {
@@ -268,7 +269,7 @@ impl KeySpec {
         }
     }
 
-    /// Returns the key value of a value of the document.
+    /// Returns the key value of a document's value.
     pub fn key_value(&self, value: Value<'_>) -> ValueBuf {
         match self.collator() {
             None => ValueBuf::new(value),
@@ -276,7 +277,7 @@ impl KeySpec {
         }
     }
 
-    /// Returns the key values of an encoded key; `None` where the document has no such field.
+    /// Decodes a key into its key values; `None` for a field that the document does not have.
     ///
     /// # Errors
     /// The bytes are not a key of this specification.
@@ -289,8 +290,8 @@ impl KeySpec {
         self.fields.iter().map(value).collect()
     }
 
-    /// Returns the intervals of key values of `field` that can hold matches of the predicate;
-    /// `None` if the index cannot find them all.
+    /// Returns the intervals of `field` that can contain matches of the predicate; `None` if the
+    /// index cannot find all matches.
     pub fn bounds(&self, field: usize, predicate: &Predicate<'_>) -> Option<Bounds> {
         if self.collation() != predicate.collation && bounds::compares_strings(predicate.test) {
             return None;
@@ -298,15 +299,15 @@ impl KeySpec {
         (self.kind.bounds)(self, field, predicate)
     }
 
-    /// Returns true if a key gives back the value of `field` as it is in the document, for keys
-    /// within `intervals`.
+    /// Returns true if the keys within `intervals` reproduce the document's value of `field`
+    /// exactly.
     pub fn gives_value(&self, field: usize, intervals: &Intervals) -> bool {
         let whole = self.fields.get(field).is_some_and(|field| field.part == Part::Value);
         whole && (self.collation.is_none() || !intervals.hold_strings())
     }
 
-    /// Returns true if keys within `intervals` are in the order that a sort under `collation`
-    /// gives the values of `field`.
+    /// Returns true if keys within `intervals` are in the order in which a sort under `collation`
+    /// puts the values of `field`.
     pub fn gives_order(
         &self,
         field: usize,

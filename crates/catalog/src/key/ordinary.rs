@@ -11,7 +11,7 @@ use super::{Arena, Bounds, Field, GeneratedKeys, KeyField, KeySpec, Kind, Part, 
 use crate::index_pattern::{is_negative, is_ordinary};
 use crate::{IndexSpec, MultikeyPaths};
 
-/// This kind's row of the registry.
+/// The registry row of this kind.
 pub(super) const KIND: Kind = Kind {
     name: "",
     doc: "Keys in ascending or descending order of each field; multikey over arrays.",
@@ -59,7 +59,7 @@ fn generate<'a>(
     Ok(())
 }
 
-/// Adds the keys of one field without dots. Needs no recursion and hardly allocates.
+/// Adds the keys for a single field whose path has no dots. Does not recurse, and rarely allocates.
 fn single<'a>(keys: &mut GeneratedKeys<'a>, sparse: bool, value: Option<Value<'a>>) {
     match value {
         None if sparse => {}
@@ -77,7 +77,7 @@ fn single<'a>(keys: &mut GeneratedKeys<'a>, sparse: bool, value: Option<Value<'a
     }
 }
 
-/// Returns true if the field at the head of a path differs.
+/// Returns true if the first component of a path differs.
 pub(super) fn is_touched(spec: &KeySpec, differs: &Differs<'_>) -> bool {
     spec.paths.iter().any(|path| differs(path.first()))
 }
@@ -102,7 +102,8 @@ pub(super) fn field_bounds(spec: &KeySpec, _: usize, predicate: &Predicate<'_>) 
     bounds(test, negated, facts)
 }
 
-/// A sparse index does not know the documents without its fields.
+/// Returns true if a sparse index can find all matches of a test, although it has no entries for
+/// documents without its fields.
 pub(super) fn sparse_serves(test: &Test, negated: bool) -> bool {
     match test {
         Test::Not(inner) => sparse_serves(inner, true),
@@ -113,8 +114,8 @@ pub(super) fn sparse_serves(test: &Test, negated: bool) -> bool {
     }
 }
 
-/// The entries of an array do not say that none of its elements is null, nor what the array as
-/// a whole is to an expression.
+/// Returns true if an index with array paths can answer a test. The entries of an array do not tell
+/// that none of its elements is null, nor how an expression sees the array as a whole.
 pub(super) fn multikey_serves(test: &Test, negated: bool) -> bool {
     match test {
         Test::ElemMatchValue(_) => !negated,
@@ -123,9 +124,9 @@ pub(super) fn multikey_serves(test: &Test, negated: bool) -> bool {
     }
 }
 
-/// The entry of a path with an array position is that of the element at the position. It does not say
-/// that another element, a document without a field of the number's name, is null to a filter, nor what
-/// the array is to an expression.
+/// Returns true if an index can answer a test of a path with an array position. The entry has the
+/// element at the position. It does not tell that the filter also sees null, because another
+/// element is a document without a field of that name, nor how an expression sees the array.
 fn position_serves(test: &Test) -> bool {
     match test {
         Test::Not(inner) => position_serves(inner),

@@ -345,7 +345,7 @@ fn grown_multikey(collection: &Collection, scan: &IndexScan, by_keys: bool) -> R
     match collection.index_by_id(scan.index.id) {
         None => killed(format!("index '{}' dropped", scan.index.name)),
         Some(index) if scan.keys.is_seen_in_views() => {
-            match scan.keys.view_again(&index.multikey) {
+            match scan.keys.refreshed_view(&index.multikey) {
                 Some(view) if scan.multikey.covers(&view.multikey) => Ok(false),
                 Some(_) if !by_keys => Ok(true),
                 _ => killed(format!("index '{}' has met new arrays", index.name)),

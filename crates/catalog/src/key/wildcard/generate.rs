@@ -1,5 +1,5 @@
-//! The keys of a document in a wildcard index: for each value that is no document its path and
-//! itself, between the values of the regular fields.
+//! The keys of a document in a wildcard index: for each value that is not a document its path and
+//! the value, between the values of the regular fields.
 
 use quire_document::limits::WILDCARD_PATHS_BYTES_MAX;
 use quire_document::path::{Lookup, Path};
@@ -11,14 +11,15 @@ use super::{NESTED, Wildcard};
 use crate::MultikeyPaths;
 use crate::key::{Arena, GeneratedKeys, KeySpec};
 
-/// Walks a document and adds a key for each value that the index holds.
+/// The walk through a document that adds a key for each indexed value.
 struct Walk<'a, 'k> {
     arena: &'a Arena,
-    /// The path of the current value, and the number of names in it. A name may be empty, so the
-    /// length of the path does not tell whether it has a name.
+    /// The path of the current value.
     path: String,
+    /// The number of names in `path`. A name may be empty, so the length of `path` does not tell
+    /// whether it has one.
     names: usize,
-    /// The bytes of the paths that were copied into the arena.
+    /// Total length in bytes of the paths that were copied into the arena.
     paths_bytes: usize,
     /// The values of the regular fields before and after the wildcard term.
     regular: (Vec<Option<Value<'a>>>, Vec<Option<Value<'a>>>),
@@ -41,7 +42,7 @@ pub(super) fn generate<'a>(
     let mut walk = Walk { arena, path: String::new(), names: 0, paths_bytes: 0, regular, keys };
     walk.document(doc, tree)?;
     if compound && walk.keys.values.is_empty() {
-        // A document without any path still has its regular fields.
+        // A document without any indexed path still has its regular fields.
         walk.push(Value::MinKey, Value::MinKey);
     }
     if !keys.arrays.is_empty()
@@ -52,7 +53,7 @@ pub(super) fn generate<'a>(
     Ok(())
 }
 
-/// Returns the value of a regular field; `None` if nothing stands there.
+/// Returns the value of a regular field; `None` if it is missing.
 fn regular<'a>(path: &Path, doc: Doc<'a>) -> Result<Option<Value<'a>>> {
     match path.lookup(doc) {
         Lookup::Missing => Ok(None),
@@ -68,12 +69,12 @@ fn regular<'a>(path: &Path, doc: Doc<'a>) -> Result<Option<Value<'a>>> {
 }
 
 impl<'a> Walk<'a, '_> {
-    /// Adds the keys of the fields of a document. Returns false if there are none.
+    /// Adds the keys of a document's fields. Returns false if there are none.
     fn document(&mut self, doc: Doc<'a>, tree: &Tree) -> Result<bool> {
         let before = self.keys.values.len();
         let end = self.path.len();
         for (name, value) in doc.fields() {
-            // No path of a query leads to a name with a dot.
+            // No query path can address a name with a dot.
             if name.contains('.') {
                 continue;
             }
@@ -102,16 +103,17 @@ impl<'a> Walk<'a, '_> {
         if self.document(doc, tree)? {
             return Ok(());
         }
-        // The field exists although nothing below it has a key.
+        // The field exists although nothing within it has a key.
         let value = match doc.is_empty() {
             true => Doc::empty(),
-            false => self.held_back(),
+            false => self.placeholder(),
         };
         self.leaf(Value::Document(value), tree)
     }
 
-    /// Returns a document that stands for one whose fields have no keys: it is not empty.
-    fn held_back(&self) -> Doc<'a> {
+    /// Returns a placeholder for a document whose fields have no keys. It is not empty, unlike an
+    /// empty document's own key.
+    fn placeholder(&self) -> Doc<'a> {
         let bytes = DocBuf::build(|writer| {
             writer.append("", Value::Null);
         });
@@ -152,7 +154,8 @@ impl<'a> Walk<'a, '_> {
         Ok(())
     }
 
-    /// Notes that an array stands at the current path, or what `mark` says of that array.
+    /// Records that the current path has an array; with the mark `NESTED`, that the array has
+    /// arrays among its elements.
     fn note(&mut self, mark: &str) -> Result<()> {
         let end = self.path.len();
         self.path.push_str(mark);
@@ -167,7 +170,7 @@ impl<'a> Walk<'a, '_> {
     /// Copies the current path into the arena.
     ///
     /// # Errors
-    /// 201 CannotBuildIndexKeys past [`WILDCARD_PATHS_BYTES_MAX`] for all paths of the document.
+    /// 201 CannotBuildIndexKeys if the paths of the document exceed [`WILDCARD_PATHS_BYTES_MAX`].
     fn copied(&mut self) -> Result<&'a str> {
         self.paths_bytes += self.path.len();
         if self.paths_bytes > WILDCARD_PATHS_BYTES_MAX {

@@ -1,9 +1,10 @@
-//! The wildcard index: one key for each path of a document, which has the path and the value at it,
+//! The wildcard index: one key for each path of a document. The key has the path and its value,
 //! alone or between the values of regular fields.
 //!
-//! MongoDB's manual, "Wildcard Indexes". The keys have two fields for the wildcard term, `$_path`
-//! and the value. Read in this order: this file, `tree.rs` (which paths the index holds),
-//! `generate.rs` (the keys of a document) and `view.rs` (the index as that of one path).
+//! See "Wildcard Indexes" in MongoDB's manual. The keys have two fields for the wildcard term:
+//! `$_path` and the value. Read in this order: this file, `tree.rs` (the paths that the index
+//! includes), `generate.rs` (the keys of a document) and `view.rs` (the index as the index of one
+//! path).
 
 mod generate;
 mod tree;
@@ -26,14 +27,14 @@ use super::{
 use crate::index_pattern::{cannot, is_wildcard_path, must_be, plugin_of};
 use crate::{IndexSpec, debug_doc};
 
-/// The name in messages.
+/// The name of the kind in messages.
 const NAME: &str = "wildcard";
-/// The option with the fields that the index holds.
+/// The option that selects the fields to index.
 const PROJECTION: &str = "wildcardProjection";
-/// The name of the field that holds paths.
+/// The name of the path field.
 const PATH: &str = "$_path";
 
-/// This kind's row of the registry.
+/// The registry row of this kind.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
     doc: "Keys with the path and the value of every field, or of those that a projection leaves.",
@@ -53,20 +54,20 @@ pub(super) const KIND: Kind = Kind {
 /// The wildcard term of a key specification.
 #[derive(Debug, Clone)]
 pub(super) struct Wildcard {
-    /// The place of the field that holds paths; that of the value follows it.
+    /// The position of the path field. The field of the values follows it.
     at: usize,
-    /// The paths that have keys.
+    /// The indexed paths.
     tree: Arc<Tree>,
-    looks: Looks,
+    covered: Covered,
 }
 
-/// Where a view looks.
+/// The paths that a view covers.
 #[derive(Debug, Clone)]
-enum Looks {
-    /// At all paths.
-    Everywhere,
-    /// At the values of these paths.
-    At(Vec<String>),
+enum Covered {
+    /// All paths.
+    All,
+    /// Only these paths.
+    Only(Vec<String>),
 }
 
 impl Wildcard {
@@ -78,10 +79,10 @@ impl Wildcard {
         let at = spec.key.as_doc().fields().position(is_term)?;
         let (term, _) = spec.key.as_doc().fields().nth(at)?;
         let projection = projection(spec);
-        Some(Wildcard { at, tree: Arc::new(Tree::new(term, projection)), looks: Looks::Everywhere })
+        Some(Wildcard { at, tree: Arc::new(Tree::new(term, projection)), covered: Covered::All })
     }
 
-    /// Returns the wildcard term of the keys of a wildcard index.
+    /// Returns the wildcard term of a wildcard index.
     fn in_keys(keys: &KeySpec) -> Option<&Self> {
         keys.state.as_ref()?.downcast_ref()
     }
@@ -91,7 +92,7 @@ fn projection(spec: &IndexSpec) -> Option<Doc<'_>> {
     spec.kind_options.get(PROJECTION)?.as_document()
 }
 
-/// Checks the option in a specification, before its projection is checked with the key pattern.
+/// Checks the type of `wildcardProjection`, and that the key pattern has a wildcard term.
 fn check_projection(spec: Doc<'_>, value: Value<'_>) -> Result<()> {
     let Value::Document(projection) = value else {
         return Err(must_be(PROJECTION, "a non-empty object", value));
@@ -112,7 +113,7 @@ fn check_projection(spec: Doc<'_>, value: Value<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns true if two specifications with one key pattern hold the same paths.
+/// Returns true if two specifications with the same key pattern index the same paths.
 fn same_paths(a: &IndexSpec, b: &IndexSpec) -> bool {
     match (Wildcard::of(a), Wildcard::of(b)) {
         (Some(a), Some(b)) => a.tree == b.tree,
@@ -120,11 +121,11 @@ fn same_paths(a: &IndexSpec, b: &IndexSpec) -> bool {
     }
 }
 
-/// What follows the path of an array in the mark that says that arrays are among its elements. No
-/// path holds its byte.
+/// The suffix that marks the path of an array with arrays among its elements. No path contains this
+/// byte.
 const NESTED: &str = "\0";
 
-/// Returns the mark of a path whose array has arrays among its elements.
+/// Returns the marked path of an array with arrays among its elements.
 fn nested_mark(path: &str) -> String {
     format!("{path}{NESTED}")
 }
@@ -166,7 +167,7 @@ fn check(spec: &IndexSpec) -> Result<()> {
     check_regular_fields(spec)
 }
 
-/// A path may not stand both in a regular field and below the wildcard term.
+/// Checks that no path is both a regular field and covered by the wildcard term.
 fn check_regular_fields(spec: &IndexSpec) -> Result<()> {
     let key = spec.key.as_doc();
     if key.count() == 1 {
@@ -192,7 +193,7 @@ fn check_regular_fields(spec: &IndexSpec) -> Result<()> {
     }
 }
 
-/// Returns one field for each field of the key pattern, two for the wildcard term.
+/// Returns a field for each field of the key pattern, and two for the wildcard term.
 fn fields(spec: &IndexSpec) -> Vec<KeyField> {
     let fields = ordinary::fields(spec).into_iter().flat_map(|field| {
         let path = is_wildcard_path(&field.path).then(|| KeyField {
@@ -205,7 +206,8 @@ fn fields(spec: &IndexSpec) -> Vec<KeyField> {
     fields.collect()
 }
 
-/// Returns true unless the index holds paths below one field only and that field stays.
+/// Returns true if a change of these fields can change keys. That is always so, unless the index
+/// covers the paths below a single field.
 fn is_touched(spec: &KeySpec, differs: &Differs<'_>) -> bool {
     let Some(wildcard) = Wildcard::in_keys(spec) else { return true };
     let regular = spec.fields.iter().zip(&spec.paths).enumerate();
@@ -222,7 +224,7 @@ fn field_bounds(spec: &KeySpec, field: usize, predicate: &Predicate<'_>) -> Opti
     if field != wildcard.at + 1 {
         return ordinary::field_bounds(spec, field, predicate);
     }
-    let Looks::At(paths) = &wildcard.looks else { return None };
+    let Covered::Only(paths) = &wildcard.covered else { return None };
     let Predicate { test, negated, path, multikey, .. } = *predicate;
     // A document without the path has no key.
     if !sparse_serves(test, negated) || compares_whole(test) {
@@ -239,14 +241,14 @@ fn field_bounds(spec: &KeySpec, field: usize, predicate: &Predicate<'_>) -> Opti
     };
     let (intervals, tightness) = bounds(test, negated, facts)?;
     if view::hold_documents(&intervals) && !intervals.is_all() {
-        // The keys of a document are those of its fields: all of them may be of a match.
+        // The view of the regular fields: any key of a document may be that of a match.
         return Some((Intervals::all(), Tightness::InexactFetch));
     }
     Some((intervals, if paths.len() > 1 { Tightness::InexactFetch } else { tightness }))
 }
 
 /// Returns true if a test compares with a document or an array that is not empty. The index has a
-/// key for each value within it, none for the whole.
+/// key for each value inside, but none for the whole.
 fn compares_whole(test: &Test) -> bool {
     let whole = |value: Value<'_>| match value {
         Value::Document(doc) => !doc.is_empty(),
@@ -301,7 +303,7 @@ mod tests {
 
     #[test]
     fn an_empty_name_is_a_component_of_its_own() {
-        // The separator was left out after an empty first name, so a query of ".a" found nothing.
+        // The path of a field below an empty name begins with a dot: a query of ".a" must find it.
         let spec = keys_of(&doc! { "key": { "$**": 1 }, "name": "w" });
         let doc = doc! { "": { "a": 1, "": [2, { "": 3 }] }, "a": { "": 4 } };
         let arena = Arena::new();
@@ -313,7 +315,7 @@ mod tests {
 
     #[test]
     fn the_paths_of_one_document_are_bounded() {
-        // 1,000 values below a name of 100,000 bytes would copy 100 MB of paths.
+        // 1,000 values below a name of 100,000 bytes would need 100 MB for their paths.
         let spec = keys_of(&doc! { "key": { "$**": 1 }, "name": "w" });
         let name = "n".repeat(100_000);
         let below = |values: i32| {
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(spec.generate(few.as_doc(), &arena).unwrap().keys().count(), 600);
         let refused = spec.generate(many.as_doc(), &arena).unwrap_err();
         assert_eq!(refused.code(), quire_error::ErrorCode::CannotBuildIndexKeys);
-        // The elements of an array share one copy.
+        // The elements of an array share one copy of the path.
         let array = DocBuf::build(|out| {
             let mut elements = out.array(&name);
             (0..1000).for_each(|at| {
@@ -358,17 +360,17 @@ mod tests {
         let spec = keys_of(&doc! { "key": { "$**": 1 }, "name": "w" });
         let facts = Multikey::new(2);
         let view = |path: &str| view::view_of_path(&spec, path, &facts);
-        let looks = |path: &str| match Wildcard::in_keys(&view(path).unwrap().keys) {
-            Some(Wildcard { looks: Looks::At(paths), .. }) => paths.clone(),
+        let covered = |path: &str| match Wildcard::in_keys(&view(path).unwrap().keys) {
+            Some(Wildcard { covered: Covered::Only(paths), .. }) => paths.clone(),
             _ => Vec::new(),
         };
-        assert_eq!(looks("a.0.b"), ["a.0.b"]);
+        assert_eq!(covered("a.0.b"), ["a.0.b"]);
         assert!(view("_id").is_none());
         let mut grown = FactsBuf { paths: vec![0, 0], ..FactsBuf::default() };
         let arrays = ["a", "n", "n\0"].into_iter().collect();
         grown.merge(&Facts { paths: &[0, 1], long_keys: false, arrays: &arrays });
         facts.grow(&grown);
-        assert_eq!(looks("a.0.b"), ["a.b", "a.0.b"]);
+        assert_eq!(covered("a.0.b"), ["a.b", "a.0.b"]);
         assert_eq!(view("a.0.b").unwrap().multikey.0, [0, 1]);
         assert_eq!(view("b").unwrap().multikey.0, [0, 0]);
         assert!(view("n.0").is_none() && view("n.x").is_some());

@@ -1,5 +1,5 @@
-//! Which paths of a document a wildcard index holds: all of them, those below a field, or those
-//! that its `wildcardProjection` leaves.
+//! The paths of a document that a wildcard index includes: all paths, the paths below one field, or
+//! those that `wildcardProjection` selects.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use quire_error::{Error, Result};
 use quire_mql::ParseContext;
 use quire_mql::projection::{Kind, Policy, Projection, flag};
 
-/// What the index holds of a field and of the fields below it.
+/// The indexed part of a field and of the fields below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tree {
-    /// Every path below.
+    /// Every path below is included.
     All,
-    /// Nothing. Stands only below `Except`.
+    /// Nothing is included. Occurs only below `Except`.
     Nothing,
     /// Only these fields.
     Only(BTreeMap<String, Tree>),
-    /// Everything but what these fields leave out.
+    /// Everything is included, except what these fields exclude.
     Except(BTreeMap<String, Tree>),
 }
 
@@ -33,7 +33,7 @@ impl Tree {
         }
     }
 
-    /// Returns the tree of a projection that [`check`] accepts. `_id` is left out unless the
+    /// Returns the tree of a projection that [`check`] accepts. Excludes `_id` unless the
     /// projection names it.
     fn projected(projection: Doc<'_>) -> Self {
         let inclusion = kind(projection).is_ok_and(|kind| kind == Kind::Inclusion);
@@ -52,7 +52,7 @@ impl Tree {
         if inclusion { Tree::Only(fields) } else { Tree::Except(fields) }
     }
 
-    /// Returns what the index holds of a field that stands here; `None` for nothing.
+    /// Returns the tree of a field at this level; `None` if nothing of it is included.
     pub(super) fn below(&self, name: &str) -> Option<&Tree> {
         match self {
             Tree::All => Some(&Tree::All),
@@ -66,7 +66,7 @@ impl Tree {
         }
     }
 
-    /// Returns true if a value that stands here has a key.
+    /// Returns true if a value at this level has a key.
     pub(super) fn holds_values(&self) -> bool {
         matches!(self, Tree::All | Tree::Except(_))
     }
@@ -83,7 +83,7 @@ impl Tree {
         tree.holds_values()
     }
 
-    /// Returns true if this path, a path below it, or one that it stands below has keys.
+    /// Returns true if this path, a path below it or a path above it has keys.
     pub(super) fn touches(&self, path: &str) -> bool {
         let mut tree = self;
         for name in path.split('.') {
