@@ -1,5 +1,5 @@
-//! What lies below the committer: raw ordered bytes. A backend knows nothing of conflicts,
-//! versions, counters or groups; it applies batches that never overlap in time.
+//! The layer below the committer: ordered bytes. A backend knows nothing of conflicts, versions,
+//! counters or groups. It applies one batch at a time.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::contract::{
 use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
 
-/// A consistent view of a backend's bytes.
+/// A consistent snapshot of a backend's bytes.
 pub trait RawSnapshot: Send + Sync + 'static {
-    /// The value of a key.
+    /// Returns the value of a key.
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>>;
 
-    /// The values of many keys, appended in their order.
+    /// Appends the values of `keys` to `out`, in the same order.
     fn get_many(&self, space: Space, keys: &[&[u8]], out: &mut Vec<Option<Bytes>>) -> Result<()> {
         for key in keys {
             out.push(self.get(space, key)?);
@@ -24,98 +24,101 @@ pub trait RawSnapshot: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Fills an empty page; see [`Snapshot::scan`](crate::Snapshot::scan).
+    /// Fills `page`, which is empty, with the first rows of the range; see
+    /// [`Snapshot::scan`](crate::Snapshot::scan).
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()>;
 }
 
-/// What has become of a dropped range.
+/// The progress of reclaiming a dropped range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reclaimed {
-    /// Some of it is left.
+    /// Part of the range still occupies space.
     Left,
-    /// Its space has come back, but a crash could still bring some of it back.
+    /// The space is reclaimed, but a crash could bring part of the range back.
     Freed,
-    /// Nothing is left of it for good.
+    /// The range is permanently gone.
     Gone,
 }
 
-/// Which commits the disk has room for.
+/// The kinds of commits for which the disk has room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Room {
-    /// None: nearly nothing is left, so that a write of any kind could fail and poison the engine.
+    /// No commits. The disk is nearly full, so any write could fail and poison the engine.
     None,
-    /// Commits that add no data. Less than the reserve is left, which is for compactions and for
-    /// deletes.
+    /// Only commits that add no data. The free space is less than the reserve, which is kept for
+    /// compactions and deletes.
     Reserve,
-    /// There is room for every write.
+    /// All commits.
     Enough,
 }
 
-/// Ordered bytes that a [`Committer`](crate::Committer) turns into an engine.
+/// Ordered bytes, from which a [`Committer`](crate::Committer) makes an engine.
 pub trait Backend: Send + Sync + 'static {
-    /// A view of everything applied.
+    /// The type of the backend's snapshots.
     type Snap: RawSnapshot;
 
-    /// The limits of the backend.
+    /// Returns the limits of the backend.
     fn caps(&self) -> &Caps;
 
-    /// A view of everything applied so far. Never called while `apply` runs.
+    /// Returns a snapshot of everything applied so far. Never called while `apply` runs.
     fn snapshot(&self) -> Result<Self::Snap>;
 
-    /// Returns a snapshot with the content of `snap`, which is open, for which the backend need
-    /// not keep what is written after it, so that it can live long under load. `None` if the
-    /// backend has no such thing.
+    /// Returns a snapshot with the same content as `snap`, which is open, but one that can live
+    /// long under load: for it the backend need not keep later versions. Returns `None` if the
+    /// backend does not support this.
     fn hold(&self, _snap: &Self::Snap) -> Result<Option<Self::Snap>> {
         Ok(None)
     }
 
-    /// Estimates the memory that only held snapshots keep.
+    /// Returns an estimate of the memory, in bytes, that only held snapshots keep.
     fn held_bytes(&self) -> u64 {
         0
     }
 
-    /// Applies a batch as a whole and, if `sync`, forces it and everything before it to stable
-    /// storage. Never called twice at once. An error poisons the engine.
+    /// Applies a batch as a whole. If `sync` is true, then also forces it and everything before it
+    /// to stable storage. Calls never overlap. An error poisons the engine.
     fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()>;
 
     /// Forces everything applied to stable storage. An error poisons the engine.
     fn sync(&self) -> Result<()>;
 
-    /// Called about every 100 ms: measures what [`room`](Self::room) returns. An error says that
-    /// background work has failed for good, and poisons the engine.
+    /// Measures the free space that [`room`](Self::room) reports. Called about every 100 ms.
+    /// Returns an error, which poisons the engine, if background work has failed permanently.
     fn look(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Returns which commits the disk has room for, as of the last look.
+    /// Returns the commits for which the disk has room, as of the last measurement.
     fn room(&self) -> Room {
         Room::Enough
     }
 
-    /// Everything up to this version is on stable storage now: what a log must not be short of.
+    /// Tells the backend that everything up to this version is on stable storage. After a crash the
+    /// log must contain at least that.
     fn note_durable(&self, _version: u64) {}
 
-    /// Whether a new commit should wait because flushing or compaction is behind.
+    /// Returns true if new commits should wait because flushing or compaction is behind.
     fn under_pressure(&self) -> bool {
         false
     }
 
-    /// Whether the documents in memory are about to become a table, so that
-    /// [`cut`](Self::cut) should be called at the next moment that suits it.
+    /// Returns true if the documents in memory are about to become a table, so that the caller
+    /// should call [`cut`](Self::cut) at the next suitable moment.
     fn wants_cut(&self) -> bool {
         false
     }
 
-    /// Makes a table of the documents that are in memory now. Called at a moment when every document
-    /// that follows will have a greater record id, tables do not overlap, and need no merge.
+    /// Makes a table of the documents that are in memory now. The caller chooses a moment after
+    /// which every new document has a greater record id. Then the tables do not overlap and need no
+    /// merge.
     fn cut(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Gives back the space of ranges that no snapshot reads any more. `apply` commits deletes;
-    /// `stop` says that the engine is closing. For each range, what has become of it; all that
-    /// are not gone are asked for again later, also after a restart.
+    /// Reclaims the space of ranges that no snapshot reads any more, and returns the progress for
+    /// each range. `apply` commits deletes; `stop` returns true when the engine is closing. The
+    /// committer calls it again later, also after a restart, for each range that is not `Gone`.
     fn reclaim(
         &self,
         ranges: &[DropRange],
@@ -125,26 +128,26 @@ pub trait Backend: Send + Sync + 'static {
         ranges.iter().map(|range| delete_range(self, range, apply, stop)).collect()
     }
 
-    /// Whether there is background work besides reclaiming. Asked at every tick.
+    /// Returns true if there is background work besides reclaiming. Called at every tick.
     fn wants_work(&self) -> bool {
         false
     }
 
-    /// Does that work, on a thread of its own.
+    /// Does that background work. Called on a separate thread.
     fn work(&self, _stop: &dyn Fn() -> bool) -> Result<()> {
         Ok(())
     }
 
-    /// Returns a key that no key of `space` exceeds, or `None` if the space is empty.
+    /// Returns an upper bound of the keys in `space`, or `None` if the space is empty.
     fn upper_bound(&self, space: Space) -> Result<Option<Bytes>> {
         last_key(self, space)
     }
 
-    /// Estimates what a range holds.
+    /// Returns an estimate of the content of a range.
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size>;
 
-    /// Estimates the bytes of a range that are dead, as
-    /// [`Engine::reclaimable_bytes`](crate::Engine::reclaimable_bytes) says; 0 in memory.
+    /// Returns an estimate of the dead bytes in a range; see
+    /// [`Engine::reclaimable_bytes`](crate::Engine::reclaimable_bytes). 0 for a backend in memory.
     fn reclaimable_bytes(
         &self,
         _space: Space,
@@ -155,29 +158,30 @@ pub trait Backend: Send + Sync + 'static {
         Ok(0)
     }
 
-    /// Flushes or compacts; `Reclaim` and `Tick` are the committer's.
+    /// Flushes or compacts. The committer handles `Reclaim` and `Tick` itself.
     fn maintenance(&self, _task: Maintenance) -> Result<()> {
         Ok(())
     }
 
-    /// Called about every 100 ms, never while `apply` runs: forget what only snapshots older
-    /// than `oldest` needed.
+    /// Discards versions that only snapshots older than `oldest` need. Called about every 100 ms,
+    /// never while `apply` runs.
     fn housekeeping(&self, _oldest: &Self::Snap) {}
 
-    /// Copies a view into a new directory; leaves nothing behind if it fails or is interrupted.
+    /// Copies a snapshot into a new directory. Leaves no files behind if it fails or is
+    /// interrupted.
     fn backup(&self, _snap: &Self::Snap, _directory: &Path, _interrupt: &Interrupt) -> Result<()> {
         Err(StorageError::Unsupported("backup"))
     }
 
-    /// Adds what only the backend knows.
+    /// Adds the numbers that only the backend knows.
     fn stats(&self, _stats: &mut EngineStats) {}
 
-    /// A fault that a simulation injects: this commit is to fail with a conflict.
+    /// Returns true if a simulation wants this commit to fail with a conflict.
     fn inject_conflict(&self, _batch: &CommitBatch) -> bool {
         false
     }
 
-    /// Releases files and threads. All snapshots are gone by then.
+    /// Releases files and threads. All snapshots are closed before.
     fn close(&self) -> Result<()> {
         Ok(())
     }
@@ -191,8 +195,8 @@ pub fn last_key<B: Backend + ?Sized>(backend: &B, space: Space) -> Result<Option
     Ok(page.rows.pop().map(|(key, _)| key))
 }
 
-/// Deletes every key of a range in batches of some hundred: right for small ranges and for
-/// memory. What a crash brings back, it brings back with its deletes.
+/// Deletes every key of a range, in batches of a few hundred. Suitable for small ranges and for
+/// memory. If a crash brings the range back, it brings back the deletes too.
 pub fn delete_range<B: Backend + ?Sized>(
     backend: &B,
     range: &DropRange,

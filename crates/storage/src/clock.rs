@@ -1,15 +1,16 @@
-//! Wall-clock time as an argument, so that a simulation can decide what time it is.
+//! The wall clock as a parameter, so that a simulation can control the time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where an engine takes the time of day from.
+/// A source of the time of day.
 pub trait Clock: Send + Sync {
-    /// Milliseconds since 1970-01-01 UTC. May step backwards; users of it must bear that.
+    /// Returns milliseconds since 1970-01-01 UTC. The time may step backwards, and callers must
+    /// allow for that.
     fn now_ms(&self) -> u64;
 }
 
-/// The machine's clock.
+/// The clock of the operating system.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
@@ -20,14 +21,14 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told to.
+/// A clock that advances only by calls.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now_ms: AtomicU64,
 }
 
 impl ManualClock {
-    /// A clock that shows `now_ms`.
+    /// Returns a clock that shows `now_ms`.
     pub fn new(now_ms: u64) -> Self {
         Self { now_ms: AtomicU64::new(now_ms) }
     }
@@ -37,7 +38,7 @@ impl ManualClock {
         self.now_ms.fetch_add(by_ms, Ordering::SeqCst);
     }
 
-    /// Sets the clock, backwards as well.
+    /// Sets the clock. The time may be earlier than before.
     pub fn set_ms(&self, now_ms: u64) {
         self.now_ms.store(now_ms, Ordering::SeqCst);
     }

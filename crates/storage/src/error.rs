@@ -1,5 +1,5 @@
-//! What can go wrong below MongoDB's errors: a small enum that the layer above maps
-//! exhaustively, so that a new failure forces a decision there.
+//! The errors of the storage layer: a small enum. The layer above maps it exhaustively to MongoDB's
+//! errors, so that a new failure forces a decision there.
 
 use std::fmt;
 
@@ -8,56 +8,58 @@ use bytes::Bytes;
 use crate::interrupt::Interruption;
 use crate::space::{KeyHash, Space};
 
-/// The result of everything in this crate.
+/// The result of every fallible function in this crate.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 
-/// Who clashed where.
+/// A conflict with another commit or transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The space of the key.
     pub space: Space,
-    /// The key that another transaction changed or holds.
+    /// The key that another transaction has changed or locked.
     pub key: Bytes,
-    /// The key as the lock table knows it.
+    /// The key's hash in the lock table.
     pub hash: KeyHash,
-    /// True if an open transaction holds the key or it is reserved for the first of its line, false
-    /// if a commit was faster. A single write drops everything it has and waits for its turn with
-    /// [`KeyTurn::wait`](crate::KeyTurn::wait) before it tries again on a new snapshot.
+    /// True if an open transaction has locked the key, or it is reserved for the first of its line;
+    /// false if another commit changed it. After a conflict a single write releases everything that
+    /// it holds and waits for its turn with [`KeyTurn::wait`](crate::KeyTurn::wait), before it
+    /// tries again on a new snapshot.
     pub held: bool,
 }
 
-/// A failure of the storage layer. No text in here is meant for a client.
+/// A failure of the storage layer. Its texts are for the log, not for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StorageError {
-    /// Another commit or transaction was first. Nothing was written.
+    /// Another commit or transaction came first. Nothing was written.
     Conflict(Box<Conflict>),
-    /// `insert` found its key present; the number is the tag that the caller gave.
+    /// The key of an `insert` exists already. The number is the caller's tag.
     Duplicate(u64),
-    /// The snapshot was open for too long, or kept too much alive. Start again on a new one.
+    /// The snapshot was open for too long, or retained too much. The caller should start again on a
+    /// new one.
     SnapshotTooOld,
     /// A key, a value or a whole transaction exceeds what [`Caps`](crate::Caps) declares.
     TooLarge,
-    /// Bytes on disk are not what was written.
+    /// The bytes on disk are not those that were written.
     Corruption {
-        /// File, space or key: for the log.
+        /// The file, space or key, for the log.
         place: String,
     },
-    /// The disk is full, or so nearly that new data is refused. Nothing was written.
+    /// The disk is full, or so nearly full that new data is refused. Nothing was written.
     Full,
-    /// The operating system refused. After a failed write or fsync the engine serves no more
-    /// writes; an fsync is never retried. A commit of which that leaves a doubt has
-    /// `OutcomeUnknown` instead.
+    /// An error of the operating system. After a failed write or fsync the engine accepts no more
+    /// writes, and it never retries an fsync. A commit whose outcome is unknown because of such an
+    /// error fails with `OutcomeUnknown` instead.
     Io(String),
-    /// The engine does not serve: poisoned by an earlier failure, or locked by another process.
+    /// The engine is not available: poisoned by an earlier failure, or locked by another process.
     Unavailable(String),
-    /// The commit may or may not have happened, and why: its write or its fsync failed. It may be
-    /// visible, and it may come to light after a restart.
+    /// The commit may or may not have happened, because its write or fsync failed; the text says
+    /// why. It may be visible now, and it may be there after a restart.
     OutcomeUnknown(String),
     /// The engine was closed.
     Closed,
-    /// The operation was killed, ran out of time or lost its client while it waited.
+    /// The operation was killed, passed its deadline or lost its client while it waited.
     Interrupted(Interruption),
-    /// The engine cannot do this at all, e.g. a backup of memory.
+    /// The engine does not support the operation, for example a backup of memory.
     Unsupported(&'static str),
 }
 
@@ -83,8 +85,8 @@ impl fmt::Display for StorageError {
 impl std::error::Error for StorageError {}
 
 impl StorageError {
-    /// The failure of a commit that has been given to the disk, or is visible: it is unknown
-    /// whether it survives a restart.
+    /// Converts the error of a commit that was given to the disk or is visible: it is unknown
+    /// whether the commit survives a restart.
     #[must_use]
     pub fn after_commit(self) -> Self {
         match self {

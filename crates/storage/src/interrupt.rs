@@ -1,6 +1,6 @@
-//! The one primitive of waiting. Every operation owns one `Interrupt`. Each of its waits (for
-//! a lock, for backpressure, for new data) is on that, so that a kill, a deadline, a lost client
-//! and a shutdown end every wait at once.
+//! The one primitive for waiting. Every operation has one `Interrupt`, and uses it for each of its
+//! waits (for a lock, for backpressure, for new data). So a kill, a deadline, a lost client or a
+//! shutdown ends every wait at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// Why an operation has to stop.
+/// The reason why an operation must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interruption {
-    /// A command asked for it (`killOp`, `killSessions`, `killCursors`).
+    /// A command killed it (`killOp`, `killSessions`, `killCursors`).
     Killed,
     /// `maxTimeMS` or another deadline passed.
     DeadlineExceeded,
-    /// The client is gone.
+    /// The client has disconnected.
     Disconnected,
-    /// The server stops.
+    /// The server is shutting down.
     ShuttingDown,
     /// The transaction that the operation belongs to has been open for too long.
     TransactionExpired,
@@ -25,19 +25,19 @@ pub enum Interruption {
 
 const NO_DEADLINE: u64 = u64::MAX;
 
-/// A kill switch, a deadline and a place to wait; one an operation, shared by `Arc`.
+/// A kill switch, a deadline, and a condition to wait for. Each operation has one, shared by `Arc`.
 #[derive(Debug)]
 pub struct Interrupt {
     reason: AtomicU8,
     born: Instant,
-    /// Nanoseconds after `born`.
+    /// The deadline in nanoseconds after `born`.
     deadline: AtomicU64,
     gate: Mutex<u64>,
     changed: Condvar,
 }
 
 impl Interrupt {
-    /// Never ends by itself.
+    /// Returns an interrupt without a deadline.
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             reason: AtomicU8::new(0),
@@ -48,7 +48,7 @@ impl Interrupt {
         })
     }
 
-    /// Ends `after` from now.
+    /// Returns an interrupt whose deadline is `after` from now.
     pub fn with_deadline(after: Duration) -> Arc<Self> {
         let this = Self::new();
         this.set_deadline(Some(Instant::now() + after));
@@ -65,7 +65,7 @@ impl Interrupt {
         self.notify();
     }
 
-    /// The deadline, if there is one.
+    /// Returns the deadline, if there is one.
     pub fn deadline(&self) -> Option<Instant> {
         match self.deadline.load(Ordering::Acquire) {
             NO_DEADLINE => None,
@@ -73,7 +73,7 @@ impl Interrupt {
         }
     }
 
-    /// Stops the operation; the first reason stays.
+    /// Stops the operation. The first reason is kept.
     pub fn kill(&self, reason: Interruption) {
         let code = match reason {
             Interruption::Killed => 1,
@@ -86,8 +86,8 @@ impl Interrupt {
         self.notify();
     }
 
-    /// Whether the operation may go on. Some nanoseconds without a deadline, a clock reading
-    /// with one: call it once a page or batch, not once a document.
+    /// Fails if the operation must stop. Takes some nanoseconds without a deadline, and reads the
+    /// clock with one, so callers use it once for each page or batch, not for each document.
     pub fn check(&self) -> Result<(), Interruption> {
         match self.reason.load(Ordering::Acquire) {
             0 => {}
@@ -104,8 +104,9 @@ impl Interrupt {
         Ok(())
     }
 
-    /// Waits until `ready`, `timeout` or an interruption. True if `ready`, false if the timeout
-    /// came first. The thread that makes `ready` true must call [`notify`](Self::notify) afterwards.
+    /// Waits until `ready` returns true, until `timeout`, or until an interruption, which is an
+    /// error. Returns true if `ready` came first, false if the timeout did. The thread that makes
+    /// `ready` true must call [`notify`](Self::notify) afterwards.
     pub fn wait(
         &self,
         timeout: Option<Duration>,
@@ -132,7 +133,7 @@ impl Interrupt {
         }
     }
 
-    /// Wakes a waiter so that it looks at its condition again.
+    /// Wakes a waiter, which then evaluates its condition again.
     pub fn notify(&self) {
         *self.gate.lock() += 1;
         self.changed.notify_all();

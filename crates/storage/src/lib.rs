@@ -1,10 +1,11 @@
-//! Storage: a key-value contract, the write buffer over it, group commit, and the
-//! engines that need no disk (in memory, simulated). It knows neither BSON nor MongoDB.
+//! Storage: a key-value contract, its write buffer, group commit, and the engines that need no disk
+//! (in memory, simulated). It knows neither BSON nor MongoDB.
 //!
-//! Read in this order: [`space`] and [`version`] (the places of keys and of commits), [`contract`] (what
-//! an engine promises), [`batch`] (what a commit contains), [`txn`] (how a caller uses it), [`backend`]
-//! and [`committer`] (one committer makes an engine of raw ordered bytes), [`memory`] and [`simulated`]
-//! (two such engines), [`conformance`] (the test suite of every engine).
+//! Read in this order: [`space`] and [`version`] (spaces of keys, versions of commits),
+//! [`contract`] (the promises of an engine), [`batch`] (the content of a commit), [`txn`] (how a
+//! caller uses an engine), [`backend`] and [`committer`] (how one committer makes an engine from
+//! ordered bytes), [`memory`] and [`simulated`] (two such engines), [`conformance`] (the test suite
+//! of every engine).
 
 pub mod backend;
 pub mod batch;

@@ -1,5 +1,5 @@
-//! The engine for tests and for `--memory`: one ordered map a space, each key with the versions
-//! that a snapshot may still need. A snapshot is a number; nothing is copied for it.
+//! The engine for tests and for `--memory`: one ordered map for each space, with all versions of a
+//! key that a snapshot may still need. A snapshot is a sequence number; opening one copies nothing.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +15,7 @@ use crate::committer::{Committer, CommitterOptions};
 use crate::contract::{Caps, Direction, Engine, EngineStats, Op, Page, ScanRequest, Size, Space};
 use crate::error::Result;
 
-/// The limits of memory.
+/// The limits of the engine in memory.
 pub(crate) const CAPS: Caps = Caps {
     key_bytes_max: 8 << 10,
     value_bytes_max: 64 << 20,
@@ -37,15 +37,15 @@ pub fn open_memory_with(options: CommitterOptions) -> Result<Arc<dyn Engine>> {
     Ok(Arc::new(Committer::open(MemoryBackend::default(), options)?))
 }
 
-/// The versions of a key, newest last; almost always one.
+/// The versions of a key, newest last. Most keys have one.
 #[derive(Debug)]
-struct Chain {
+struct VersionChain {
     seq: u64,
     value: Option<Bytes>,
     older: Vec<(u64, Option<Bytes>)>,
 }
 
-impl Chain {
+impl VersionChain {
     fn at(&self, seq: u64) -> Option<&Bytes> {
         if self.seq <= seq {
             return self.value.as_ref();
@@ -55,16 +55,16 @@ impl Chain {
     }
 }
 
-type Map = BTreeMap<Bytes, Chain>;
+type Map = BTreeMap<Bytes, VersionChain>;
 
-/// The maps and what must be forgotten later.
+/// The maps, and the versions to remove later.
 #[derive(Default)]
 struct Shared {
     maps: [RwLock<Map>; 4],
     applied: AtomicU64,
-    /// Open snapshots by sequence number.
+    /// The number of open snapshots, by sequence number.
     open: Mutex<BTreeMap<u64, usize>>,
-    /// Keys with versions that are dead once no snapshot is older than the number.
+    /// Keys with versions to remove once no open snapshot is older than the number.
     garbage: Mutex<VecDeque<(u64, Space, Bytes)>>,
     bytes: AtomicU64,
 }
@@ -75,7 +75,7 @@ pub struct MemoryBackend {
     shared: Arc<Shared>,
 }
 
-/// A number and the maps it looks at.
+/// A sequence number, and the maps that it refers to.
 pub struct MemorySnapshot {
     shared: Arc<Shared>,
     seq: u64,
@@ -136,13 +136,13 @@ impl Shared {
             }
             Entry::Vacant(vacant) if op.value.is_some() => {
                 self.bytes.fetch_add(added, Ordering::Relaxed);
-                vacant.insert(Chain { seq, value: op.value.clone(), older: Vec::new() });
+                vacant.insert(VersionChain { seq, value: op.value.clone(), older: Vec::new() });
             }
             Entry::Vacant(_) => {}
         }
     }
 
-    /// Forgets some versions that no snapshot needs.
+    /// Removes up to `steps` versions that no snapshot needs.
     fn collect(&self, steps: usize) {
         let oldest = {
             let open = self.open.lock();
@@ -204,7 +204,7 @@ impl RawSnapshot for MemorySnapshot {
 }
 
 fn fill<'m>(
-    entries: impl Iterator<Item = (&'m Bytes, &'m Chain)>,
+    entries: impl Iterator<Item = (&'m Bytes, &'m VersionChain)>,
     seq: u64,
     request: &ScanRequest<'_>,
     page: &mut Page,

@@ -1,7 +1,7 @@
-//! The writes of a transaction that no other one sees yet, with an undo log, merged over a snapshot's
-//! gets and pages. Keys that begin alike (the layers above begin each with a number of the collection
-//! or the index) form a group. Record ids and most `_id`s rise from one document to the next, so a
-//! group appends rising keys to a sorted run and searches a tree only for the others.
+//! The write buffer of a transaction, with an undo log, and its merge with the reads of a snapshot.
+//! Keys with the same prefix form a group, because the layers above begin each key with the id of a
+//! collection or an index. Record ids and most `_id`s ascend from one document to the next, so a
+//! group appends ascending keys to a sorted run and keeps only the other keys in a tree.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,12 +18,12 @@ use crate::error::Result;
 pub(crate) struct Buffered {
     /// `None` deletes the key.
     pub value: Option<Bytes>,
-    /// True if the commit must fail where another commit changed the key.
+    /// True if the commit must fail if another commit changed the key.
     pub tracked: bool,
 }
 
-/// The first bytes of a key as a big-endian number, filled up with zeros. It never falls where keys
-/// rise.
+/// The first bytes of a key as a big-endian number, padded with zeros. Ascending keys have
+/// ascending prefixes.
 type Prefix = u32;
 
 fn prefix_of(key: &[u8]) -> Prefix {
@@ -34,12 +34,12 @@ fn prefix_of(key: &[u8]) -> Prefix {
     Prefix::from_be_bytes(prefix)
 }
 
-/// How to undo a write.
+/// How to undo one write.
 #[derive(Debug)]
 enum Undo {
-    /// The key is the last of its group's run, which has `len` keys without it.
+    /// Removes the last key of its group's run, which then has `len` keys.
     Appended { space: Space, prefix: Prefix, len: usize },
-    /// What was buffered for the key before: nothing, most times.
+    /// Restores the earlier buffered write of the key, if there was one.
     Written { space: Space, key: Bytes, before: Option<Box<Buffered>> },
 }
 
@@ -47,10 +47,10 @@ enum Undo {
 #[derive(Debug)]
 struct Group {
     prefix: Prefix,
-    /// By rising key. A statement on one document writes one key of each group.
+    /// In ascending order of the keys. A statement on one document writes one key of each group.
     run: SmallVec<[(Bytes, Buffered); 1]>,
-    /// Keys that were not greater than the run's last when they came. Each is less than the run's
-    /// last as long as it is here, because writes are undone in reverse order.
+    /// Keys that were not greater than the last key of the run when they were written. That stays
+    /// so while they are here, because writes are undone in reverse order.
     rest: BTreeMap<Bytes, Buffered>,
 }
 
@@ -63,7 +63,7 @@ impl Group {
         self.run.len() + self.rest.len()
     }
 
-    /// Where the run has the key, or the place that it would have there.
+    /// Returns the position of the key in the run, or the position at which to insert it.
     fn find_in_run(&self, key: &[u8]) -> std::result::Result<usize, usize> {
         match self.run.last() {
             Some((last, _)) if key <= &last[..] => {
@@ -88,7 +88,7 @@ impl Group {
         }
     }
 
-    /// Replaces what is buffered for a key that is not appended. Returns what was there.
+    /// Sets the buffered write of a key that is not appended to the run. Returns the earlier one.
     fn replace(&mut self, key: &Bytes, entry: Buffered) -> Option<Buffered> {
         if let Ok(at) = self.find_in_run(key)
             && let Some((_, place)) = self.run.get_mut(at)
@@ -104,7 +104,7 @@ impl Group {
         }
     }
 
-    /// The writes in `[start, end)`, an empty `end` being open, by rising key or backwards.
+    /// Returns the writes in `[start, end)`, in the order of the request; an empty `end` is open.
     fn range<'g>(&'g self, request: &ScanRequest<'_>) -> Rows<'g> {
         let (start, end) = (request.start, request.end);
         let from = self.run.partition_point(|(key, _)| &key[..] < start);
@@ -122,7 +122,7 @@ impl Group {
         }
     }
 
-    /// Gives each write to `take`, by rising key.
+    /// Passes each write to `take`, in ascending order of the keys.
     fn drain(self, mut take: impl FnMut(Bytes, Buffered)) {
         let run = self.run.into_iter();
         match self.rest.is_empty() {
@@ -133,7 +133,7 @@ impl Group {
     }
 }
 
-/// Writes in the order of a scan.
+/// Buffered writes in the order of a scan.
 type Rows<'g> = Box<dyn Iterator<Item = (&'g Bytes, &'g Buffered)> + 'g>;
 
 /// Merges two ordered streams that have no key in common.
@@ -154,7 +154,7 @@ fn merged<K: AsRef<[u8]>, V>(
 /// The write buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
-    /// By rising prefix.
+    /// In ascending order of the prefixes.
     groups: [SmallVec<[Group; 1]>; 4],
     undo: SmallVec<[Undo; 2]>,
     bytes: usize,
@@ -165,7 +165,7 @@ fn weight(key: &Bytes, entry: &Buffered) -> usize {
 }
 
 impl Overlay {
-    /// Bytes buffered, with a small charge a key.
+    /// Returns the size of the buffer in bytes, with a small overhead for each key.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -175,12 +175,12 @@ impl Overlay {
         self.groups.iter().flatten().map(Group::len).sum()
     }
 
-    /// Whether nothing is buffered.
+    /// Returns true if the buffer is empty.
     pub fn is_empty(&self) -> bool {
         Space::ALL.into_iter().all(|space| self.is_empty_in(space))
     }
 
-    /// Whether nothing is buffered in a space.
+    /// Returns true if nothing is buffered in a space.
     pub fn is_empty_in(&self, space: Space) -> bool {
         self.groups[space.index()].iter().all(|group| group.len() == 0)
     }
@@ -196,18 +196,18 @@ impl Overlay {
         groups.get_mut(at)
     }
 
-    /// The buffered write of a key, if there is one.
+    /// Returns the buffered write of a key, if there is one.
     pub fn get(&self, space: Space, key: &[u8]) -> Option<&Buffered> {
         self.group(space, prefix_of(key))?.get(key)
     }
 
-    /// The greatest key with this prefix that is buffered.
+    /// Returns the greatest buffered key with this prefix.
     pub fn greatest(&self, space: Space, prefix: [u8; size_of::<Prefix>()]) -> Option<&Bytes> {
         let group = self.group(space, Prefix::from_be_bytes(prefix))?;
         group.run.last().map(|(key, _)| key)
     }
 
-    /// Buffers a write. A key once tracked stays tracked.
+    /// Buffers a write. A key that was tracked once stays tracked.
     pub fn set(&mut self, space: Space, key: Bytes, entry: Buffered) {
         self.bytes += weight(&key, &entry);
         let prefix = prefix_of(&key);
@@ -238,12 +238,12 @@ impl Overlay {
         self.undo.push(Undo::Written { space, key, before: before.map(Box::new) });
     }
 
-    /// A mark to roll back to.
+    /// Returns a mark for [`roll_back`](Self::roll_back).
     pub fn mark(&self) -> usize {
         self.undo.len()
     }
 
-    /// The tracked keys written since the mark; a key written twice comes twice.
+    /// Returns the tracked keys written since the mark. A key that was written twice occurs twice.
     pub fn written_since(&self, mark: usize) -> impl Iterator<Item = (Space, &Bytes)> {
         self.undo.iter().skip(mark).filter_map(|undo| {
             let (space, key, entry) = match undo {
@@ -257,7 +257,7 @@ impl Overlay {
         })
     }
 
-    /// Undoes every write after the mark.
+    /// Undoes all writes after the mark.
     pub fn roll_back(&mut self, mark: usize) {
         while self.undo.len() > mark {
             let Some(undo) = self.undo.pop() else { break };
@@ -287,7 +287,8 @@ impl Overlay {
         }
     }
 
-    /// Gives the buffered writes of all spaces to `take`, in key order within each.
+    /// Passes the buffered writes of all spaces to `take`, in key order within each space, and
+    /// clears the buffer.
     pub fn drain(&mut self, mut take: impl FnMut(Space, Bytes, Buffered)) {
         let groups = std::mem::take(&mut self.groups);
         self.undo.clear();
@@ -299,7 +300,7 @@ impl Overlay {
         }
     }
 
-    /// The writes that a request covers, in its order.
+    /// Returns the writes in the range of a request, in its order.
     fn rows<'a>(&'a self, request: &ScanRequest<'a>) -> Rows<'a> {
         let groups = &self.groups[request.space.index()];
         let (first, last) = (prefix_of(request.start), prefix_of(request.end));
@@ -317,7 +318,7 @@ impl Overlay {
         }
     }
 
-    /// Reads the snapshot's page and merges the buffered writes into it.
+    /// Reads a page of the snapshot and merges the buffered writes into it.
     pub fn scan(
         &self,
         base: &dyn Snapshot,
@@ -347,7 +348,7 @@ impl Overlay {
         }
     }
 
-    /// Merges the part of the buffer that `below` covers into `page`, which is empty.
+    /// Merges the buffered writes in the range of `below` into `page`, which is empty.
     fn merge(&self, request: &ScanRequest<'_>, below: &mut Page, page: &mut Page) {
         let resume = below.resume.take();
         let covered = match &resume {
@@ -374,7 +375,7 @@ impl Overlay {
     }
 }
 
-/// Merges two ordered streams; true if the page filled up before both were exhausted.
+/// Merges two ordered streams. Returns true if the page is full before both are exhausted.
 fn merge_rows<'m>(
     rows: impl Iterator<Item = (Bytes, Bytes)>,
     buffered: impl Iterator<Item = (&'m Bytes, &'m Buffered)>,
@@ -417,10 +418,10 @@ mod tests {
     use crate::contract::{ClusterTime, Version};
     use crate::rng::Rng;
 
-    /// A snapshot of nothing.
-    struct Nothing;
+    /// A snapshot without keys.
+    struct EmptySnapshot;
 
-    impl Snapshot for Nothing {
+    impl Snapshot for EmptySnapshot {
         fn version(&self) -> Version {
             Version::from_u64(0)
         }
@@ -445,7 +446,7 @@ mod tests {
 
     type Model = BTreeMap<Bytes, Buffered>;
 
-    /// Keys of three prefixes, one shorter than a prefix, mostly rising.
+    /// Returns a key with one of three prefixes, or one shorter than a prefix; most keys ascend.
     fn key(rng: &mut Rng, step: u64) -> Bytes {
         let number = if rng.one_in(3) { rng.below(step + 1) } else { step };
         match rng.below(8) {
@@ -460,7 +461,7 @@ mod tests {
         let mut resume: Option<Bytes> = None;
         loop {
             let step = resume.as_ref().map_or(*request, |resume| request.resumed(resume));
-            overlay.scan(&Nothing, &step, &mut page).unwrap();
+            overlay.scan(&EmptySnapshot, &step, &mut page).unwrap();
             rows.append(&mut page.rows);
             match page.resume.take() {
                 Some(next) => resume = Some(next),

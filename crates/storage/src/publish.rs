@@ -1,12 +1,12 @@
-//! What a caller does at the moment when its commit becomes visible: how the catalog changes with
-//! the commit that makes it true, without a lock that is held while the commit waits.
+//! Hooks that run when a commit becomes visible. With one the catalog changes together with the
+//! commit, without a lock that is held while the commit waits.
 
 use crate::version::Committed;
 
-/// What a commit does at the moment when it becomes visible. The function gets the commit and a
-/// function that makes it visible, which it must call once. So the caller can change a value of
-/// its own at the same moment, under a lock that is not held while the commit waits. It must
-/// neither wait nor use the engine.
+/// A function that a commit calls when it becomes visible. It gets the commit's version and a
+/// function that makes the commit visible, which it must call once. So the caller can change a
+/// value at the same moment, under a lock that it does not hold while the commit waits. The
+/// function must neither wait nor use the engine.
 pub struct OnPublish(pub Box<PublishFn>);
 
 /// The function in [`OnPublish`].

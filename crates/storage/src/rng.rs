@@ -1,7 +1,7 @@
-//! A small seeded generator (splitmix64), so that every random test and every simulation can be
-//! repeated from its seed; and seeds that cannot be predicted.
+//! A random number generator with a seed (splitmix64), so that every random test and every
+//! simulation can be repeated, and a source of seeds that cannot be predicted.
 
-/// Returns a number that cannot be predicted, for seeds and ids; not for secrets.
+/// Returns a number that cannot be predicted, for seeds and ids. Not for secrets.
 pub fn word() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::hash::RandomState::new().build_hasher().finish()
@@ -15,17 +15,18 @@ pub fn uuid() -> [u8; 16] {
     uuid
 }
 
-/// Pseudo-random numbers from a seed; not for secrets.
+/// Pseudo-random numbers from a seed. Not for secrets.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The sequence of this seed.
+    /// Returns the generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
+    /// Returns the next 64 bits (Steele, Lea, Flood: "Fast splittable pseudorandom number
+    /// generators").
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -34,12 +35,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which must not be 0.
+    /// Returns a number below `end`, which must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next_u64() % end
     }
 
-    /// True once in `times`.
+    /// Returns true with probability 1 / `times`.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -1,6 +1,6 @@
-//! Memory that behaves like a disk: what is not synced is lost at a crash, the last batch may be
-//! torn, and faults come from a seed. For simulations and for the crash tests of the layers
-//! above; the committer over it is the real one.
+//! A simulated disk in memory: a crash loses what is not synced, the last batch may be torn, and
+//! faults come from a seed. For simulations and for the crash tests of the layers above. It is used
+//! with the real committer.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -20,35 +20,36 @@ use crate::rng::Rng;
 
 type Maps = [BTreeMap<Bytes, Bytes>; 4];
 
-/// Which faults to inject, and how often.
+/// The faults to inject, and their frequency.
 #[derive(Debug, Clone, Copy)]
 pub struct Faults {
-    /// The seed: the same one repeats the same run.
+    /// The seed. The same seed repeats the same run.
     pub seed: u64,
-    /// One commit in this many fails with a conflict although no other wrote its keys; 0 for none.
+    /// One commit in this number fails with a conflict, although no other wrote its keys; 0 for
+    /// none.
     pub conflict_one_in: u64,
-    /// One read in this many fails as that of a broken disk; 0 for none.
+    /// One read in this number fails with an I/O error; 0 for none.
     pub read_error_one_in: u64,
-    /// After this many batches and syncs every further one fails; `None` for never.
+    /// All batches and syncs after this number of them fail; `None` for no failure.
     pub io_error_after: Option<u64>,
 }
 
 impl Faults {
-    /// A disk that only loses what was not synced.
+    /// Returns no faults: the disk only loses what is not synced.
     pub fn none(seed: u64) -> Self {
         Self { seed, conflict_one_in: 0, read_error_one_in: 0, io_error_after: None }
     }
 }
 
-/// How a crash treats the batches that were not synced.
+/// The effect of a crash on batches that are not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
-    /// The process dies: the operating system still has every batch.
+    /// The process dies. No batch is lost, because the operating system has them.
     Process,
-    /// The power fails: some of the unsynced batches, the latest ones, are gone.
+    /// The power fails. Some of the latest unsynced batches are lost.
     Power,
-    /// The power fails in the middle of writing the last surviving batch, which is cut off as the
-    /// journal guard does it; unsynced batches before it may survive.
+    /// The power fails while the last surviving batch is being written. That batch is torn and
+    /// therefore discarded, as on a real disk; unsynced batches before it may survive.
     TornTail,
 }
 
@@ -68,7 +69,7 @@ struct Disk {
 }
 
 impl SimulatedDisk {
-    /// An empty disk.
+    /// Returns an empty disk.
     pub fn new(faults: Faults) -> Self {
         let disk = Disk {
             synced: Maps::default(),
@@ -81,24 +82,25 @@ impl SimulatedDisk {
         Self { state: Arc::new(Mutex::new(disk)), clock }
     }
 
-    /// The clock of the engines on this disk.
+    /// Returns the clock of the engines on this disk.
     pub fn clock(&self) -> &Arc<ManualClock> {
         &self.clock
     }
 
-    /// Opens an engine on what the disk holds. It has no ticker: nothing happens in it that the
-    /// test did not ask for (`Maintenance::Tick` syncs).
+    /// Opens an engine on the disk's data. It has no ticker, so it does nothing that the test did
+    /// not request (`Maintenance::Tick` syncs).
     pub fn open(&self) -> Result<Arc<dyn Engine>> {
         let backend = SimulatedBackend::new(Arc::clone(&self.state));
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        // Each view that is kept keeps a whole copy of the maps.
+        // Each view in the history would keep a whole copy of the maps.
         let history_window = Duration::ZERO;
         let options =
             CommitterOptions { clock, tick: None, history_window, ..CommitterOptions::default() };
         Ok(Arc::new(Committer::open(backend, options)?))
     }
 
-    /// Everything stops here; engines opened before have lost the disk. How many batches were lost.
+    /// Simulates a crash. Engines that were opened before lose the disk. Returns the number of lost
+    /// batches.
     pub fn crash(&mut self, how: Crash) -> usize {
         let disk = {
             let mut old = self.state.lock();
@@ -107,14 +109,14 @@ impl SimulatedDisk {
             let keep = match how {
                 Crash::Process => unsynced,
                 Crash::Power => below(&mut old.rng, unsynced + 1),
-                // The torn batch itself does not survive.
+                // The torn batch does not survive.
                 Crash::TornTail => below(&mut old.rng, unsynced.max(1)),
             };
             let mut synced = std::mem::take(&mut old.synced);
             for batch in cached.into_iter().take(keep) {
                 apply_to(&mut synced, batch);
             }
-            // Engines of before write to what nobody will read.
+            // Engines of before the crash must not write to the old disk.
             old.faults.io_error_after = Some(0);
             let faults = Faults { io_error_after: None, ..old.faults };
             let rng = Rng::new(old.rng.next_u64());
@@ -124,14 +126,14 @@ impl SimulatedDisk {
         disk.0
     }
 
-    /// Changes the faults from here on.
+    /// Changes the faults from now on.
     pub fn set_faults(&self, faults: Faults) {
         let mut disk = self.state.lock();
         disk.faults = faults;
         disk.operations = 0;
     }
 
-    /// Batches that a power failure could lose.
+    /// Returns the number of batches that a power failure could lose.
     pub fn unsynced(&self) -> usize {
         self.state.lock().cached.len()
     }
@@ -179,7 +181,7 @@ impl SimulatedBackend {
     fn new(disk: Arc<Mutex<Disk>>) -> Self {
         let now = {
             let mut disk = disk.lock();
-            // What survived a crash is what the next crash cannot lose.
+            // Data that survived a crash cannot be lost by the next one.
             for batch in std::mem::take(&mut disk.cached) {
                 apply_to(&mut disk.synced, batch);
             }

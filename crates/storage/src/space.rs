@@ -1,18 +1,18 @@
-//! The four ordered maps of an engine, and the hash by which a key of one of them is known to the
-//! tables of locks and conflicts.
+//! The four ordered maps of an engine, and the hash that represents a key in the lock and conflict
+//! tables.
 
 /// The four ordered maps of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Space {
-    /// Catalog, sessions, settings. Keys that begin with the byte 0 are the engine's own: they
-    /// cannot be written by callers and scans do not show them.
+    /// Catalog, sessions, settings. Keys that begin with the byte 0 belong to the engine: callers
+    /// cannot write them, and scans do not show them.
     Meta = 0,
     /// Documents, by collection and record id.
     Doc = 1,
     /// Index entries, by index and key.
     Idx = 2,
-    /// Change records; written through [`Txn::append_log`](crate::Txn::append_log).
+    /// Change records, written by [`Txn::append_log`](crate::Txn::append_log).
     Log = 3,
 }
 
@@ -20,17 +20,17 @@ impl Space {
     /// All spaces, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Meta, Self::Doc, Self::Idx, Self::Log];
 
-    /// The place of the space in arrays of four.
+    /// Returns the index of the space in arrays of four.
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The space with this number.
+    /// Returns the space with this number.
     pub fn from_index(index: u8) -> Option<Self> {
         Self::ALL.get(usize::from(index)).copied()
     }
 
-    /// The name of the space on disk.
+    /// Returns the name of the space on disk.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Meta => "meta",
@@ -41,11 +41,11 @@ impl Space {
     }
 }
 
-/// The hash of a key, which the lock and conflict tables have instead of the key. Two keys with the
-/// same hash conflict although they differ: the writer retries.
+/// The hash of a key, which the lock and conflict tables contain instead of the key. Two different
+/// keys with the same hash conflict; the writer then retries.
 pub type KeyHash = u64;
 
-/// The hash that conflict tracking uses for a key.
+/// Returns the hash of a key for conflict detection.
 pub fn key_hash(space: Space, key: &[u8]) -> KeyHash {
     xxhash_rust::xxh3::xxh3_64_with_seed(key, space as u64)
 }

@@ -1,4 +1,4 @@
-//! The turn of a single write that lost a key against another.
+//! The turn of a single write that lost a key to another write.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::contract::{Engine, Place};
 use crate::error::{Conflict, Result};
 use crate::interrupt::Interrupt;
 
-/// The first place in the line for a key, left when dropped. A commit that succeeds in it
+/// The first place in the line for a key; left when dropped. A successful commit in this turn
 /// ([`Txn::set_turn`](crate::Txn::set_turn)) leaves it at once, before its writes are on stable
 /// storage.
 pub struct KeyTurn {
@@ -15,10 +15,10 @@ pub struct KeyTurn {
 }
 
 impl KeyTurn {
-    /// Waits, after a conflict, until the key may be written again and this writer is the first of its
-    /// line. `before` is the turn that the writer had. If it lost the same key again it keeps that
-    /// turn, and the key is now reserved for it; else it leaves that line first, because a waiting
-    /// writer holds nothing.
+    /// Waits, after a conflict, until the key may be written again and this writer is the first of
+    /// its line. `before` is the writer's current turn. If the writer lost the same key again, it
+    /// keeps that turn and the key is now reserved for it. Otherwise it leaves that line first,
+    /// because a waiting writer must hold nothing.
     pub fn wait(
         engine: &Arc<dyn Engine>,
         conflict: &Conflict,
@@ -39,7 +39,7 @@ impl KeyTurn {
         Ok(turn)
     }
 
-    /// Returns the place in line.
+    /// Returns the place in the line.
     pub fn place(&self) -> Place {
         self.place
     }

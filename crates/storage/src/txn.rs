@@ -1,5 +1,5 @@
-//! The one way to read and write: a transaction owns a snapshot and a write buffer merged over
-//! it. Nothing leaves the buffer before `commit`, so dropping a transaction undoes it.
+//! The way to read and write: a transaction has a snapshot and a write buffer merged with it.
+//! Nothing leaves the buffer before `commit`, so dropping a transaction undoes it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,47 +16,49 @@ use crate::overlay::{Buffered, Overlay};
 use crate::publish::OnPublish;
 use crate::turn::KeyTurn;
 
-/// Guards among which one that repeats is found; beyond them it is kept twice, which does no harm.
+/// The number of recent guards that are searched for a duplicate. Beyond it a repeated guard is
+/// stored twice, which is harmless.
 const GUARDS_COMPARED: usize = 64;
 
-/// Operations that the committer adds to most groups: the counters of one collection. They have room in
-/// the vector of a lone commit.
+/// The number of operations that the committer adds to most groups: the counters of one collection.
+/// The operations of a commit reserve room for them.
 const RECORDS_OF_GROUP: usize = 1;
 
-/// What a transaction is for.
+/// The purpose of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Reads only; a write answers `Unsupported`.
+    /// Reads only; a write fails with `Unsupported`.
     Read,
-    /// One statement or one chunk of it: clashes surface at `commit`.
+    /// One statement, or a chunk of it: conflicts occur at `commit`.
     Write,
-    /// A client's transaction: clashes surface at [`Txn::push`], which takes locks.
+    /// A client's transaction: conflicts occur at [`Txn::push`], which takes locks.
     Transaction,
 }
 
-/// How to commit.
+/// The options of a commit.
 #[derive(Debug, Clone, Default)]
 pub struct CommitOptions {
-    /// How far the commit must get before the answer.
+    /// The durability that the commit must reach before it returns.
     pub durability: Durability,
     /// Ends the wait for backpressure, before the commit is queued.
     pub interrupt: Option<Arc<Interrupt>>,
-    /// The caller has waited for backpressure already, before it took a lock.
+    /// True if the caller has already waited for backpressure, before it took a lock.
     pub admitted: bool,
 }
 
 impl CommitOptions {
-    /// On stable storage before the answer.
+    /// Returns options for a commit that is on stable storage when it returns.
     pub fn synced() -> Self {
         Self::default()
     }
 
-    /// Survives the process at once, a power cut after 100 ms.
+    /// Returns options for a commit that survives a crash of the process at once, and a power
+    /// failure after 100 ms.
     pub fn buffered() -> Self {
         Self { durability: Durability::Buffered, ..Self::default() }
     }
 
-    /// The same, with waits that `interrupt` ends unless another interrupt does already.
+    /// Returns the same options, with `interrupt` for the waits unless an interrupt is set already.
     #[must_use]
     pub fn ended_by(mut self, interrupt: &Arc<Interrupt>) -> Self {
         self.interrupt.get_or_insert_with(|| Arc::clone(interrupt));
@@ -64,8 +66,8 @@ impl CommitOptions {
     }
 }
 
-/// A place in a transaction to roll back to. Only good for the transaction that gave it, until
-/// that rolls back to an earlier one.
+/// A position in a transaction to roll back to. Valid only for its transaction, until that rolls
+/// back to an earlier savepoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Savepoint {
     writes: usize,
@@ -76,7 +78,7 @@ pub struct Savepoint {
     log_bytes: usize,
 }
 
-/// Begins a transaction on everything committed so far.
+/// Begins a transaction on a snapshot of everything committed so far.
 pub fn begin(engine: &Arc<dyn Engine>, mode: Mode) -> Result<Txn> {
     Ok(begin_on(engine, engine.snapshot()?, mode))
 }
@@ -100,7 +102,7 @@ pub fn begin_on(engine: &Arc<dyn Engine>, snapshot: Box<dyn Snapshot>, mode: Mod
     }
 }
 
-/// A snapshot, the writes on it, and what they rely on.
+/// A snapshot, the writes on top of it, and the keys that they depend on.
 pub struct Txn {
     snapshot: Box<dyn Snapshot>,
     engine: Arc<dyn Engine>,
@@ -114,44 +116,44 @@ pub struct Txn {
     owner: Option<LockOwner>,
     turn: Option<Place>,
     on_publish: Option<OnPublish>,
-    /// How much of the overlay's history has been pushed.
+    /// The length of the overlay's undo log at the last push.
     pushed: usize,
 }
 
 static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
 
 impl Txn {
-    /// The engine below.
+    /// Returns the engine of the transaction.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
     }
 
-    /// What the transaction is for.
+    /// Returns the purpose of the transaction.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The snapshot without this transaction's writes.
+    /// Returns the snapshot without this transaction's writes.
     pub fn base(&self) -> &dyn Snapshot {
         &*self.snapshot
     }
 
-    /// Bytes in the write buffer.
+    /// Returns the size of the write buffer in bytes.
     pub fn buffered_bytes(&self) -> usize {
         self.overlay.bytes() + self.log_bytes
     }
 
-    /// Keys in the write buffer.
+    /// Returns the number of keys in the write buffer.
     pub fn buffered_keys(&self) -> usize {
         self.overlay.len()
     }
 
-    /// The greatest key that begins with these bytes among the keys in the write buffer.
+    /// Returns the greatest key with this prefix in the write buffer.
     pub fn greatest_written(&self, space: Space, prefix: [u8; 4]) -> Option<&Bytes> {
         self.overlay.greatest(space, prefix)
     }
 
-    /// Whether nothing would be written by a commit.
+    /// Returns true if a commit would write nothing.
     pub fn is_empty(&self) -> bool {
         self.overlay.is_empty()
             && self.counts.is_empty()
@@ -159,8 +161,8 @@ impl Txn {
             && self.log.is_empty()
     }
 
-    /// Writes a key that must be absent: `Duplicate(tag)` if it is present now, `Conflict` at
-    /// commit if another transaction writes it meanwhile.
+    /// Writes a key that must not exist. Fails with `Duplicate(tag)` if it exists now. The commit
+    /// fails with `Conflict` if another transaction writes the key meanwhile.
     pub fn insert(&mut self, space: Space, key: Bytes, value: Bytes, tag: u64) -> Result<()> {
         if self.contains(space, &key)? {
             return Err(StorageError::Duplicate(tag));
@@ -168,8 +170,8 @@ impl Txn {
         self.write(space, key, Some(value), true)
     }
 
-    /// Writes a key that is known to be absent in the snapshot, as [`insert`](Self::insert) does, which
-    /// looks only among the writes of this transaction.
+    /// Writes a key like [`insert`](Self::insert), for a caller that knows that the snapshot does
+    /// not have it. Searches only the writes of this transaction.
     pub fn insert_new(&mut self, space: Space, key: Bytes, value: Bytes, tag: u64) -> Result<()> {
         if self.overlay.get(space, &key).is_some_and(|entry| entry.value.is_some()) {
             return Err(StorageError::Duplicate(tag));
@@ -178,28 +180,28 @@ impl Txn {
         self.write(space, key, Some(value), true)
     }
 
-    /// Writes a key; `Conflict` at commit if another transaction writes it meanwhile.
+    /// Writes a key. The commit fails with `Conflict` if another transaction writes it meanwhile.
     pub fn put(&mut self, space: Space, key: Bytes, value: Bytes) -> Result<()> {
         self.write(space, key, Some(value), true)
     }
 
-    /// Deletes a key; `Conflict` at commit if another transaction writes it meanwhile.
+    /// Deletes a key. The commit fails with `Conflict` if another transaction writes it meanwhile.
     pub fn delete(&mut self, space: Space, key: Bytes) -> Result<()> {
         self.write(space, key, None, true)
     }
 
-    /// Writes a key that cannot clash where its record did not: an ordinary index entry, a
-    /// record under a new id. Not tracked.
+    /// Writes a key that can conflict only if its document conflicts: an ordinary index entry, or a
+    /// document under a new record id. The key is not tracked.
     pub fn put_entry(&mut self, space: Space, key: Bytes, value: Bytes) -> Result<()> {
         self.write(space, key, Some(value), false)
     }
 
-    /// Deletes a key that cannot clash where its record did not. Not tracked.
+    /// Deletes a key that can conflict only if its document conflicts. The key is not tracked.
     pub fn delete_entry(&mut self, space: Space, key: Bytes) -> Result<()> {
         self.write(space, key, None, false)
     }
 
-    /// The commit fails with `Conflict` if another transaction changes this key meanwhile.
+    /// Makes the commit fail with `Conflict` if another transaction changes this key meanwhile.
     pub fn guard(&mut self, space: Space, key: &[u8]) {
         let hash = key_hash(space, key);
         let mut latest = self.guards.iter().rev().take(GUARDS_COMPARED);
@@ -214,7 +216,7 @@ impl Txn {
         self.counts.push(CountDelta { collection, documents, bytes, forget: false });
     }
 
-    /// Forgets the counters of a collection with this commit.
+    /// Removes the counters of a collection with this commit.
     pub fn forget_counts(&mut self, collection: u32) {
         self.counts.push(CountDelta { collection, documents: 0, bytes: 0, forget: true });
     }
@@ -224,16 +226,16 @@ impl Txn {
         self.drops.push(DropRange { space, start, end });
     }
 
-    /// Appends a change record. The engine keys it by the commit's version and the record's
-    /// place in the commit, and puts the cluster time before its bytes.
+    /// Appends a change record. The engine makes its key from the commit's version and the record's
+    /// position in the commit, and puts the cluster time before its bytes.
     pub fn append_log(&mut self, record: Bytes) {
         self.log_bytes += record.len();
         self.log.push(record);
     }
 
-    /// Takes locks on every tracked key written since the last push: `Conflict` at once if
-    /// another transaction holds one or a newer commit changed one. Held until the transaction
-    /// ends.
+    /// Takes locks on every tracked key written since the last push. Fails with `Conflict` at once
+    /// if another transaction has locked one or a newer commit has changed one. The locks are held
+    /// until the transaction ends.
     pub fn push(&mut self) -> Result<()> {
         let owner = *self.owner.get_or_insert_with(|| NEXT_OWNER.fetch_add(1, Ordering::Relaxed));
         let checks: Vec<Check> = self
@@ -251,19 +253,18 @@ impl Txn {
         Ok(())
     }
 
-    /// The commit makes use of a turn, which must have been waited for before this transaction
-    /// began.
+    /// Makes the commit use a turn. The turn must have begun before this transaction did.
     pub fn set_turn(&mut self, turn: &KeyTurn) {
         self.turn = Some(turn.place());
     }
 
-    /// Runs `hook` when the commit becomes visible; see [`OnPublish`]. It does not run for a
-    /// transaction that wrote nothing.
+    /// Calls `hook` when the commit becomes visible; see [`OnPublish`]. A transaction that wrote
+    /// nothing does not call it.
     pub fn on_publish(&mut self, hook: OnPublish) {
         self.on_publish = Some(hook);
     }
 
-    /// A place to roll back to.
+    /// Returns the current position, to roll back to.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint {
             writes: self.overlay.mark(),
@@ -275,7 +276,7 @@ impl Txn {
         }
     }
 
-    /// Undoes every write, guard, count and change record since the savepoint. Locks stay.
+    /// Undoes every write, guard, count and change record since the savepoint. Keeps the locks.
     pub fn rollback_to(&mut self, to: Savepoint) {
         self.overlay.roll_back(to.writes);
         self.pushed = self.pushed.min(to.writes);
@@ -286,8 +287,8 @@ impl Txn {
         self.log_bytes = to.log_bytes;
     }
 
-    /// Commits. A transaction that wrote nothing has no place of its own in history: it answers
-    /// its snapshot's, and with `Synced` waits until that is on stable storage.
+    /// Commits. A transaction that wrote nothing has no version of its own: it returns that of its
+    /// snapshot, and with `Synced` waits until that version is on stable storage.
     pub fn commit(mut self, options: CommitOptions) -> Result<Committed> {
         let base = self.snapshot.version();
         if self.is_empty() {

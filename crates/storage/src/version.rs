@@ -1,28 +1,28 @@
-//! The two clocks of commits: versions, by which engines order them, and MongoDB's cluster time, by
-//! which clients do.
+//! The order of commits: versions, which engines use, and MongoDB's cluster time, which clients
+//! use.
 
-/// A point in the history of commits: opaque, ordered, 16 bytes. Rises with every commit, also
-/// across restarts.
+/// The position of a commit in the history: opaque, ordered, 16 bytes. Increases with every commit,
+/// also across restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Version(u128);
 
 impl Version {
-    /// The version of a local engine's commit number.
+    /// Returns the version of a local engine's commit number.
     pub const fn from_u64(number: u64) -> Self {
         Self(number as u128)
     }
 
-    /// The commit number of a local engine (a remote engine's versions may not fit).
+    /// Returns the commit number of a local engine. (The versions of a remote engine may not fit.)
     pub const fn as_u64(self) -> u64 {
         self.0 as u64
     }
 
-    /// Big-endian, so that byte order is version order.
+    /// Returns the version in big-endian order, so that byte order is version order.
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
 
-    /// The inverse of [`to_bytes`](Self::to_bytes).
+    /// Decodes bytes that [`to_bytes`](Self::to_bytes) made.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(u128::from_be_bytes(bytes))
     }
@@ -33,23 +33,23 @@ impl Version {
 pub struct ClusterTime(pub u64);
 
 impl ClusterTime {
-    /// From its two halves.
+    /// Returns the cluster time with these seconds and this counter.
     pub const fn new(secs: u32, increment: u32) -> Self {
         Self(((secs as u64) << 32) | increment as u64)
     }
 
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     pub const fn secs(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// The counter within the second.
+    /// Returns the counter within the second.
     pub const fn increment(self) -> u32 {
         self.0 as u32
     }
 
-    /// The next time to give out when the clock shows `now_ms`: rises always, follows the clock
-    /// where it can.
+    /// Returns the next cluster time when the clock shows `now_ms`. It is always greater than
+    /// `self`, and follows the clock unless the clock is behind.
     #[must_use]
     pub fn next(self, now_ms: u64) -> Self {
         let now_secs = u32::try_from(now_ms / 1000).unwrap_or(u32::MAX);
@@ -57,11 +57,11 @@ impl ClusterTime {
     }
 }
 
-/// The place of a commit in history.
+/// The version and cluster time of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
     /// The version of the commit.
     pub version: Version,
-    /// Its cluster time.
+    /// The cluster time of the commit.
     pub cluster_time: ClusterTime,
 }

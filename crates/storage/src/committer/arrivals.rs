@@ -1,4 +1,4 @@
-//! Readers that wait for the next commit. A commit pays one load of a counter for them.
+//! Readers that wait for the next commit. If there are none, a commit only loads a counter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,28 +7,29 @@ use parking_lot::Mutex;
 
 use crate::interrupt::Interrupt;
 
-/// The interrupts of the readers that wait.
+/// The interrupts of the waiting readers.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     waiting: AtomicUsize,
     readers: Mutex<Vec<Arc<Interrupt>>>,
 }
 
-/// A reader that waits, until this is dropped.
+/// The registration of a waiting reader; it ends when dropped.
 pub(crate) struct Waiting<'a> {
     arrivals: &'a Arrivals,
     interrupt: &'a Arc<Interrupt>,
 }
 
 impl Arrivals {
-    /// From now on each commit wakes this reader.
+    /// Registers a reader, whom each commit wakes from now on.
     pub fn join<'a>(&'a self, interrupt: &'a Arc<Interrupt>) -> Waiting<'a> {
         self.readers.lock().push(Arc::clone(interrupt));
         self.waiting.fetch_add(1, Ordering::SeqCst);
         Waiting { arrivals: self, interrupt }
     }
 
-    /// Wakes every reader that waits. Called when a commit has become visible, and when no other will.
+    /// Wakes every waiting reader. Called when a commit becomes visible, and when the engine is
+    /// poisoned or closed.
     pub fn announce(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.readers.lock().iter().for_each(|reader| reader.notify());

@@ -1,4 +1,4 @@
-//! The contract, answered by the committer.
+//! The storage contract, implemented by the committer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -172,9 +172,9 @@ impl<B: Backend> Engine for Committer<B> {
     fn backup(&self, directory: &Path, interrupt: &Interrupt) -> Result<Committed> {
         self.inner.check_open()?;
         let view = Arc::clone(&self.inner.current.read());
-        // The view stays in use until the backend has begun to read: otherwise housekeeping
-        // forgets what the snapshot stands on. A long copy outlives it: the caps on snapshots
-        // take the view away, and with it what it keeps in memory.
+        // The view stays in use until the backend has begun to read, because otherwise housekeeping
+        // discards the versions that the snapshot needs. A long copy may outlive the view: the caps
+        // on snapshots then revoke it and free its memory.
         self.inner.backend.backup(&*view.raw()?, directory, interrupt)?;
         Ok(Committed { version: view.version, cluster_time: view.cluster_time })
     }
@@ -255,7 +255,7 @@ impl<B: Backend> Engine for Committer<B> {
         for thread in threads.into_iter().flatten() {
             let _ = thread.join();
         }
-        // The last group, if one is under way, finishes before the files go.
+        // Waits for the last group, if one is being written, before it closes the files.
         let _numbers = inner.applying.lock();
         let latest = inner.latest().0.as_u64();
         let synced =

@@ -1,7 +1,8 @@
-//! Group commit, leader and followers, no timer. A commit that finds no leader leads: it takes the
-//! whole queue, checks conflicts in order, merges the survivors into one batch, forces it to
-//! stable storage once if anyone asked, publishes, hands leadership on and wakes all. While it
-//! waits for the disk the next group builds up; a lone committer pays no added wait.
+//! Group commit with leader and followers, without a timer. A commit that finds no leader becomes
+//! the leader: it takes the whole queue, checks conflicts in order, merges the remaining commits
+//! into one batch, forces it to stable storage once if any commit requires it, publishes it, passes
+//! the leadership on, and wakes all. The next group gathers while the leader waits for the disk. A
+//! commit without others waits for no one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,19 +23,19 @@ use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
 use crate::publish::OnPublish;
 
-/// Most commits in a group.
+/// The most commits in a group.
 const GROUP_COMMITS_MAX: usize = 1000;
-/// Most bytes in a group, unless its first commit alone has more.
+/// The most bytes in a group, unless its first commit alone is larger.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
-/// The commits that wait, and whether one of them leads.
+/// The waiting commits, and whether one of them is the leader.
 #[derive(Default)]
 pub(crate) struct Queue {
     waiting: VecDeque<Arc<Ticket>>,
     leading: bool,
 }
 
-/// One commit on its way.
+/// A commit in the queue or in a group.
 pub(crate) struct Ticket {
     batch: Mutex<CommitBatch>,
     state: Mutex<State>,
@@ -53,7 +54,7 @@ impl Ticket {
         self.changed.notify_one();
     }
 
-    /// The result, or `None` if the commit has to lead.
+    /// Waits. Returns the result, or `None` if the commit must become the leader.
     fn wait(&self) -> Option<Result<Committed>> {
         let mut state = self.state.lock();
         loop {
@@ -66,34 +67,34 @@ impl Ticket {
     }
 }
 
-/// What a group is about to write.
+/// The content of a group that is about to be written.
 #[derive(Default)]
 struct Merged {
     ops: Vec<Op>,
     sync: bool,
-    /// The new counters of collections, by rising number.
+    /// The new counters of collections, in ascending order of their ids.
     counts: SmallVec<[(u32, Counts); 2]>,
     forgotten: Vec<u32>,
     drops: Vec<PendingDrop>,
-    /// Owners of locks and places in lines, which are released once the group is visible.
+    /// Owners of locks, and places in lines, to release once the group is visible.
     released: Vec<(Option<LockOwner>, Option<Place>)>,
     bytes: u64,
     commits: u64,
-    /// The time of the first commit.
+    /// The cluster time of the first commit.
     first_time: Option<ClusterTime>,
-    /// What runs when the group becomes visible.
+    /// The functions to call when the group becomes visible.
     hooks: Vec<(Committed, OnPublish)>,
 }
 
 impl Merged {
-    /// Where the counters of a collection stand, or the place that they would have.
+    /// Returns the position of a collection's counters, or the position at which to insert them.
     fn find_counts(&self, collection: u32) -> std::result::Result<usize, usize> {
         self.counts.binary_search_by_key(&collection, |(number, _)| *number)
     }
 }
 
-/// The bases of the commits under way, each with the number of its commits, by rising base. They are
-/// as few as the threads that commit, and most are the latest version.
+/// The bases of the commits in progress, each with the number of its commits, in ascending order.
+/// There are at most as many as threads that commit, and most are the latest version.
 #[derive(Default)]
 pub(crate) struct Bases(Vec<(u64, usize)>);
 
@@ -122,7 +123,7 @@ impl Bases {
     }
 }
 
-/// A commit's base in the set of those under way.
+/// Keeps a commit's base among the bases in progress until it is dropped.
 struct PinnedBase<'a> {
     bases: &'a Mutex<Bases>,
     base: u64,
@@ -134,7 +135,8 @@ impl Drop for PinnedBase<'_> {
     }
 }
 
-/// Answers everybody if the leader panics, and poisons the engine.
+/// Sends the results of a group. If the leader panics, it answers all commits with an error and
+/// poisons the engine.
 struct Leadership<'a, B: Backend> {
     inner: &'a Inner<B>,
     group: Vec<Arc<Ticket>>,
@@ -162,13 +164,13 @@ impl<B: Backend> Drop for Leadership<'_, B> {
 }
 
 impl<B: Backend> Inner<B> {
-    /// Commits a batch as a member of a group, and sees to it that it is on stable storage if it
-    /// is to be: the group may have left that for afterwards.
+    /// Commits a batch as a member of a group. If it must be durable, forces it to stable storage
+    /// unless the group did so.
     pub(crate) fn commit(&self, batch: CommitBatch) -> Result<Committed> {
         let durability = batch.durability;
         let committed = self.commit_visibly(batch)?;
         if durability == Durability::Synced {
-            // It is visible, and may be on disk all the same.
+            // The commit is already visible, and may be on disk even if this fails.
             let synced = self.sync_up_to(committed.version.as_u64());
             synced.map_err(StorageError::after_commit)?;
         }
@@ -209,16 +211,16 @@ impl<B: Backend> Inner<B> {
     }
 
     /// Rejects a commit early if another writer has reserved one of its keys, so that it does not
-    /// occupy a slot in the group. A commit that has lost against a newer version of a key is not
-    /// rejected here: its group ends when that version is visible, and a retry before would lose
-    /// again.
+    /// occupy a slot in the group. A commit that conflicts with a newer version of a key is not
+    /// rejected here: it should fail only when that version is visible, because an earlier retry
+    /// would conflict again.
     fn check_early(&self, batch: &CommitBatch) -> Result<()> {
         self.keys.lock().check_turn(batch).inspect_err(|_| {
             self.meters.conflicts.fetch_add(1, Ordering::Relaxed);
         })
     }
 
-    /// Ends a transaction or a turn.
+    /// Releases the locks of a transaction and a place in a line, and wakes waiters.
     pub(crate) fn release(&self, owner: Option<LockOwner>, turn: Option<Place>) {
         let woken = self.keys.lock().release(owner, turn);
         for waiter in woken {
@@ -226,15 +228,15 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    /// Keeps what a commit on this base could clash with until the guard goes, unless its
-    /// snapshot has been taken already.
+    /// Keeps the conflict information for commits on this base until the result is dropped. Returns
+    /// `None` if the base's snapshot was already revoked.
     fn pin_base(&self, base: u64) -> Option<PinnedBase<'_>> {
         self.bases.lock().add(base);
         let pinned = PinnedBase { bases: &self.bases, base };
         self.active.contains(base).then_some(pinned)
     }
 
-    /// The leader's own commit is always the first.
+    /// Removes the next group from the queue. The leader's own commit is always its first.
     fn take_group(&self) -> Vec<Arc<Ticket>> {
         let mut queue = self.queue.lock();
         let mut group = Vec::with_capacity(queue.waiting.len().min(GROUP_COMMITS_MAX));
@@ -273,7 +275,7 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    /// Checks each commit against the tables and merges the survivors.
+    /// Checks each commit for conflicts and merges those without.
     fn admit_all(
         &self,
         group: &[Arc<Ticket>],
@@ -282,7 +284,8 @@ impl<B: Backend> Inner<B> {
     ) -> Vec<Result<Committed>> {
         let now_ms = self.options.clock.now_ms();
         let floor = ClusterTime(self.clock_floor.load(Ordering::Acquire));
-        // A transaction may begin on a view of the history, and clashes with what came after it.
+        // A transaction may begin on a view of the history, and conflicts with commits after that
+        // view.
         let oldest = self.oldest_version().unwrap_or(numbers.version);
         let oldest_base = self.bases.lock().oldest().unwrap_or(oldest);
         let mut keys = self.keys.lock();
@@ -310,7 +313,8 @@ impl<B: Backend> Inner<B> {
             }
             self.merge(batch, numbers, merged);
         }
-        // Whoever waits for a key waits until this group is visible, not until it is on disk.
+        // A writer that waits for a key needs the group to be visible, not durable. So the group is
+        // published before it is synced.
         merged.sync &= keys.lines.is_empty();
         results
     }
@@ -362,7 +366,8 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    /// Adds the engine's own records: counters, which carry version and time, or else these.
+    /// Adds the engine's own records: the counters, which include version and time, or a record of
+    /// these two.
     fn add_records(&self, merged: &mut Merged, numbers: &Numbers, before: u64) {
         let Numbers { version, cluster_time: time } = *numbers;
         let durable = self.durable.load(Ordering::Acquire);
@@ -384,7 +389,7 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    /// Makes an applied group visible.
+    /// Publishes an applied group.
     fn publish(&self, merged: Merged, numbers: &Numbers) -> Result<()> {
         {
             let mut counts = self.counts.lock();
@@ -410,8 +415,8 @@ impl<B: Backend> Inner<B> {
         let Numbers { version, cluster_time } = *numbers;
         let view = View::new(&self.active, version, cluster_time, snap, written);
         let until = merged.first_time.unwrap_or(cluster_time);
-        // Kept before it is replaced, so that a reader that asks for its time finds it in one of
-        // the two places.
+        // The old view enters the history before it is replaced, so that a reader finds its time in
+        // one of the two.
         self.history.lock().keep(&self.current.read(), until, written);
         let mut previous = view;
         let mut swap = || std::mem::swap(&mut *self.current.write(), &mut previous);
@@ -428,7 +433,8 @@ impl<B: Backend> Inner<B> {
         Ok(())
     }
 
-    /// Waits before a commit is queued, so that no leader ever sleeps in the backend.
+    /// Waits for backpressure before the commit is queued, so that no leader has to wait in the
+    /// backend.
     pub(crate) fn wait_for_pressure(&self, interrupt: Option<&Interrupt>) -> Result<()> {
         if !self.backend.under_pressure() {
             return Ok(());
@@ -452,14 +458,15 @@ impl<B: Backend> Inner<B> {
         waited
     }
 
-    /// The cluster time and version of the latest published commit.
+    /// Returns version and cluster time of the latest published commit.
     pub(crate) fn latest(&self) -> (Version, ClusterTime) {
         let current = self.current.read();
         (current.version, current.cluster_time)
     }
 }
 
-/// Makes a group visible within each of its hooks.
+/// Calls the hooks of a group, nested in each other, with the publication of the group inside the
+/// innermost.
 fn run_hooks(hooks: &mut dyn Iterator<Item = (Committed, OnPublish)>, swap: &mut dyn FnMut()) {
     match hooks.next() {
         Some((committed, OnPublish(hook))) => hook(committed, &mut || run_hooks(hooks, swap)),
@@ -467,8 +474,8 @@ fn run_hooks(hooks: &mut dyn Iterator<Item = (Committed, OnPublish)>, swap: &mut
     }
 }
 
-/// The answers of a group whose write failed. Only a backend that did not begin to write is sure
-/// that nothing of it is on disk.
+/// Returns the results of a group whose write failed. The outcome is certain only if the backend
+/// did not begin to write.
 fn in_doubt(results: Vec<Result<Committed>>, error: StorageError) -> Vec<Result<Committed>> {
     let error = match error {
         sure @ (StorageError::Unavailable(_) | StorageError::Closed) => sure,

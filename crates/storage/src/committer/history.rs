@@ -1,8 +1,9 @@
-//! The recent past. A reply tells the time of what it shows, and a later read may ask for that
-//! time when newer commits exist. So the backend's snapshots of the last groups are kept:
-//! [`VIEWS_MAX`] at most, as long as the window says, and while at most [`BYTES_MAX`] were written
-//! since. They cost what the oldest of them retains. The conflict table keeps its entries for them,
-//! because a transaction may begin on one, and dropped ranges are reclaimed after they are gone.
+//! Views of recent commits. A reply contains the time of the data that it shows, and a later read
+//! may request that time when newer commits exist. Therefore the backend's snapshots of recent
+//! groups are kept: for the length of the window, at most [`VIEWS_MAX`] of them, and until
+//! [`BYTES_MAX`] were written since. Their cost is what the oldest of them retains. The conflict
+//! table keeps its entries for them, because a transaction may begin on one, and dropped ranges are
+//! reclaimed only after the views are gone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,27 +16,27 @@ use crate::committer::views::View;
 use crate::contract::{ClusterTime, Version};
 use crate::error::{Result, StorageError};
 
-/// Bytes committed since the oldest view that is kept.
+/// The most bytes committed since the oldest view in the history.
 const BYTES_MAX: u64 = 8 << 20;
-/// Views that are kept: a busy server makes some thousand a second.
+/// The most views in the history. A busy server creates some thousand views a second.
 const VIEWS_MAX: usize = 10_000;
 
 /// A view that a newer one has replaced.
 pub(crate) struct Past<S> {
     pub version: Version,
     pub cluster_time: ClusterTime,
-    /// The time of the first commit after it: the view is the state at every time before.
+    /// The time of the first commit after the view. The view is the state at every time before it.
     until: ClusterTime,
     pub snap: Arc<S>,
     pub written_before: u64,
     since: Instant,
 }
 
-/// The views of the recent past, oldest first.
+/// The views of recent commits, oldest first.
 pub(crate) struct History<S> {
     past: VecDeque<Past<S>>,
     window: Duration,
-    /// No time before the engine's beginning is known.
+    /// Times before this one are unknown: the engine was opened then.
     begins: ClusterTime,
 }
 
@@ -44,8 +45,8 @@ impl<S> History<S> {
         Self { past: VecDeque::new(), window, begins }
     }
 
-    /// Keeps a view that is replaced now. `until` is the time of the next commit, `written` the
-    /// number of bytes committed since the engine was opened.
+    /// Keeps a view that is about to be replaced. `until` is the time of the next commit, `written`
+    /// the number of bytes committed since the engine was opened.
     pub fn keep(&mut self, view: &View<S>, until: ClusterTime, written: u64) {
         if self.window.is_zero() {
             return;
@@ -62,7 +63,7 @@ impl<S> History<S> {
         self.expire(written);
     }
 
-    /// Forgets what has become too old.
+    /// Discards views that are too old.
     pub fn expire(&mut self, written: u64) {
         while let Some(oldest) = self.past.front() {
             let retained = written.saturating_sub(oldest.written_before);
@@ -76,13 +77,13 @@ impl<S> History<S> {
         }
     }
 
-    /// Forgets every state that was kept.
+    /// Discards all views.
     pub fn clear(&mut self) {
         self.past = VecDeque::new();
     }
 
-    /// The state at a time. None for a time that lies before the history, or between two commits
-    /// of one group, which no reply has ever told.
+    /// Returns the view of a time. Returns `None` for a time before the history, or between two
+    /// commits of one group, which no reply contains.
     fn at(&self, time: ClusterTime) -> Option<&Past<S>> {
         if time < self.begins {
             return None;
@@ -91,21 +92,22 @@ impl<S> History<S> {
         self.past.get(next.checked_sub(1)?).filter(|past| time < past.until)
     }
 
-    /// The oldest view that is kept.
+    /// Returns the oldest view in the history.
     pub fn oldest(&self) -> Option<&Past<S>> {
         self.past.front()
     }
 }
 
 impl<B: Backend> Inner<B> {
-    /// The state at a time: the latest one if nothing newer was committed, or one of the past.
+    /// Returns the view of a time: the latest one if there is no newer commit, or one of the
+    /// history.
     pub(crate) fn view_at(&self, time: ClusterTime) -> Result<Arc<View<B::Snap>>> {
         let latest = Arc::clone(&self.current.read());
         if latest.cluster_time == time {
             return Ok(latest);
         }
         if latest.cluster_time < time {
-            // No commit on its way may get this time or an earlier one.
+            // No commit in progress may get this time or an earlier one.
             let _between_groups = self.applying.lock();
             self.clock_floor.fetch_max(time.0, Ordering::AcqRel);
             let latest = Arc::clone(&self.current.read());
@@ -119,7 +121,7 @@ impl<B: Backend> Inner<B> {
         Ok(View::of_the_past(&self.active, past))
     }
 
-    /// How long the past stays readable.
+    /// Sets the window of the history.
     pub(crate) fn set_history(&self, window: Duration) {
         let written = self.meters.written_bytes.load(Ordering::Relaxed);
         let mut history = self.history.lock();
@@ -127,13 +129,13 @@ impl<B: Backend> Inner<B> {
         history.expire(written);
     }
 
-    /// The oldest version that a snapshot in use or the history stands on.
+    /// Returns the oldest version that an open snapshot or the history uses.
     pub(crate) fn oldest_version(&self) -> Option<u64> {
         let kept = self.history.lock().oldest().map(|past| past.version.as_u64());
         kept.into_iter().chain(self.active.oldest()).min()
     }
 
-    /// The backend's snapshot of the oldest version for which it keeps later versions.
+    /// Returns the oldest of the snapshots for which the backend keeps later versions.
     pub(crate) fn oldest_snapshot(&self) -> Option<Arc<B::Snap>> {
         let kept = self.history.lock().oldest().map(|past| (past.version, Arc::clone(&past.snap)));
         let used = self.active.first_live().and_then(|view| Some((view.version, view.raw().ok()?)));

@@ -1,6 +1,6 @@
-//! Which commits conflict: the version of the last commit of each key that an open snapshot could
-//! still conflict with, and the keys that open transactions hold. A commit pays here for its own
-//! keys, and for at most [`PRUNE_MAX`] entries that no snapshot needs any more.
+//! Conflict detection: the last committed version of each key that an open snapshot could still
+//! conflict with, and the keys that open transactions have locked. A commit pays for its own keys,
+//! and for removing at most [`PRUNE_MAX`] entries that no snapshot needs any more.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,11 +11,11 @@ use crate::contract::{Check, CommitBatch, KeyHash, LockOwner, Place};
 use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
 
-/// The largest number of entries that one group of commits removes from the conflict table, about
-/// 10 ms of work. When the oldest snapshot closes after a long time, all four million may be due.
+/// The most entries that one group removes from the conflict table, about 10 ms of work. When the
+/// oldest snapshot closes after a long time, up to four million entries may be due.
 const PRUNE_MAX: usize = 1 << 17;
 
-/// Key hashes are hashes already.
+/// A hasher that returns its input, because the keys are hashes already.
 #[derive(Default)]
 pub(crate) struct Identity(u64);
 
@@ -37,15 +37,15 @@ impl Hasher for Identity {
 
 pub(crate) type HashMapOfHashes<V> = HashMap<KeyHash, V, BuildHasherDefault<Identity>>;
 
-/// The waiters that are first in a line now.
+/// The waiters that are now first in a line.
 type Woken = Vec<Arc<Interrupt>>;
 
-/// The conflict table, the lock table and the lines for keys.
+/// The conflict table, the lock table, and the lines of writers that wait for keys.
 pub(crate) struct KeyTable {
     last: HashMapOfHashes<u64>,
-    /// One entry for each key of `last`, with the version that it had when the entry was made.
+    /// One entry for each key in `last`, with the key's version when the entry was made.
     order: VecDeque<(u64, KeyHash)>,
-    /// A commit on an older base cannot be judged any more.
+    /// Conflicts of a commit on an older base are not known any more.
     floor: u64,
     keys_max: usize,
     locks: HashMapOfHashes<LockOwner>,
@@ -75,14 +75,14 @@ impl KeyTable {
         }
     }
 
-    /// Whether a batch may be committed.
+    /// Fails if the batch conflicts with another commit, a lock or a reservation.
     pub fn admit(&self, batch: &CommitBatch) -> Result<()> {
         self.check(batch.base.as_u64(), batch.owner, &batch.checks)?;
         self.check_turn(batch)
     }
 
-    /// Fails with `Conflict` if a key of the batch is reserved for another writer. Transactions do
-    /// not wait in lines.
+    /// Fails with `Conflict` if a key of the batch is reserved for another writer. Transactions
+    /// ignore reservations, because they do not wait in lines.
     pub fn check_turn(&self, batch: &CommitBatch) -> Result<()> {
         if self.lines.is_empty() || batch.owner.is_some() {
             return Ok(());
@@ -95,8 +95,8 @@ impl KeyTable {
         }
     }
 
-    /// Fails with `Conflict` if another transaction holds one of the keys, or a commit after `base`
-    /// changed one; with `SnapshotTooOld` if `base` is too old to tell.
+    /// Fails with `Conflict` if another transaction has locked one of the keys, or a commit after
+    /// `base` has changed one. Fails with `SnapshotTooOld` if `base` is too old to decide.
     fn check(&self, base: u64, owner: Option<LockOwner>, checks: &[Check]) -> Result<()> {
         if base < self.floor && !checks.is_empty() {
             return Err(StorageError::SnapshotTooOld);
@@ -115,7 +115,7 @@ impl KeyTable {
         Ok(())
     }
 
-    /// Remembers the keys that a commit writes.
+    /// Records the keys that a commit writes.
     pub fn record(&mut self, version: u64, checks: &[Check]) {
         for check in checks.iter().filter(|check| check.write) {
             if self.last.insert(check.hash, version).is_none() {
@@ -124,11 +124,11 @@ impl KeyTable {
         }
     }
 
-    /// Forgets what no snapshot can conflict with, and over the cap what old ones could. A key that
-    /// was written again since its entry was made gets a new entry, so each write is paid once.
-    /// Looks at [`PRUNE_MAX`] entries; the next call goes on, so the table can be above its cap for
-    /// some groups. An entry that stays longer causes no false conflict: its version is not after
-    /// the floor.
+    /// Removes entries that no snapshot can conflict with and, above the cap, those that only old
+    /// snapshots could. If a key was written again after its entry was made, it gets a new entry,
+    /// so each write is handled once. Handles [`PRUNE_MAX`] entries and continues with the next
+    /// call, so the table can exceed its cap for a few groups. A late removal causes no false
+    /// conflict, because the entry's version is not after the floor.
     pub fn prune(&mut self, oldest: u64) {
         self.floor = self.floor.max(oldest);
         for _ in 0..PRUNE_MAX {
@@ -152,7 +152,7 @@ impl KeyTable {
         }
     }
 
-    /// Takes locks, first updater wins.
+    /// Takes locks; the first updater wins. Fails like a commit that writes the keys.
     pub fn lock(&mut self, owner: LockOwner, base: u64, keys: &[Check]) -> Result<()> {
         for key in keys {
             self.check(base, Some(owner), std::slice::from_ref(key))?;
@@ -163,7 +163,7 @@ impl KeyTable {
         Ok(())
     }
 
-    /// Releases the locks of a transaction and leaves a line. Returns the waiters to wake.
+    /// Releases the locks of a transaction and a place in a line. Returns the waiters to wake.
     pub fn release(&mut self, owner: Option<LockOwner>, turn: Option<Place>) -> Woken {
         let mut woken = Woken::new();
         for hash in owner.and_then(|owner| self.held.remove(&owner)).unwrap_or_default() {
@@ -179,7 +179,7 @@ impl KeyTable {
         self.lines.is_first(place) && !self.locks.contains_key(&place.hash)
     }
 
-    /// Keys in the conflict table and in the lock table.
+    /// Returns the number of keys in the conflict table and in the lock table.
     pub fn sizes(&self) -> (u64, u64) {
         (self.last.len() as u64, self.locks.len() as u64)
     }
@@ -220,8 +220,8 @@ mod tests {
         assert!(table.check(1, None, &[key("b")]).is_err());
     }
 
-    /// A transaction that ended after a minute of writes by others had one commit remove four million
-    /// entries, while all other commits waited.
+    /// A transaction that ended after a minute of writes by others made one commit remove four
+    /// million entries, while all other commits waited.
     #[test]
     fn one_commit_removes_a_bounded_number_of_entries() {
         let many = PRUNE_MAX + 10;
@@ -232,7 +232,8 @@ mod tests {
         table.record(2, &checks[..1]);
         table.prune(1);
         assert_eq!(table.sizes().0, 11);
-        // What is left is no conflict for those who may commit, and the others are refused.
+        // The remaining entries do not conflict with commits on allowed bases, and commits on older
+        // bases fail.
         assert!(table.check(1, None, &checks[many - 1..]).is_ok());
         assert!(table.check(1, None, &checks[..1]).is_err());
         let too_old = table.check(0, None, &checks[many - 1..]);

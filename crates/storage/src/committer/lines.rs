@@ -1,7 +1,8 @@
-//! Who waits to write a key: first come, first served. A single write that lost a key takes a
-//! place in its line and tries again once it is first, so a commit wakes one writer and not all
-//! of them. Writers who know nothing of the line may still be faster; but a first one who lost
-//! all the same has the key reserved: no other single write commits before it.
+//! Lines of writers that wait for a key, first come, first served. A single write that lost a key
+//! to another takes a place in the key's line and tries again when it is first, so a commit wakes
+//! one writer and not all. A writer that did not wait in the line may still commit first. If the
+//! first in the line loses in this way, it reserves the key: then no other single write commits
+//! before it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::committer::keys::HashMapOfHashes;
 use crate::contract::{KeyHash, Place};
 use crate::interrupt::Interrupt;
 
-/// The queues of all keys that writers wait for.
+/// The lines of all keys for which writers wait.
 #[derive(Default)]
 pub(crate) struct Lines {
     lines: HashMapOfHashes<VecDeque<Waiter>>,
@@ -29,7 +30,7 @@ impl Lines {
         self.lines.is_empty()
     }
 
-    /// A place at the end of a key's line.
+    /// Takes a place at the end of a key's line.
     pub fn join(&mut self, hash: KeyHash, interrupt: &Arc<Interrupt>) -> Place {
         self.joined += 1;
         let number = self.joined;
@@ -44,13 +45,13 @@ impl Lines {
         self.front(place.hash).is_some_and(|first| first.number == place.number)
     }
 
-    /// Whom to wake when a key may be written again.
+    /// Returns the waiter to wake when a key may be written again.
     pub fn first(&self, hash: KeyHash) -> Option<Arc<Interrupt>> {
         self.front(hash).map(|first| Arc::clone(&first.interrupt))
     }
 
-    /// Reserves the key for the first of its line, which has lost: until it leaves, the commits of other
-    /// single writes of the key fail.
+    /// Reserves the key for the first of its line, which has lost again. Until it leaves, other
+    /// single writes of the key fail to commit.
     pub fn reserve(&mut self, place: Place) {
         let first = self.lines.get_mut(&place.hash).and_then(VecDeque::front_mut);
         if let Some(first) = first.filter(|first| first.number == place.number) {
@@ -58,7 +59,7 @@ impl Lines {
         }
     }
 
-    /// Whether a writer with this place, if it has one, has to leave the key to another.
+    /// Returns true if the key is reserved for another writer than the one at `place`.
     pub fn is_reserved_from(&self, hash: KeyHash, place: Option<Place>) -> bool {
         !self.lines.is_empty()
             && self.front(hash).is_some_and(|first| {
@@ -66,7 +67,8 @@ impl Lines {
             })
     }
 
-    /// Gives a place up; whom to wake, if another is first now. Nothing happens the second time.
+    /// Leaves a place. Returns the waiter to wake if another is first now. Does nothing if the
+    /// place was left before.
     pub fn leave(&mut self, place: Place) -> Option<Arc<Interrupt>> {
         let line = self.lines.get_mut(&place.hash)?;
         let at = line.binary_search_by_key(&place.number, |waiter| waiter.number).ok()?;

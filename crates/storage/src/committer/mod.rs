@@ -1,6 +1,6 @@
-//! The one committer that makes an engine out of a backend: group commit, conflict detection,
-//! locks, versions and cluster time, exact counters, dropped ranges, snapshots with caps, the
-//! 100 ms flush of buffered commits, and poisoning. Every local engine is a `Committer`.
+//! The committer, which makes an engine from a backend: group commit, conflict detection, locks,
+//! versions and cluster time, exact counters, dropped ranges, snapshots with caps, the sync of
+//! buffered commits every 100 ms, and poisoning. Every local engine is a `Committer`.
 
 mod arrivals;
 mod engine;
@@ -34,25 +34,25 @@ pub use records::{GroupPlace, group_place, log_key, seek_log, split_log_key};
 /// The options of a committer.
 #[derive(Clone)]
 pub struct CommitterOptions {
-    /// Where cluster times come from.
+    /// The source of cluster times.
     pub clock: Arc<dyn Clock>,
-    /// How long a snapshot may live once a newer commit exists.
+    /// How long a snapshot may live after the first newer commit.
     pub snapshot_age_max: Duration,
-    /// How many bytes may be committed while a snapshot lives before the backend must hold it
-    /// apart; its owner loses it if the backend cannot.
+    /// How many bytes may be committed during the life of a snapshot before the backend must hold
+    /// it separately (`Backend::hold`). If the backend cannot, the snapshot is revoked.
     pub snapshot_retained_bytes_max: u64,
-    /// How much memory the snapshots that are held apart may keep. One that would need more is not
-    /// held.
+    /// How much memory the held snapshots may use. A snapshot that would exceed it is not held.
     pub snapshots_held_bytes_max: u64,
-    /// How long after the first newer commit a snapshot is safe from the cap on bytes, so that a
-    /// single statement gets through the heaviest load.
+    /// How long after the first newer commit a snapshot is exempt from the cap on bytes, so that a
+    /// single statement completes even under heavy load.
     pub snapshot_grace: Duration,
-    /// How long a view that a newer one has replaced can still be asked for by its time.
+    /// How long a view can be requested by its time after a newer one has replaced it.
     pub history_window: Duration,
-    /// Most keys in the conflict table before older snapshots lose the right to commit.
+    /// The most keys in the conflict table. Beyond it, commits on older snapshots fail with
+    /// `SnapshotTooOld`.
     pub conflict_keys_max: usize,
-    /// How often buffered commits are forced to stable storage; `None` for simulations, which
-    /// call `maintenance(Tick)`.
+    /// How often buffered commits are forced to stable storage. `None` for simulations, which call
+    /// `maintenance(Tick)`.
     pub tick: Option<Duration>,
 }
 
@@ -71,23 +71,24 @@ impl Default for CommitterOptions {
     }
 }
 
-/// An engine over a backend.
+/// An engine that stores its data in a backend.
 pub struct Committer<B: Backend> {
     inner: Arc<Inner<B>>,
     ticker: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
-/// What the engine and its threads share.
+/// The state that the engine and its threads share.
 pub(crate) struct Inner<B: Backend> {
     backend: B,
     options: CommitterOptions,
-    /// Commits that wait for a leader.
+    /// The commits that wait for a leader.
     queue: Mutex<Queue>,
-    /// Held by the leader from admission to publication, and where no group may be half applied.
+    /// Held by the leader from conflict checks to publication, and by code that must not see a
+    /// half-applied group.
     applying: Mutex<Numbers>,
     keys: Mutex<KeyTable>,
-    /// The bases of commits on their way: what they could clash with must not be forgotten, even
-    /// if their snapshot is taken while they wait.
+    /// The bases of commits in progress. The conflict information for them must be kept, even if
+    /// their snapshots are revoked meanwhile.
     bases: Mutex<group::Bases>,
     counts: Mutex<CountsByCollection>,
     current: RwLock<Arc<View<B::Snap>>>,
@@ -95,43 +96,43 @@ pub(crate) struct Inner<B: Backend> {
     /// Held while the caps on snapshots are enforced.
     capping: Mutex<()>,
     history: Mutex<History<B::Snap>>,
-    /// Dropped ranges that have not gone for good, by the version of their drop.
+    /// Dropped ranges that are not permanently gone, by the version of their drop.
     drops: Mutex<Vec<PendingDrop>>,
     reclaimer: Mutex<Option<std::thread::JoinHandle<()>>>,
     reclaiming: Mutex<()>,
     retries: Mutex<ticker::Retries>,
-    /// A cluster time that every later commit comes after.
+    /// Every later commit gets a cluster time after this one.
     clock_floor: AtomicU64,
-    /// Everything up to here is on stable storage.
+    /// Everything up to this version is on stable storage.
     durable: AtomicU64,
-    /// True while a thread forces commits to stable storage. The condition variable wakes those who
-    /// wait for `durable` to rise.
+    /// True while a thread forces commits to stable storage. The condition variable wakes the
+    /// threads that wait for `durable` to rise.
     synced: (Mutex<bool>, Condvar),
     poisoned: RwLock<Option<String>>,
     broken: AtomicBool,
     closed: AtomicBool,
     stop: ticker::StopSignal,
-    /// Who waits for the next commit.
+    /// The readers that wait for the next commit.
     arrivals: Arrivals,
-    /// The version that the change records begin with. Locked while they are cut.
+    /// The version at which the change records begin. Locked during truncation.
     log_begin: Mutex<u64>,
     pub(crate) meters: Meters,
 }
 
-/// The last numbers given out.
+/// The version and cluster time of the last commit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
     version: u64,
     cluster_time: ClusterTime,
 }
 
-/// A dropped range and its record in `Meta`.
+/// A dropped range, and its record in `Meta`.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingDrop {
     version: u64,
     record: bytes::Bytes,
     range: DropRange,
-    /// Its space has come back. The record stays as long as a crash could bring the range back.
+    /// The space is reclaimed. The record stays as long as a crash could bring the range back.
     freed: bool,
 }
 
@@ -147,7 +148,7 @@ pub(crate) struct Meters {
     revoked: AtomicU64,
 }
 
-/// A thread forces commits to stable storage.
+/// Held by the thread that forces commits to stable storage.
 struct Syncing<'a>(&'a (Mutex<bool>, Condvar));
 
 impl Drop for Syncing<'_> {
@@ -158,7 +159,7 @@ impl Drop for Syncing<'_> {
 }
 
 impl<B: Backend> Committer<B> {
-    /// Reads what the backend remembers and starts the ticker.
+    /// Opens an engine: reads the engine's records from the backend and starts the ticker.
     pub fn open(backend: B, options: CommitterOptions) -> Result<Self> {
         let Recovered { version, cluster_time, counts, drops, log_begin } =
             records::recover(&backend.snapshot()?)?;
@@ -202,7 +203,7 @@ impl<B: Backend> Committer<B> {
         Ok(Self { inner, ticker: Mutex::new(ticker) })
     }
 
-    /// The backend, for what only it can do.
+    /// Returns the backend, for functions that are not in the contract.
     pub fn backend(&self) -> &B {
         &self.inner.backend
     }
@@ -216,7 +217,7 @@ impl<B: Backend> Inner<B> {
         Ok(())
     }
 
-    /// Open and not poisoned.
+    /// Fails if the engine is closed or poisoned.
     fn check_writable(&self) -> Result<()> {
         self.check_open()?;
         self.check_sound()
@@ -230,16 +231,18 @@ impl<B: Backend> Inner<B> {
         Ok(())
     }
 
-    /// No more writes, for good: what is on disk after a failed write or fsync is unknown.
+    /// Poisons the engine: it accepts no more writes, because the state on disk is unknown after a
+    /// failed write or fsync.
     fn poison(&self, why: &str) {
         self.poisoned.write().get_or_insert_with(|| why.to_owned());
         self.broken.store(true, Ordering::Release);
-        // Without the lock above: who waits for a sync looks at the reason while it has the other.
+        // Called without the lock above, because a thread that waits for a sync reads the reason
+        // while it holds the lock of `synced`.
         self.announce_synced();
         self.arrivals.announce();
     }
 
-    /// Everything up to here is on stable storage.
+    /// Records that everything up to this version is on stable storage.
     fn note_durable(&self, version: u64) {
         self.durable.fetch_max(version, Ordering::AcqRel);
         self.backend.note_durable(version);
@@ -251,8 +254,8 @@ impl<B: Backend> Inner<B> {
         self.synced.1.notify_all();
     }
 
-    /// Has the ticker force everything published to stable storage, and waits for it at most so
-    /// long.
+    /// Makes the ticker force everything published to stable storage, and waits for it at most
+    /// `limit`.
     fn synced_within(&self, version: u64, limit: Duration) -> Result<bool> {
         let is_durable = || self.durable.load(Ordering::Acquire) >= version;
         if is_durable() {
@@ -262,7 +265,7 @@ impl<B: Backend> Inner<B> {
             return self.sync_up_to(version).map(|()| true);
         }
         let until = Instant::now() + limit;
-        self.stop.hurry();
+        self.stop.wake();
         let mut waiting = self.synced.0.lock();
         loop {
             self.check_writable()?;
@@ -275,7 +278,7 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    /// Forces everything published to stable storage, once for all who ask meanwhile.
+    /// Forces everything published to stable storage. Concurrent callers share one sync.
     fn sync_up_to(&self, version: u64) -> Result<()> {
         if self.durable.load(Ordering::Acquire) >= version {
             return Ok(());
@@ -292,19 +295,19 @@ impl<B: Backend> Inner<B> {
         Ok(())
     }
 
-    /// Waits while others force to stable storage what does not reach this version; `None` once
-    /// it is there.
+    /// Waits while another thread's sync does not cover this version. Returns `None` once the
+    /// version is durable, or the right to sync.
     fn begin_sync(&self, version: u64) -> Result<Option<Syncing<'_>>> {
-        let mut somebody_syncs = self.synced.0.lock();
+        let mut syncing = self.synced.0.lock();
         loop {
             if self.durable.load(Ordering::Acquire) >= version {
                 return Ok(None);
             }
             self.check_sound()?;
-            if !std::mem::replace(&mut *somebody_syncs, true) {
+            if !std::mem::replace(&mut *syncing, true) {
                 return Ok(Some(Syncing(&self.synced)));
             }
-            self.synced.1.wait(&mut somebody_syncs);
+            self.synced.1.wait(&mut syncing);
         }
     }
 }

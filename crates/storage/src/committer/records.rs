@@ -16,11 +16,11 @@ const COUNTS: u8 = 2;
 const DROPPED: u8 = 3;
 const LOG_BEGIN: [u8; 2] = [0, 4];
 
-/// The counters of each collection, by its number. The hash is a fast one, because every commit looks a
-/// counter up; it need not resist chosen keys, because the server assigns the numbers.
+/// The counters of each collection, by its id. The hash is a fast one, because every commit looks
+/// up a counter. It need not resist chosen keys, because the server assigns the ids.
 pub(crate) type CountsByCollection = HashMap<u32, Counts, foldhash::fast::RandomState>;
 
-/// What the records say when an engine is opened.
+/// The state of an engine as its records describe it when it is opened.
 pub(crate) struct Recovered {
     pub version: u64,
     pub cluster_time: ClusterTime,
@@ -29,20 +29,20 @@ pub(crate) struct Recovered {
     pub log_begin: u64,
 }
 
-/// What every group says of its place in the log.
+/// The place of a group in the log, which every group records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupPlace {
     /// The last version of the group.
     pub version: u64,
-    /// The last version of the group before it, if the record tells it: groups follow each other
-    /// without a gap.
+    /// The last version of the previous group, if the record has it. Consecutive groups have no gap
+    /// between them.
     pub before: Option<u64>,
     /// The version up to which everything was on stable storage when the group was written, if the
-    /// record tells it.
+    /// record has it.
     pub durable: Option<u64>,
 }
 
-/// The numbers that end a group's records.
+/// The numbers in the records of a group.
 #[derive(Clone, Copy)]
 pub(crate) struct GroupEnd {
     pub version: u64,
@@ -60,8 +60,8 @@ impl GroupEnd {
     }
 }
 
-/// Reads the place of a group from one of the records that each group writes in `Meta`; `None` for
-/// every other key.
+/// Decodes the place of a group from one of the records in `Meta` that contain it. Returns `None`
+/// for every other key.
 pub fn group_place(key: &[u8], value: &[u8]) -> Option<GroupPlace> {
     let numbers = match key {
         [0, 1] => value,
@@ -73,10 +73,11 @@ pub fn group_place(key: &[u8], value: &[u8]) -> Option<GroupPlace> {
     Some(GroupPlace { version, before, durable })
 }
 
-/// Version and cluster time; the version before and the durable one, if they are there.
+/// Version and cluster time; then the version before and the durable one, if the record has them.
 type StoredPlace = ([u64; 2], Option<(u64, u64)>);
 
-/// Version, cluster time, and in the present format the version before and the durable one.
+/// Decodes version and cluster time and, in the present format, the version before and the durable
+/// one.
 fn place_of(bytes: &[u8]) -> Option<StoredPlace> {
     if let Some([version, time, before, durable]) = numbers(bytes) {
         return Some(([version, time], Some((before, durable))));
@@ -84,14 +85,14 @@ fn place_of(bytes: &[u8]) -> Option<StoredPlace> {
     Some((numbers(bytes)?, None))
 }
 
-/// `00 01`: the place of a group without counters.
+/// Returns the record `00 01`: the place of a group without counters.
 pub(crate) fn state(end: GroupEnd) -> (Bytes, Bytes) {
     let mut value = BytesMut::with_capacity(32);
     end.put(&mut value);
     (Bytes::from_static(&STATE), value.freeze())
 }
 
-/// `00 02 collection`: its key.
+/// Returns the key of a counter record, `00 02 collection`.
 pub(crate) fn counts_key(collection: u32) -> Bytes {
     let mut key = BytesMut::with_capacity(6);
     key.put_slice(&[0, COUNTS]);
@@ -99,7 +100,7 @@ pub(crate) fn counts_key(collection: u32) -> Bytes {
     key.freeze()
 }
 
-/// The value of a counter record; it carries the group's place as well.
+/// Returns the value of a counter record, which also contains the group's place.
 pub(crate) fn counts_value(counts: Counts, end: GroupEnd) -> Bytes {
     let mut value = BytesMut::with_capacity(48);
     value.put_u64(counts.documents);
@@ -108,7 +109,7 @@ pub(crate) fn counts_value(counts: Counts, end: GroupEnd) -> Bytes {
     value.freeze()
 }
 
-/// `00 03 version index`: a dropped range that has not gone for good.
+/// Returns the record `00 03 version index`: a dropped range that is not permanently gone.
 pub(crate) fn dropped(version: u64, index: u32, range: &DropRange) -> (Bytes, Bytes) {
     let mut key = BytesMut::with_capacity(14);
     key.put_slice(&[0, DROPPED]);
@@ -122,13 +123,13 @@ pub(crate) fn dropped(version: u64, index: u32, range: &DropRange) -> (Bytes, By
     (key.freeze(), value.freeze())
 }
 
-/// `00 04`: the version that the change records begin with.
+/// Returns the record `00 04`: the version at which the change records begin.
 pub(crate) fn log_begin(version: u64) -> Op {
     let value = Bytes::copy_from_slice(&version.to_be_bytes());
     Op { space: Space::Meta, key: Bytes::from_static(&LOG_BEGIN), value: Some(value) }
 }
 
-/// The key of a change record: the version of its commit and its place in it.
+/// Returns the key of a change record: the version of its commit and its position in the commit.
 pub fn log_key(version: u64, index: u32) -> Bytes {
     let mut key = BytesMut::with_capacity(12);
     key.put_u64(version);
@@ -136,13 +137,13 @@ pub fn log_key(version: u64, index: u32) -> Bytes {
     key.freeze()
 }
 
-/// The inverse of [`log_key`].
+/// Decodes a key that [`log_key`] made.
 pub fn split_log_key(key: &[u8]) -> Option<(u64, u32)> {
     let (version, index) = key.split_first_chunk::<8>()?;
     Some((u64::from_be_bytes(*version), u32::from_be_bytes(index.try_into().ok()?)))
 }
 
-/// The value of a change record: the cluster time before the caller's bytes.
+/// Returns the value of a change record: the cluster time, then the caller's bytes.
 pub(crate) fn log_value(time: ClusterTime, record: &[u8]) -> Bytes {
     let mut value = BytesMut::with_capacity(8 + record.len());
     value.put_u64(time.0);
@@ -150,13 +151,14 @@ pub(crate) fn log_value(time: ClusterTime, record: &[u8]) -> Bytes {
     value.freeze()
 }
 
-/// The cluster time of a change record, by its value.
+/// Returns the cluster time in a change record's value.
 fn log_time(value: &[u8]) -> Option<ClusterTime> {
     value.first_chunk::<8>().map(|time| ClusterTime(u64::from_be_bytes(*time)))
 }
 
-/// Returns the key of the first change record that is not earlier than `time`, or `None` if all are. Reads
-/// one record for each halving of the versions that `snapshot` has from `begins_at` on.
+/// Returns the key of the first change record that is not earlier than `time`, or `None` if all are
+/// earlier. Does a binary search over the versions from `begins_at` to that of `snapshot`, and
+/// reads one record for each step.
 pub fn seek_log(
     snapshot: &dyn Snapshot,
     begins_at: Version,
@@ -171,7 +173,7 @@ pub fn seek_log(
         let time = log_time(&value).ok_or_else(|| corrupt(&key))?;
         Ok(Some((key, time)))
     };
-    // Times rise with the versions.
+    // Cluster times ascend with the versions.
     let (mut low, mut high) = (begins_at.as_u64(), snapshot.version().as_u64() + 1);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -211,7 +213,7 @@ fn parse_dropped(key: &Bytes, value: &Bytes) -> Option<PendingDrop> {
     Some(PendingDrop { version, record: key.clone(), range, freed: false })
 }
 
-/// Reads all records.
+/// Reads all records of the engine.
 pub(crate) fn recover(snap: &impl RawSnapshot) -> Result<Recovered> {
     let mut found = Recovered {
         version: 0,

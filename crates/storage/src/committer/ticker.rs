@@ -1,5 +1,5 @@
-//! The engine's own thread: every 100 ms it forces buffered commits to stable storage, enforces
-//! the caps on snapshots, and starts the reclaiming of dropped ranges once no snapshot is older.
+//! The ticker thread: every 100 ms it forces buffered commits to stable storage, enforces the caps
+//! on snapshots, and starts to reclaim dropped ranges that no snapshot needs any more.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::committer::{Inner, PendingDrop};
 use crate::contract::{CommitBatch, DropRange, Durability, Op, Space};
 use crate::error::Result;
 
-/// Ends the ticker's sleep when the engine closes, or when a thread waits for its next round.
+/// Wakes the ticker when the engine closes, or when a thread waits for the next round.
 #[derive(Default)]
 pub(crate) struct StopSignal {
     state: Mutex<Signal>,
@@ -26,7 +26,7 @@ pub(crate) struct StopSignal {
 struct Signal {
     stopped: bool,
     /// A thread waits for the next round.
-    hurry: bool,
+    wake: bool,
 }
 
 impl StopSignal {
@@ -39,27 +39,27 @@ impl StopSignal {
         self.state.lock().stopped
     }
 
-    /// Begins the next round at once.
-    pub fn hurry(&self) {
-        self.state.lock().hurry = true;
+    /// Makes the next round begin at once.
+    pub fn wake(&self) {
+        self.state.lock().wake = true;
         self.changed.notify_all();
     }
 
-    /// Sleeps until the next round; true if the engine closes.
+    /// Sleeps until the next round. Returns true if the engine closes.
     fn sleep(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut state = self.state.lock();
-        while !state.stopped && !state.hurry {
+        while !state.stopped && !state.wake {
             if self.changed.wait_until(&mut state, until).timed_out() {
                 break;
             }
         }
-        state.hurry = false;
+        state.wake = false;
         state.stopped
     }
 }
 
-/// When to try again what could not be reclaimed: after 1 s, then ever more rarely.
+/// The time of the next attempt to reclaim: after 1 s, then after pauses that double up to 60 s.
 #[derive(Default)]
 pub(crate) struct Retries {
     due: Option<Instant>,
@@ -82,7 +82,7 @@ impl Retries {
         self.due = Some(Instant::now() + self.pause);
     }
 
-    /// Something new to do: at the next tick.
+    /// Makes the next attempt due at the next tick, because there is new work.
     pub fn now(&mut self) {
         *self = Self::default();
     }
@@ -102,7 +102,8 @@ pub(crate) fn start<B: Backend>(inner: &Arc<Inner<B>>, every: Duration) -> Resul
 }
 
 impl<B: Backend> Inner<B> {
-    /// One round without reclaiming.
+    /// Does one round, without reclaiming. With `patient` it waits for a group that is being
+    /// written.
     pub(crate) fn tick(&self, patient: bool) -> Result<()> {
         let latest = self.latest().0.as_u64();
         let synced = self.sync_up_to(latest);
@@ -115,9 +116,11 @@ impl<B: Backend> Inner<B> {
         synced
     }
 
-    /// Lets go of what only the state before the last group's needed, and before a range was freed.
+    /// Releases old versions that only the previous snapshot of the latest view retains, or that
+    /// only a freed range needed.
     fn refresh(&self, patient: bool) {
-        // The ticker does not wait for a group that is being written; there is a next tick.
+        // The ticker does not wait for a group that is being written, because the next tick comes
+        // soon.
         let between_groups =
             if patient { Some(self.applying.lock()) } else { self.applying.try_lock() };
         if between_groups.is_none() {
@@ -133,7 +136,7 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    /// The dropped ranges that no snapshot can need any more.
+    /// Returns the dropped ranges that no snapshot needs any more.
     fn reclaimable(&self) -> Vec<PendingDrop> {
         let drops = self.drops.lock();
         if drops.is_empty() || self.backend.room() == Room::None {
@@ -143,7 +146,7 @@ impl<B: Backend> Inner<B> {
         drops.iter().filter(|drop| drop.version <= oldest).cloned().collect()
     }
 
-    /// Whether a range that no snapshot can need any more still has its space.
+    /// Returns true if a range that no snapshot needs any more still occupies space.
     fn has_space_to_reclaim(&self) -> bool {
         let drops = self.drops.lock();
         let mut unfreed = drops.iter().filter(|drop| !drop.freed).peekable();
@@ -154,13 +157,13 @@ impl<B: Backend> Inner<B> {
         unfreed.any(|drop| drop.version <= oldest)
     }
 
-    /// The dropped ranges whose space has not come back.
+    /// Returns the dropped ranges whose space is not reclaimed.
     pub(crate) fn unfreed(&self) -> Vec<DropRange> {
         let drops = self.drops.lock();
         drops.iter().filter(|drop| !drop.freed).map(|drop| drop.range.clone()).collect()
     }
 
-    /// Starts a thread for slow work if there is some and none runs.
+    /// Starts a thread for slow work, if there is any and no such thread runs.
     fn start_reclaim(inner: &Arc<Self>) {
         let drops = inner.retries.lock().is_due() && inner.has_space_to_reclaim();
         if inner.broken.load(Ordering::Acquire) || !(drops || inner.backend.wants_work()) {
@@ -177,7 +180,7 @@ impl<B: Backend> Inner<B> {
         let thread = std::thread::Builder::new().name("quire-reclaim".into());
         *slot = thread
             .spawn(move || {
-                // What fails here stays recorded and is tried again by a later tick.
+                // A range that fails here stays recorded, and a later tick tries again.
                 if drops {
                     let _ = shared.reclaim();
                 }
@@ -186,8 +189,8 @@ impl<B: Backend> Inner<B> {
             .ok();
     }
 
-    /// Gives back the space of dropped ranges, and forgets the records of those that are gone for
-    /// good. The others are asked for again with the next drop or after a restart.
+    /// Reclaims the space of dropped ranges and removes the records of those that are permanently
+    /// gone. The others are tried again with the next drop or after a restart.
     pub(crate) fn reclaim(&self) -> Result<()> {
         let _one_at_a_time = self.reclaiming.lock();
         let drops = self.reclaimable();
@@ -219,7 +222,7 @@ impl<B: Backend> Inner<B> {
         Ok(())
     }
 
-    /// A commit of the engine's own: nothing to clash with, no hurry.
+    /// Commits changes of the engine itself. They have no conflicts and need no sync.
     fn apply_own(&self, ops: Vec<Op>) -> Result<()> {
         let durability = Durability::Buffered;
         self.commit(CommitBatch { ops, durability, ..CommitBatch::default() }).map(|_| ())

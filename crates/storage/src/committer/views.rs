@@ -1,6 +1,6 @@
-//! Published snapshots. The leader publishes one view after each group; opening a snapshot is
-//! cloning an `Arc` of the latest. So its version is exact, its cost does not depend on the
-//! backend, and the oldest version in use is the first key of one small map.
+//! Published snapshots. The leader publishes one view after each group, and opening a snapshot
+//! clones an `Arc` of the latest view. So the version of a snapshot is exact, its cost does not
+//! depend on the backend, and the oldest version in use is the first key of a small map.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -19,11 +19,11 @@ use crate::error::{Result, StorageError};
 /// The views in use.
 pub(crate) struct Active<S>(Mutex<InUse<S>>);
 
-/// Views by version. A view is in one of the two maps.
+/// Views by version. Each view is in one of the two maps.
 struct InUse<S> {
-    /// The backend keeps every later version of every key for these.
+    /// Views for which the backend keeps every later version of every key.
     live: BTreeMap<u64, Weak<View<S>>>,
-    /// The backend holds these apart (`Backend::hold`).
+    /// Views that the backend holds separately (`Backend::hold`).
     held: BTreeMap<u64, Weak<View<S>>>,
 }
 
@@ -44,15 +44,15 @@ impl<S> Default for Active<S> {
     }
 }
 
-/// A backend's snapshot with its place in history.
+/// A backend's snapshot with its version and cluster time.
 pub(crate) struct View<S> {
     pub version: Version,
     pub cluster_time: ClusterTime,
-    /// `None` once it was taken from its owners.
+    /// `None` after the view was revoked.
     snap: RwLock<Option<Arc<S>>>,
-    /// Bytes committed before this view.
+    /// The number of bytes committed before this view.
     pub written_before: u64,
-    /// When a newer view was published.
+    /// The time at which a newer view was published.
     superseded: OnceLock<Instant>,
     active: Arc<Active<S>>,
 }
@@ -77,8 +77,8 @@ impl<S> View<S> {
         view
     }
 
-    /// A view of the past: the one that is still in use, or another of the same content, whose
-    /// age counts from now.
+    /// Returns a view of the history: the original one if it is still in use, or a new one with the
+    /// same content, whose age counts from now.
     pub fn of_the_past(active: &Arc<Active<S>>, past: &Past<S>) -> Arc<Self> {
         let mut in_use = active.0.lock();
         let version = past.version.as_u64();
@@ -97,12 +97,12 @@ impl<S> View<S> {
         view
     }
 
-    /// Says that a newer view exists: from now on this one costs.
+    /// Records that a newer view exists. From now on this view retains old versions.
     pub fn supersede(&self) {
         let _ = self.superseded.set(Instant::now());
     }
 
-    /// Replaces the backend's snapshot by one of the same content that retains less.
+    /// Replaces the backend's snapshot by one with the same content that retains less.
     pub fn refresh(&self, snap: S) {
         let mut slot = self.snap.write();
         if slot.is_some() {
@@ -110,13 +110,13 @@ impl<S> View<S> {
         }
     }
 
-    /// The backend's snapshot, for long work.
+    /// Returns the backend's snapshot, for long work.
     pub fn raw(&self) -> Result<Arc<S>> {
         self.snap.read().clone().ok_or(StorageError::SnapshotTooOld)
     }
 
-    /// Replaces the backend's snapshot by one that the backend holds apart, and counts the view
-    /// among those from now on.
+    /// Replaces the backend's snapshot by one that the backend holds separately, and moves the view
+    /// to the held ones.
     fn hold(self: &Arc<Self>, snap: S) {
         let version = self.version.as_u64();
         let mut slot = self.snap.write();
@@ -160,47 +160,48 @@ impl<S> Drop for View<S> {
 }
 
 impl<S> Active<S> {
-    /// The oldest version that a snapshot in use stands on.
+    /// Returns the oldest version in use.
     pub fn oldest(&self) -> Option<u64> {
         let in_use = self.0.lock();
         let (live, held) = (in_use.live.first_key_value(), in_use.held.first_key_value());
         live.into_iter().chain(held).map(|(version, _)| *version).min()
     }
 
-    /// Whether the snapshot of this version is in use and has not been taken.
+    /// Returns true if the snapshot of this version is in use and not revoked.
     pub fn contains(&self, version: u64) -> bool {
         let in_use = self.0.lock();
         in_use.live.contains_key(&version) || in_use.held.contains_key(&version)
     }
 
-    /// How many distinct versions are in use, and how many of them are held.
+    /// Returns the number of versions in use, and how many of them are held.
     pub fn sizes(&self) -> (usize, usize) {
         let in_use = self.0.lock();
         (in_use.live.len() + in_use.held.len(), in_use.held.len())
     }
 
-    /// The views in use for which the backend keeps later versions, oldest first.
+    /// Returns the views for which the backend keeps later versions, oldest first.
     pub fn live(&self) -> Vec<Arc<View<S>>> {
         self.0.lock().live.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// The held views, oldest first.
+    /// Returns the held views, oldest first.
     pub fn held(&self) -> Vec<Arc<View<S>>> {
         self.0.lock().held.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// The oldest view in use for which the backend keeps later versions.
+    /// Returns the oldest view for which the backend keeps later versions.
     pub fn first_live(&self) -> Option<Arc<View<S>>> {
         self.0.lock().live.values().find_map(Weak::upgrade)
     }
 
-    /// Whether the backend keeps more than this for the oldest view.
+    /// Returns true if more than `retained_max` bytes were committed since the oldest of these
+    /// views.
     pub fn over(&self, retained_max: u64, written: u64) -> bool {
         let first = self.first_live();
         first.is_some_and(|view| written.saturating_sub(view.written_before) > retained_max)
     }
 
-    /// Takes all views from their owners: the engine closes.
+    /// Revokes all views, because the engine closes.
     pub fn revoke_all(&self) {
         for view in self.live().into_iter().chain(self.held()) {
             view.revoke();
@@ -209,10 +210,10 @@ impl<S> Active<S> {
 }
 
 impl<B: Backend> Inner<B> {
-    /// Bounds what snapshots cost: holds those apart that have retained much, and takes those from
-    /// their owners that are too old or cannot be held. Does nothing while another thread does it: of
-    /// two that hold the same view, the second would count the memory of the first against it and
-    /// revoke it.
+    /// Limits the cost of snapshots: holds views separately that retain many bytes, and revokes
+    /// those that are too old or cannot be held. Does nothing while another thread does it, because
+    /// of two threads that hold the same view, the second would count the first one's memory
+    /// against the view and revoke it.
     pub(crate) fn enforce_caps(&self) {
         let Some(_one_at_a_time) = self.capping.try_lock() else { return };
         let written = self.meters.written_bytes.load(Ordering::Relaxed);
@@ -238,12 +239,13 @@ impl<B: Backend> Inner<B> {
         self.meters.revoked.fetch_add(revoked, Ordering::Relaxed);
     }
 
-    /// Has the backend hold a view apart, if it can and if that does not cost too much memory: those
-    /// that are held already go first. Returns false if the view stays as it is.
+    /// Lets the backend hold a view separately, unless the held views would exceed their memory.
+    /// Returns false if the view is not held.
     fn hold(&self, view: &Arc<View<B::Snap>>) -> bool {
         let Ok(snap) = view.raw() else { return true };
         match self.backend.hold(&snap) {
-            // `held` counts already. One that is too much is dropped, and counts no more.
+            // `held_bytes` already includes this view. If it is too much, the new snapshot is
+            // dropped and no longer counts.
             Ok(Some(held))
                 if self.backend.held_bytes() <= self.options.snapshots_held_bytes_max =>
             {
@@ -255,10 +257,10 @@ impl<B: Backend> Inner<B> {
     }
 }
 
-/// What the engine hands out.
+/// A snapshot as the engine's callers get it.
 pub(crate) struct Handle<S>(pub Arc<View<S>>);
 
-/// `Meta` keys that begin with 0 are the engine's own.
+/// Returns true for the engine's own keys: those of `Meta` that begin with 0.
 fn is_own(space: Space, key: &[u8]) -> bool {
     space == Space::Meta && key.first() == Some(&0)
 }
@@ -312,12 +314,12 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    /// Memory that takes long to hold its first snapshot; there is room for one.
+    /// A backend in memory that takes long to hold its first snapshot; it has room for one.
     #[derive(Default)]
     struct SlowToHold {
         memory: MemoryBackend,
         held: AtomicU64,
-        /// Says that the first hold has begun, then waits until it may end.
+        /// Sends when the first hold has begun, then waits until it may end.
         first: Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>>,
     }
 
@@ -359,8 +361,8 @@ mod tests {
         }
     }
 
-    /// The ticker and a commit may enforce the caps at once. The second met the view that the first
-    /// was holding, found no room for it a second time, and revoked it.
+    /// The ticker and a commit may enforce the caps at the same time. The second thread met the
+    /// view that the first was holding, found no room for it a second time, and revoked it.
     #[test]
     fn a_view_that_is_being_held_is_not_revoked_by_another_thread() {
         let ((begun, has_begun), (end, may_end)) = (mpsc::channel(), mpsc::channel());

@@ -1,4 +1,4 @@
-//! Committing: clashes, numbers, counters, dropped ranges, durability, restart.
+//! Commits: conflicts, versions, counters, dropped ranges, durability, restart.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The suite that every engine passes: what the contract promises, as tests that take an engine
-//! from a harness. Failures panic with the name of the case.
+//! The conformance suite that every engine passes: the promises of the contract as tests, which get
+//! an engine from a harness. A failure panics with the name of the case.
 
 mod commits;
 mod model;
@@ -13,12 +13,12 @@ use bytes::Bytes;
 use crate::contract::{Committed, Engine, Page, ScanRequest, Snapshot, Space};
 use crate::txn::{CommitOptions, Mode, Txn, begin};
 
-/// Where the suite gets its engines from.
+/// The source of engines for the suite.
 pub trait Harness {
-    /// A new, empty engine.
+    /// Returns a new, empty engine.
     fn open(&self) -> Arc<dyn Engine>;
 
-    /// Closes an engine and opens what it left; `None` if nothing outlives it.
+    /// Closes an engine and opens its data again; `None` if the data does not outlive the engine.
     fn reopen(&self, engine: Arc<dyn Engine>) -> Option<Arc<dyn Engine>> {
         let _ = engine.close();
         None
@@ -96,7 +96,7 @@ fn get(from: &dyn Snapshot, space: Space, name: &str) -> Option<String> {
     text(from.get(space, name.as_bytes()).expect("a read succeeds"))
 }
 
-/// All rows of a range, page by page.
+/// Returns all rows of a range, read page by page.
 fn rows(from: &dyn Snapshot, request: ScanRequest<'_>) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let mut page = Page::default();

@@ -1,4 +1,4 @@
-//! Random operations against `BTreeMap`s: reads in both directions through the overlay,
+//! Random operations compared with `BTreeMap`s: reads in both directions through the overlay,
 //! savepoints, commits, open snapshots, restarts.
 
 use std::collections::BTreeMap;

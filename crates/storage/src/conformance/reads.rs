@@ -1,4 +1,4 @@
-//! Reading: keys, ranges, pages, snapshots, own writes, limits.
+//! Reads: keys, ranges, pages, snapshots, a transaction's own writes, limits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -124,8 +124,8 @@ pub(super) fn snapshots_stay(harness: &dyn Harness) {
     }
 }
 
-/// Every time that a commit has told reads back as it was then, also on an engine that is written
-/// to; one that was told by nobody yet becomes the past of what follows.
+/// The state at the time of each commit can be read later, also while the engine is written to. A
+/// time ahead of all commits becomes a time before the commits that follow.
 pub(super) fn past(harness: &dyn Harness) {
     let engine = harness.open();
     engine.keep_history(Duration::from_secs(600));
@@ -153,8 +153,8 @@ pub(super) fn past(harness: &dyn Harness) {
     assert_eq!(read(told), Err(StorageError::SnapshotTooOld));
 }
 
-/// Writers keep two keys equal; at whatever time that was told, a reader finds them equal, and the
-/// same twice.
+/// Writers keep two keys equal. At the time of any commit a reader finds them equal, and a second
+/// read finds the same.
 pub(super) fn past_of_many(harness: &dyn Harness) {
     let engine = harness.open();
     engine.keep_history(Duration::from_secs(600));
@@ -176,8 +176,8 @@ pub(super) fn past_of_many(harness: &dyn Harness) {
         scope.spawn(|| {
             let mut seen: Vec<(ClusterTime, Option<String>)> = Vec::new();
             while !done.load(Ordering::Acquire) {
-                // Some ask for a time just ahead, into which a commit may be on its way: it may turn
-                // out to lie between two commits of one group, a time that is never told.
+                // Every second read uses a time just ahead, which a commit may pass meanwhile. That
+                // time may then lie between two commits of one group, and such a time has no view.
                 let ahead = seen.len() as u64 % 2;
                 let time = ClusterTime(engine.cluster_time().0 + ahead);
                 let view = match engine.snapshot_at(time) {

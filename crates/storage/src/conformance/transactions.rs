@@ -1,4 +1,4 @@
-//! Transactions of several statements: savepoints, locks, waiting.
+//! Transactions of several statements: savepoints, locks, waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,7 +112,7 @@ pub(super) fn waiting(harness: &dyn Harness) {
     put(&engine, Space::Doc, "a", "single");
 }
 
-/// A single write of a key, in its turn if it has one.
+/// Returns a single write of the key "a", in its turn if it has one.
 fn write_a(engine: &Arc<dyn Engine>, turn: Option<&KeyTurn>) -> Txn {
     let mut txn = write(engine);
     txn.put(Space::Doc, key("a"), key("single")).expect("a write");
@@ -160,9 +160,9 @@ pub(super) fn turns(harness: &dyn Harness) {
     put(&engine, Space::Doc, "a", "last");
 }
 
-/// A write loses its key once because it knows of nobody, once more because somebody who knows
-/// nothing of it was faster, and once because that one was on its way when the key was reserved:
-/// what it costs does not depend on how many others there are.
+/// A write loses its key at most three times: before it waits in the line, to a writer that did not
+/// wait in the line, and to one that was in progress when the key was reserved. So the cost does
+/// not depend on the number of writers.
 pub(super) fn many_turns(harness: &dyn Harness) {
     const THREADS: u64 = 12;
     const ROUNDS: u64 = 25;
@@ -199,7 +199,8 @@ fn increment_in_turn(engine: &Arc<dyn Engine>) {
     }
 }
 
-/// The keys of the past that stays readable are kept for transactions that begin there: none here.
+/// The conflict table keeps keys for transactions that begin on the history. Here there is no
+/// history.
 pub(super) fn idle(harness: &dyn Harness) {
     let engine = harness.open();
     engine.keep_history(Duration::ZERO);

@@ -1,5 +1,5 @@
-//! What followers of the change records stand on: the durable version, the wait for a commit, a place by
-//! its time, and where the records begin.
+//! The functions for readers of the change records: the durable version, the wait for a commit, the
+//! search by time, and the beginning of the records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn append(engine: &Arc<dyn Engine>, options: CommitOptions) -> Version {
     txn.commit(options).unwrap().version
 }
 
-/// Version and time of each record.
+/// Returns key and cluster time of each record.
 fn records(engine: &Arc<dyn Engine>) -> Vec<(Bytes, ClusterTime)> {
     let mut page = Page::default();
     let request = ScanRequest::new(Space::Log, b"", b"").rows_max(usize::MAX);
@@ -73,7 +73,8 @@ fn a_reader_waits_for_the_next_commit() {
     assert_eq!(waiter.join().unwrap(), Err(StorageError::Closed));
 }
 
-/// The clock jumps both ways; times rise all the same, so that a place can be found by them.
+/// The clock jumps in both directions, but the times still ascend, so that a record can be found by
+/// its time.
 #[test]
 fn a_record_is_found_by_its_time() {
     let disk = SimulatedDisk::new(Faults::none(1));
@@ -121,7 +122,7 @@ fn what_is_truncated_is_gone_for_good() {
     assert_eq!(engine.log_begins_at(), versions[5]);
     engine.maintenance(Maintenance::Reclaim).unwrap();
     assert_eq!(records(&engine).len(), 8);
-    // Not beyond the commit that comes next.
+    // Truncation does not pass the next commit.
     engine.truncate_log(Version::from_u64(1000)).unwrap();
     let next = append(&engine, CommitOptions::buffered());
     assert!(engine.log_begins_at() <= next);

@@ -1,4 +1,4 @@
-//! The contract, in memory and on the simulated disk.
+//! The conformance suite, in memory and on the simulated disk.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ fn memory_conforms() {
     run_all(&Memory);
 }
 
-/// The latest disk; a restart is the death of the process, without a close.
+/// The current disk. A restart kills the process without closing the engine.
 #[derive(Default)]
 struct Simulated(Mutex<Option<SimulatedDisk>>);
 

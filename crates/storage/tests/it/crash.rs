@@ -1,5 +1,6 @@
-//! Crashes and faults on the simulated disk, from seeds: what was acknowledged as synced is
-//! there, what is there is a prefix of history, and counters agree with the documents.
+//! Crashes and faults on the simulated disk, from seeds. Everything acknowledged as synced
+//! survives, the surviving commits are a prefix of the history, and the counters agree with the
+//! documents.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use quire_storage::{
     SimulatedDisk, Space, StorageError, begin, open_memory,
 };
 
-/// One commit: document `n`, its index entry, its change record, the counters.
+/// Commits document `n` with its index entry, its change record and the counters.
 fn insert(engine: &Arc<dyn Engine>, n: u64, synced: bool) -> Result<u64, StorageError> {
     let options = if synced { CommitOptions::synced() } else { CommitOptions::buffered() };
     let key = Bytes::from(n.to_be_bytes().to_vec());
@@ -37,7 +38,8 @@ fn numbers(engine: &Arc<dyn Engine>, space: Space) -> Vec<u64> {
         .collect()
 }
 
-/// Documents, entries, change records and counters say the same, without a hole; how many.
+/// Checks that documents, entries, change records and counters agree and have no gap. Returns their
+/// number.
 fn check_whole(engine: &Arc<dyn Engine>) -> u64 {
     let documents = numbers(engine, Space::Doc);
     let count = documents.len() as u64;
@@ -120,20 +122,20 @@ fn a_failed_write_or_fsync_poisons_the_engine_for_good() {
         assert_eq!(numbers(&engine, Space::Doc).len() as u64, acknowledged, "reads go on");
         disk.crash(Crash::Process);
         let engine = disk.open().unwrap();
-        // The failed commit may be there or not: its batch was written, its fsync was not.
+        // The failed commit may survive: its batch was written, but its fsync failed.
         let count = check_whole(&engine);
         assert!(count == acknowledged || count == acknowledged + 1);
     }
 }
 
-/// It answered `Io`, as if nothing had been written.
+/// The commit returned `Io`, as if nothing had been written.
 #[test]
 fn a_visible_commit_whose_fsync_fails_has_an_unknown_outcome() {
     for how in [Crash::Process, Crash::Power] {
         let mut disk = SimulatedDisk::new(Faults::none(3));
         let engine = disk.open().unwrap();
         insert(&engine, 0, true).unwrap();
-        // Whoever waits in a line for a key is let through before the disk has the commit.
+        // A writer that waits in a line for a key makes the group visible before it is on disk.
         let place = engine.join_line(7, &Interrupt::new());
         disk.set_faults(Faults { io_error_after: Some(1), ..Faults::none(3) });
         let failure = insert(&engine, 1, true).unwrap_err();

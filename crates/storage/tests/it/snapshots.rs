@@ -1,4 +1,5 @@
-//! Snapshots are short: past the caps their owner gets `SnapshotTooOld` and the engine lives.
+//! Snapshots are short-lived: beyond the caps their owner gets `SnapshotTooOld`, and the engine
+//! keeps working.
 
 use std::sync::Arc;
 use std::time::Duration;
