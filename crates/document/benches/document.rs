@@ -1,7 +1,7 @@
-//! How long the basic operations take on a document of 1 KB: `cargo bench -p quire-document`.
+//! Measures the basic operations on a document of 1 KB: `cargo bench -p quire-document`.
 //!
-//! A plain loop and a clock: the smallest of some runs, in nanoseconds an operation. Where that is
-//! too noisy, count instructions (`valgrind --tool=callgrind`).
+//! A loop and a clock: it prints the smallest of several runs, in nanoseconds for one operation. If
+//! that is too noisy, count instructions (`valgrind --tool=callgrind`).
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,8 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// A customer's order of about 1 KB: ids, texts, numbers, dates, an embedded address, items.
+/// Returns a customer's order of about 1 KB: ids, texts, numbers, dates, an embedded address,
+/// items.
 fn order(number: i32) -> DocBuf {
     let text = "a description of the kind that shops print below the picture";
     doc! {
@@ -44,7 +45,8 @@ fn order(number: i32) -> DocBuf {
 }
 
 fn measure<T>(name: &str, mut operation: impl FnMut() -> T) {
-    // `cargo bench -p quire-document -- validate` runs what has the word in its name.
+    // `cargo bench -p quire-document -- validate` runs only the benchmarks whose names contain the
+    // word.
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     if wanted.is_some_and(|word| !name.contains(&word)) {
         return;

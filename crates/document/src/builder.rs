@@ -1,28 +1,29 @@
-//! Appending elements to a buffer.
+//! Appends elements to a buffer.
 //!
-//! Where `memory::limited` does not let the buffer grow, an element is left out or, behind its
-//! name, replaced by the shortest value of its type: the buffer holds valid BSON at any time.
+//! If `memory::limited` does not allow the buffer to grow, an element is left out or, if its name
+//! is written already, its value is replaced by the shortest value of its type. So the buffer
+//! contains valid BSON at any time.
 
 use crate::memory::{force_room, room};
 use crate::{Doc, Element, Type, Value};
 
-/// Bytes of the longest value of fixed length.
+/// The longest value of fixed size in bytes.
 const SCALAR_BYTES_MAX: usize = 16;
 
-/// Digits of the largest array index.
+/// The most digits of an array index.
 const INDEX_BYTES_MAX: usize = 10;
 
-/// Bytes of an element around its name and value: the type and the name's terminator.
+/// The bytes of an element besides its name and value: the type, and the terminator of the name.
 const HEADER_BYTES: usize = 2;
 
-/// Writes one document at the end of a byte buffer. Nested documents are written in place.
-/// The length and the terminator are set by `finish`, also when the writer is dropped.
+/// Writes one document at the end of a byte buffer. Nested documents are written in place. The
+/// length and the terminator are written by `finish`, or when the writer is dropped.
 pub struct DocWriter<'b> {
     buf: &'b mut Vec<u8>,
     start: usize,
 }
 
-/// Writes one array at the end of a byte buffer; the names "0", "1", ... come by themselves.
+/// Writes one array at the end of a byte buffer. It generates the names "0", "1", and so on.
 pub struct ArrayWriter<'b> {
     doc: DocWriter<'b>,
     next: u32,
@@ -56,7 +57,7 @@ impl<'b> DocWriter<'b> {
         self
     }
 
-    /// Appends a copy of an element, its name included.
+    /// Appends a copy of an element, with its name.
     #[inline]
     pub fn append_element(&mut self, element: Element<'_>) -> &mut Self {
         if self.has_room(element.key_bytes().len() + element.value_bytes().len()) {
@@ -66,7 +67,7 @@ impl<'b> DocWriter<'b> {
         self
     }
 
-    /// Appends the element's value under another name.
+    /// Appends the value of an element under another name.
     pub fn append_renamed(&mut self, key: &str, element: Element<'_>) -> &mut Self {
         if self.has_room(key.len() + element.value_bytes().len()) {
             self.header(element.kind(), key.as_bytes());
@@ -102,12 +103,12 @@ impl<'b> DocWriter<'b> {
         ArrayWriter { doc: DocWriter::new(self.buf), next: 0 }
     }
 
-    /// Bytes written so far, without the terminator.
+    /// Returns the bytes written so far, without the terminator.
     pub fn len(&self) -> usize {
         self.buf.len() - self.start
     }
 
-    /// True if no field has been appended.
+    /// Returns true if no field has been appended.
     pub fn is_empty(&self) -> bool {
         self.len() == 4
     }
@@ -115,8 +116,8 @@ impl<'b> DocWriter<'b> {
     /// Ends the document. Dropping does the same.
     pub fn finish(self) {}
 
-    /// Makes room for an element whose name and value have `bytes` bytes; false if the buffer may
-    /// not grow.
+    /// Reserves room for an element whose name and value have `bytes` bytes. Returns false if the
+    /// buffer may not grow.
     #[inline]
     fn has_room(&mut self, bytes: usize) -> bool {
         room(self.buf, HEADER_BYTES + bytes)
@@ -169,17 +170,17 @@ impl<'b> ArrayWriter<'b> {
         ArrayWriter::new(self.doc.buf)
     }
 
-    /// How many elements have been appended.
+    /// Returns the number of elements appended so far.
     pub fn count(&self) -> u32 {
         self.next
     }
 
-    /// Bytes written so far, without the terminator.
+    /// Returns the bytes written so far, without the terminator.
     pub fn len(&self) -> usize {
         self.doc.len()
     }
 
-    /// True if no element has been appended.
+    /// Returns true if no element has been appended.
     pub fn is_empty(&self) -> bool {
         self.next == 0
     }
@@ -200,7 +201,7 @@ impl<'b> ArrayWriter<'b> {
     }
 }
 
-/// Appends one element (type, name, value) to a buffer that holds a document under construction.
+/// Appends an element (type, name, value) to a buffer with a document under construction.
 #[inline]
 pub fn write_element(buf: &mut Vec<u8>, key: &[u8], value: Value<'_>) {
     if room(buf, HEADER_BYTES + key.len() + SCALAR_BYTES_MAX) {
@@ -226,7 +227,7 @@ pub fn write_index(buf: &mut Vec<u8>, index: u32) {
     buf.extend_from_slice(&digits[at..]);
 }
 
-/// Appends the value's bytes as they stand on the wire, without type and name.
+/// Appends the value's bytes in wire form, without type and name.
 #[inline]
 pub(crate) fn write_value(buf: &mut Vec<u8>, value: Value<'_>) {
     match value {

@@ -2,10 +2,10 @@
 //!
 //! Howard Hinnant, "chrono-compatible low-level date algorithms".
 
-/// Milliseconds of a day.
+/// Milliseconds in a day.
 pub const DAY_MS: i64 = 86_400_000;
 
-/// A point in time taken apart, in UTC.
+/// A point in time as date and time of day, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Civil {
     /// The year; 0 is 1 BC.
@@ -24,7 +24,8 @@ pub struct Civil {
     pub millisecond: u32,
 }
 
-/// Days since 1970-01-01 of a date; months and days out of range are carried over by days only.
+/// Returns the days from 1970-01-01 to a date. A day out of range carries over to the following or
+/// preceding months; the month must be 1 to 12.
 pub const fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -34,7 +35,7 @@ pub const fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month and day of a number of days since 1970-01-01.
+/// Returns year, month and day for a number of days since 1970-01-01.
 pub const fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -49,12 +50,13 @@ pub const fn civil_from_days(days: i64) -> (i64, u32, u32) {
 }
 
 impl Civil {
-    /// Takes milliseconds since the epoch apart.
+    /// Converts milliseconds since the epoch.
     pub const fn from_millis(millis: i64) -> Self {
         Civil::at(millis.div_euclid(DAY_MS), millis.rem_euclid(DAY_MS))
     }
 
-    /// The given number of days after 1970-01-01, at a millisecond of that day (below [`DAY_MS`]).
+    /// Returns the point in time `days` days after 1970-01-01, at a millisecond of that day (below
+    /// [`DAY_MS`]).
     pub const fn at(days: i64, millis: i64) -> Self {
         let (year, month, day) = civil_from_days(days);
         let seconds = millis / 1000;
@@ -69,7 +71,7 @@ impl Civil {
         }
     }
 
-    /// Milliseconds since the epoch; `None` if they don't fit.
+    /// Returns milliseconds since the epoch; `None` on overflow.
     pub fn to_millis(self) -> Option<i64> {
         let days = days_from_civil(self.year, self.month, self.day);
         let minutes = self.hour as i64 * 60 + self.minute as i64;
@@ -78,17 +80,18 @@ impl Civil {
     }
 }
 
-/// The first millisecond of year 1 and the first after year 9999: dates between them have ISO text.
+/// The dates with ISO text: from the first millisecond of year 1 to the last of year 9999.
 pub const ISO_RANGE: std::ops::Range<i64> = -62_135_596_800_000..253_402_300_800_000;
 
-/// `2025-01-15T08:30:00.000Z`; years outside 0 to 9999 are written as they are.
+/// Returns a text like `2025-01-15T08:30:00.000Z`. Years outside 0 to 9999 have a sign or more
+/// digits.
 pub fn iso_text(millis: i64) -> String {
     let Civil { year, month, day, hour, minute, second, millisecond } = Civil::from_millis(millis);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
 }
 
-/// Parses `YYYY-MM-DD`, optionally followed by `THH:MM[:SS[.fff]]` and `Z` or an offset `+HH:MM`.
-/// Without a zone it is UTC.
+/// Parses `YYYY-MM-DD`, optionally followed by `THH:MM[:SS][.fff]` (with `T` or a space) and `Z` or
+/// an offset `+HH:MM`. Without a zone the time is UTC. Returns milliseconds since the epoch.
 pub fn parse_iso(text: &str) -> Option<i64> {
     let mut scan = Scan(text.as_bytes());
     let year = scan.digits(4)? as i64;
@@ -115,7 +118,7 @@ pub fn parse_iso(text: &str) -> Option<i64> {
     Some(civil.to_millis()? - offset_minutes * 60_000)
 }
 
-/// How many days a month has.
+/// Returns the number of days in a month.
 pub const fn days_in_month(year: i64, month: u32) -> u32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
@@ -150,7 +153,7 @@ impl Scan<'_> {
         if self.take(byte) { self.digits(count) } else { None }
     }
 
-    /// Milliseconds; further digits are cut.
+    /// Parses a fraction of a second as milliseconds, and ignores further digits.
     fn fraction(&mut self) -> Option<u32> {
         let count = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 {

@@ -1,7 +1,8 @@
 //! MongoDB's order of values, equality, and hashes that agree with it.
 //!
-//! Manual: "Comparison/Sort Order". Numbers of all types compare exactly as mathematical values,
-//! symbols as strings, documents element by element: type, then name, then value.
+//! See "Comparison/Sort Order" in MongoDB's manual. Numbers of all types compare exactly by their
+//! mathematical values, symbols like strings, documents element by element: by type, then name,
+//! then value.
 
 use crate::{Doc, Value, ValueBuf};
 use std::cmp::Ordering;
@@ -12,7 +13,7 @@ use std::hash::{Hash, Hasher};
 pub trait Collator: Send + Sync {
     /// Compares two strings.
     fn compare(&self, a: &str, b: &str) -> Ordering;
-    /// Appends bytes whose order is the order of the strings.
+    /// Appends the sort key of a string: bytes whose order is the order of the strings.
     fn sort_key(&self, text: &str, key: &mut Vec<u8>);
 }
 
@@ -56,7 +57,7 @@ pub fn compare(a: Value<'_>, b: Value<'_>, collator: Option<&dyn Collator>) -> O
     }
 }
 
-/// Compares documents element by element: type, name, value; a prefix comes first.
+/// Compares documents element by element: by type, name, value. A prefix comes first.
 pub fn compare_documents(a: Doc<'_>, b: Doc<'_>, collator: Option<&dyn Collator>) -> Ordering {
     compare_elements(a, b, true, collator)
 }
@@ -91,7 +92,7 @@ fn compare_elements(
     }
 }
 
-/// True if MongoDB's order puts both at the same place: 1 equals 1.0 and NumberDecimal("1.0").
+/// Returns true if both are equal in MongoDB's order: 1 equals 1.0 and NumberDecimal("1.0").
 pub fn equal(a: Value<'_>, b: Value<'_>, collator: Option<&dyn Collator>) -> bool {
     match (a, b) {
         (Value::String(a), Value::String(b)) if collator.is_none() => a == b,
@@ -101,7 +102,7 @@ pub fn equal(a: Value<'_>, b: Value<'_>, collator: Option<&dyn Collator>) -> boo
     }
 }
 
-/// True if both have the same type and the same bytes on the wire.
+/// Returns true if both have the same type and the same bytes in wire form.
 pub fn identical(a: Value<'_>, b: Value<'_>) -> bool {
     match (a, b) {
         (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
@@ -126,7 +127,7 @@ pub fn identical(a: Value<'_>, b: Value<'_>) -> bool {
     }
 }
 
-/// Feeds a hasher so that values which are [`equal`] hash alike.
+/// Hashes a value. Values that are [`equal`] have the same hash.
 pub fn hash(value: Value<'_>, collator: Option<&dyn Collator>, state: &mut impl Hasher) {
     value.kind().rank().hash(state);
     if let Some(number) = value.as_number() {
@@ -174,24 +175,25 @@ fn hash_document(
     state.write_u8(0);
 }
 
-/// The hash of one value on its own, the same in every process.
+/// Returns the hash of one value. It is the same in every process.
 pub fn hash_of(value: Value<'_>, collator: Option<&dyn Collator>) -> u64 {
     let mut state = DefaultHasher::new();
     hash(value, collator, &mut state);
     state.finish()
 }
 
-/// A value as a key of a hash map or a tree map, by MongoDB's equality and order without collation.
+/// A value as the key of a hash map or ordered map, with MongoDB's equality and order, without
+/// collation.
 #[derive(Clone, Debug)]
 pub struct ValueKey(pub ValueBuf);
 
 impl ValueKey {
-    /// A copy of the value.
+    /// Returns a key with a copy of the value.
     pub fn new<'v>(value: impl Into<Value<'v>>) -> Self {
         ValueKey(ValueBuf::new(value))
     }
 
-    /// A view on it.
+    /// Returns the value.
     pub fn as_value(&self) -> Value<'_> {
         self.0.as_value()
     }

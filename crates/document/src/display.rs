@@ -1,14 +1,14 @@
-//! Values as MongoDB's servers print them in error messages: `dup key: { a: 1, b: "x" }`.
+//! Values as MongoDB's error messages print them: `dup key: { a: 1, b: "x" }`.
 
 use crate::number::message_text;
 use crate::{Doc, Value};
 use std::fmt;
 
-/// Shows a value as error messages do.
+/// Prints a value as error messages do.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a>(Value<'a>);
 
-/// The text of a value in an error message; strings are quoted but not escaped.
+/// Returns the text of a value for an error message. Strings are quoted but not escaped.
 pub fn message<'a>(value: impl Into<Value<'a>>) -> Message<'a> {
     Message(value.into())
 }

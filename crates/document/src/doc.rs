@@ -5,21 +5,21 @@ use crate::{
 };
 use std::fmt;
 
-/// The five bytes of a document without fields.
+/// The five bytes of an empty document.
 pub(crate) const EMPTY: &[u8] = &[5, 0, 0, 0, 0];
 
-/// A document as its bytes: length, elements, terminating zero.
+/// A document as its bytes: length, elements, and a terminating zero.
 ///
-/// The bytes have passed validation (at the socket) or were written by [`crate::DocWriter`].
-/// Reading is memory safe and free of panics even if they are not: iteration just ends early.
+/// The bytes have passed validation (at the socket) or were written by [`crate::DocWriter`]. If
+/// they are not valid, reading is still memory safe and does not panic: iteration ends early.
 #[derive(Clone, Copy)]
 pub struct Doc<'a>(&'a [u8]);
 
-/// An array as its bytes: a document whose names are "0", "1", ... (and are never looked at).
+/// An array as its bytes: a document with the names "0", "1", and so on, which are never read.
 #[derive(Clone, Copy)]
 pub struct Array<'a>(Doc<'a>);
 
-/// One element of a document, not yet decoded.
+/// An element of a document, not yet decoded.
 #[derive(Clone, Copy)]
 pub struct Element<'a> {
     kind: Type,
@@ -27,70 +27,70 @@ pub struct Element<'a> {
     bytes: &'a [u8],
 }
 
-/// Walks the elements of a document in order.
+/// An iterator over the elements of a document, in order.
 #[derive(Clone)]
 pub struct Iter<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Doc<'a> {
-    /// A view on bytes that are known to be one whole, valid document.
+    /// Returns a view of bytes that are known to be exactly one valid document.
     pub const fn from_valid_bytes(bytes: &'a [u8]) -> Self {
         Doc(bytes)
     }
 
-    /// The document without fields.
+    /// Returns the empty document.
     pub const fn empty() -> Self {
         Doc(EMPTY)
     }
 
-    /// All bytes, length and terminator included.
+    /// Returns all bytes, with length and terminator.
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// The elements' bytes: what stands between length and terminator.
+    /// Returns the bytes of the elements, without length and terminator.
     pub fn element_bytes(self) -> &'a [u8] {
         let end = self.0.len().max(5) - 1;
         self.0.get(4..end).unwrap_or(&[])
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub const fn len(self) -> usize {
         self.0.len()
     }
 
-    /// True if it has no fields.
+    /// Returns true if the document has no fields.
     pub const fn is_empty(self) -> bool {
         self.0.len() <= 5
     }
 
-    /// The elements in order.
+    /// Returns the elements in order.
     pub fn iter(self) -> Iter<'a> {
         Iter { rest: self.element_bytes() }
     }
 
-    /// The elements behind the first `consumed` bytes of elements; see [`Iter::consumed`].
+    /// Returns the elements after the first `consumed` bytes of elements; see [`Iter::consumed`].
     pub fn iter_from(self, consumed: usize) -> Iter<'a> {
         Iter { rest: self.element_bytes().get(consumed..).unwrap_or(&[]) }
     }
 
-    /// Names and values in order.
+    /// Returns names and values in order.
     pub fn fields(self) -> impl Iterator<Item = (&'a str, Value<'a>)> + Clone {
         self.iter().map(|element| (element.key(), element.value()))
     }
 
-    /// The first field of that name.
+    /// Returns the value of the first field with this name.
     pub fn get(self, name: &str) -> Option<Value<'a>> {
         self.find(name).map(|element| element.value())
     }
 
-    /// The first element of that name, not decoded.
+    /// Returns the first element with this name, not decoded.
     pub fn find(self, name: &str) -> Option<Element<'a>> {
         let name = Name::new(name.as_bytes());
         let mut elements = self.iter();
         loop {
-            let is_there = elements.pass_others(name);
+            let is_there = elements.skip_others(name);
             let element = elements.next()?;
             if is_there || element.key == name.bytes {
                 return Some(element);
@@ -98,34 +98,34 @@ impl<'a> Doc<'a> {
         }
     }
 
-    /// True if there is a field of that name.
+    /// Returns true if there is a field with this name.
     pub fn contains(self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// The first element, not decoded.
+    /// Returns the first element, not decoded.
     pub fn first(self) -> Option<Element<'a>> {
         self.iter().next()
     }
 
-    /// How many fields it has (walks them).
+    /// Counts the fields, in time proportional to the document.
     pub fn count(self) -> usize {
         self.iter().count()
     }
 
-    /// Returns true if documents and arrays nest in at most `levels` levels, with this document as the
-    /// first. A document that is too small to nest deeper is not read.
+    /// Returns true if documents and arrays nest in at most `levels` levels, of which this document
+    /// is the first. Does not read a document that is too small to nest deeper.
     pub fn nests_within(self, levels: usize) -> bool {
         self.len() < levels * LEVEL_BYTES_MIN || nests_within(self, levels)
     }
 
-    /// A copy that owns its bytes.
+    /// Returns a copy that owns its bytes.
     pub fn to_owned(self) -> DocBuf {
         DocBuf::from_valid_bytes(self.0.to_vec())
     }
 }
 
-/// A level of nesting takes at least a length, a type, a name and two zeros.
+/// The fewest bytes of a level of nesting: a length, a type, a name and two zeros.
 const LEVEL_BYTES_MIN: usize = 8;
 
 fn nests_within(doc: Doc<'_>, levels: usize) -> bool {
@@ -144,74 +144,74 @@ impl Default for Doc<'_> {
 }
 
 impl<'a> Array<'a> {
-    /// A view on bytes that are known to be one whole, valid array.
+    /// Returns a view of bytes that are known to be exactly one valid array.
     pub const fn from_valid_bytes(bytes: &'a [u8]) -> Self {
         Array(Doc(bytes))
     }
 
-    /// The array without elements.
+    /// Returns the empty array.
     pub const fn empty() -> Self {
         Array(Doc(EMPTY))
     }
 
-    /// The same bytes seen as a document with the fields "0", "1", ...
+    /// Returns the same bytes as a document with the fields "0", "1", and so on.
     pub const fn as_doc(self) -> Doc<'a> {
         self.0
     }
 
-    /// All bytes, length and terminator included.
+    /// Returns all bytes, with length and terminator.
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0.0
     }
 
-    /// True if it has no elements.
+    /// Returns true if the array has no elements.
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// The values in order.
+    /// Returns the values in order.
     pub fn iter(self) -> impl Iterator<Item = Value<'a>> + Clone {
         self.0.iter().map(|element| element.value())
     }
 
-    /// How many elements it has (walks them).
+    /// Counts the elements, in time proportional to the array.
     pub fn count(self) -> usize {
         self.0.count()
     }
 
-    /// The element at `index` (walks there).
+    /// Returns the element at `index`, in time proportional to the bytes before it.
     pub fn get(self, index: usize) -> Option<Value<'a>> {
         self.0.iter().nth(index).map(|element| element.value())
     }
 
-    /// The elements as a vector of views.
+    /// Returns the values as a vector.
     pub fn to_vec(self) -> Vec<Value<'a>> {
         self.iter().collect()
     }
 }
 
 impl<'a> Element<'a> {
-    /// An element from its parts; `bytes` are the value's bytes on the wire.
+    /// Returns an element with these parts; `bytes` are the value's bytes in wire form.
     pub const fn from_parts(kind: Type, key: &'a [u8], bytes: &'a [u8]) -> Self {
         Element { kind, key, bytes }
     }
 
-    /// The value's type.
+    /// Returns the type of the value.
     pub const fn kind(&self) -> Type {
         self.kind
     }
 
-    /// The field's name.
+    /// Returns the field's name.
     pub fn key(&self) -> &'a str {
         text(self.key)
     }
 
-    /// The field's name as bytes: cheaper where it is only compared.
+    /// Returns the field's name as bytes, which is cheaper for comparisons.
     pub const fn key_bytes(&self) -> &'a [u8] {
         self.key
     }
 
-    /// The value's bytes as they stand on the wire, without type and name.
+    /// Returns the value's bytes in wire form, without type and name.
     pub const fn value_bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -223,7 +223,8 @@ impl<'a> Element<'a> {
 }
 
 impl Iter<'_> {
-    /// How many bytes of `doc`'s elements are behind the iterator: where another one goes on.
+    /// Returns how many bytes of `doc`'s elements the iterator has passed. [`Doc::iter_from`]
+    /// continues there.
     pub fn consumed(&self, doc: Doc<'_>) -> usize {
         doc.element_bytes().len().saturating_sub(self.rest.len())
     }
@@ -246,10 +247,11 @@ impl<'a> Iterator for Iter<'a> {
 }
 
 impl Iter<'_> {
-    /// Passes over elements that have another name. True if it stands before one that has it; else
-    /// the next one has to be looked at. Most are told apart by one comparison of words.
+    /// Skips elements with another name. Returns true at an element with the name. Returns false if
+    /// the next element, if any, must be read in another way. Most elements take one comparison of
+    /// words.
     #[inline]
-    fn pass_others(&mut self, name: Name<'_>) -> bool {
+    fn skip_others(&mut self, name: Name<'_>) -> bool {
         while let Some(([kind, word @ ..], _)) = self.rest.split_first_chunk::<9>() {
             let word = u64::from_le_bytes(*word);
             if name.begins(word) && (name.is_short || self.has_key(name.bytes)) {
@@ -265,22 +267,22 @@ impl Iter<'_> {
         false
     }
 
-    /// Whether it stands before an element of that name.
+    /// Returns true if the next element has this name.
     fn has_key(&self, name: &[u8]) -> bool {
         let key = self.rest.get(1..).unwrap_or_default();
         name_length(key) == Some(name.len()) && key.starts_with(name)
     }
 }
 
-/// A name that is looked for, with what its first eight bytes say of an element's.
+/// A name to search for, and its first eight bytes for comparisons with names of elements.
 #[derive(Clone, Copy)]
 struct Name<'n> {
     bytes: &'n [u8],
-    /// The name with the zero behind it, or its first eight bytes, as a little-endian word.
+    /// The name and its terminating zero, or its first eight bytes, as a little-endian word.
     word: u64,
-    /// The bits of a word that are compared.
+    /// The bits of a word to compare.
     mask: u64,
-    /// The word has all of the name.
+    /// True if the word contains the whole name.
     is_short: bool,
 }
 
@@ -296,20 +298,21 @@ impl<'n> Name<'n> {
             };
         }
         let word = short_word(bytes);
-        // One with a zero in it has no field, and is looked at like a long one.
+        // A name with a zero byte matches no field; it is handled like a long name.
         let is_short = first_zero(word) == Some(bytes.len());
         Self { bytes, word, mask: u64::MAX >> (56 - 8 * bytes.len()), is_short }
     }
 
-    /// Whether a word is the beginning of the name, and of the zero behind it if it is short.
+    /// Returns true if a word begins with the name (and its terminating zero, if the name is
+    /// short).
     #[inline]
     const fn begins(self, word: u64) -> bool {
         word & self.mask == self.word
     }
 }
 
-/// At most seven bytes as a little-endian word. Of more than two bytes the first and the last are read
-/// as two words that overlap, which is cheaper than a copy of variable length.
+/// Returns at most seven bytes as a little-endian word. More than two bytes are read as two words
+/// that overlap, which is cheaper than a copy of variable length.
 #[inline]
 fn short_word(bytes: &[u8]) -> u64 {
     let length = bytes.len();
@@ -324,7 +327,8 @@ fn short_word(bytes: &[u8]) -> u64 {
     bytes.first().map_or(0, |byte| u64::from(*byte))
 }
 
-/// The bytes before the first zero. Names are short: one word of eight bytes usually has it.
+/// Returns the number of bytes before the first zero. Most names are short, and one word of eight
+/// bytes contains the zero.
 #[inline]
 fn name_length(bytes: &[u8]) -> Option<usize> {
     let mut skipped = 0;
@@ -337,10 +341,10 @@ fn name_length(bytes: &[u8]) -> Option<usize> {
     bytes.get(skipped..)?.iter().position(|&byte| byte == 0).map(|at| at + skipped)
 }
 
-/// The place of the lowest zero byte in a little-endian word.
+/// Returns the position of the lowest zero byte in a little-endian word.
 #[inline]
 const fn first_zero(word: u64) -> Option<usize> {
-    // A borrow can only spoil bytes above the first zero.
+    // The borrow of the subtraction changes only bytes above the first zero.
     let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
     if zeros == 0 { None } else { Some(zeros.trailing_zeros() as usize / 8) }
 }
@@ -359,8 +363,8 @@ fn int64(bytes: &[u8]) -> Option<i64> {
     Some(i64::from_le_bytes(bytes.get(..8)?.try_into().ok()?))
 }
 
-/// The size of the values of a type: a fixed number of bytes, plus the length that stands at the
-/// beginning of the value, masked by `mask` (0 for types of a fixed size).
+/// The size of a type's values: a fixed number of bytes, plus the length at the beginning of the
+/// value masked by `mask` (0 for types of fixed size).
 #[derive(Clone, Copy)]
 struct Shape {
     fixed: u32,
@@ -368,24 +372,24 @@ struct Shape {
 }
 
 impl Shape {
-    /// How many bytes a value of this shape at the start of `rest` takes; more than there are if it is
-    /// cut off.
+    /// Returns the size of a value of this shape at the start of `rest`; it may exceed `rest`.
+    /// Returns `None` if `rest` ends within the length.
     #[inline]
     fn size(self, rest: &[u8]) -> Option<usize> {
-        // Less than four bytes are left behind the last field of a document, if it is a short one.
+        // Fewer than four bytes remain after a short last field of a document.
         let length = match rest.first_chunk::<4>() {
             Some(length) => u32::from_le_bytes(*length) & self.mask,
             None if self.mask == 0 => 0,
             None => return None,
         };
-        // A negative length is larger than any document.
+        // A negative length becomes larger than any document.
         (length as usize).checked_add(self.fixed as usize)
     }
 }
 
-/// The shapes of all types by the byte on the wire. A table costs a scan less than a jump that the
-/// processor has to guess for every field. What is no type, and regular expressions, have the size of
-/// no document.
+/// The shapes of all types, by their byte in wire form. A table is faster than a branch that the
+/// processor must predict for every field. Regular expressions and invalid types have a size that
+/// exceeds every document.
 static SHAPES: [Shape; 256] = {
     const fn fixed(bytes: u32) -> Shape {
         Shape { fixed: bytes, mask: 0 }
@@ -417,7 +421,8 @@ static SHAPES: [Shape; 256] = {
     shapes
 };
 
-/// How many bytes the value at the start of `rest` takes; `None` if it does not fit.
+/// Returns the size of the value at the start of `rest`; it may exceed `rest`. Returns `None` if
+/// `rest` ends before the size is known.
 #[inline]
 pub(crate) fn value_size(kind: Type, rest: &[u8]) -> Option<usize> {
     if kind == Type::Regex {
@@ -428,7 +433,7 @@ pub(crate) fn value_size(kind: Type, rest: &[u8]) -> Option<usize> {
     SHAPES[usize::from(kind.byte())].size(rest)
 }
 
-/// Decodes a value from its bytes; bytes that are too short read as null.
+/// Decodes a value from its bytes. Bytes that are too short give null.
 #[inline]
 pub(crate) fn decode(kind: Type, bytes: &[u8]) -> Value<'_> {
     try_decode(kind, bytes).unwrap_or(Value::Null)

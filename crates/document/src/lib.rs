@@ -1,8 +1,8 @@
-//! BSON as bytes: views, builders, and the values they carry.
+//! BSON as bytes: views, builders, and values.
 //!
-//! A document is always its bytes. [`Doc`] and [`Array`] are `Copy` views on validated bytes,
-//! [`Value`] is one value borrowing from them, [`DocBuf`] and [`ValueBuf`] own bytes, and
-//! [`DocWriter`] appends elements to a buffer. Nothing here builds a tree.
+//! A document is always represented by its bytes, never by a tree. [`Doc`] and [`Array`] are `Copy`
+//! views of validated bytes, a [`Value`] borrows from them, [`DocBuf`] and [`ValueBuf`] own bytes,
+//! and [`DocWriter`] appends elements to a buffer.
 
 mod builder;
 pub mod calendar;

@@ -1,62 +1,66 @@
-//! Limits that more than one module keeps to, with the error that exceeding each gives. A limit of
-//! one module stands there; docs/limits.md has those of the server.
+//! Limits that several modules use, with the error for exceeding each. A limit of only one module
+//! is in that module; docs/limits.md lists those of the server.
 
 use quire_error::ErrorCode;
 
-/// A document that a user stores: 16 MiB (BSONObjectTooLarge 10334, on the wire also InvalidBSON).
+/// The largest document that a user stores, in bytes: 16 MiB (BSONObjectTooLarge 10334, on the wire
+/// also InvalidBSON).
 pub const USER_DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// A document inside the server (a command, a reply, a change event): 16 MiB + 16 KiB (10334).
+/// The largest document inside the server (a command, a reply, a change event), in bytes: 16 MiB +
+/// 16 KiB (10334).
 pub const INTERNAL_DOCUMENT_BYTES_MAX: usize = USER_DOCUMENT_BYTES_MAX + 16 * 1024;
-/// A message on the wire: the connection is closed (ProtocolError).
+/// The largest message on the wire, in bytes; a larger one closes the connection (ProtocolError).
 pub const MESSAGE_BYTES_MAX: usize = 48_000_000;
-/// Write statements in one command (InvalidLength 16).
+/// The most write statements in one command (InvalidLength 16).
 pub const WRITE_BATCH_MAX: usize = 100_000;
-/// Documents and arrays nested in one that a client sends, that one not counted (Overflow 15).
+/// The most levels of documents and arrays nested within a client's document, which itself is not
+/// counted (Overflow 15).
 pub const DEPTH_MAX: usize = 200;
-/// Nested documents and arrays that an update or a pipeline may build (Overflow 15): what a client
-/// may send back plus the levels that a reply wraps around it.
+/// The most levels of documents and arrays that an update or a pipeline may build (Overflow 15). A
+/// client can send such a document back, with the levels that a reply adds around it.
 pub const STORED_DEPTH_MAX: usize = 180;
-/// Bytes of "database.collection" (InvalidNamespace 73).
+/// The longest "database.collection" in bytes (InvalidNamespace 73).
 pub const NAMESPACE_BYTES_MAX: usize = 255;
-/// Indexes of a collection, `_id` included (CannotCreateIndex 67).
+/// The most indexes of a collection, with `_id` (CannotCreateIndex 67).
 pub const INDEXES_MAX: usize = 64;
-/// Fields of a compound index (Location13103).
+/// The most fields of a compound index (Location13103).
 pub const INDEX_FIELDS_MAX: usize = 32;
-/// Components of a dotted path (Overflow 15).
+/// The most components of a dotted path (Overflow 15).
 pub const PATH_COMPONENTS_MAX: usize = 200;
-/// Views that stand on views (ViewDepthLimitExceeded 165).
+/// The most views on top of each other (ViewDepthLimitExceeded 165).
 pub const VIEW_DEPTH_MAX: usize = 20;
-/// Bytes of the stages of a view and of all views below it (ViewPipelineMaxSizeExceeded 195).
+/// The largest total size of the stages of a view and of all views below it, in bytes
+/// (ViewPipelineMaxSizeExceeded 195).
 pub const VIEW_PIPELINE_BYTES_MAX: usize = 16_000_000;
-/// Pipelines nested in stages (MaxSubPipelineDepthExceeded 232).
+/// The most levels of pipelines nested in stages (MaxSubPipelineDepthExceeded 232).
 pub const SUB_PIPELINE_DEPTH_MAX: usize = 20;
-/// Nested operators of a filter (BadValue 2).
+/// The most levels of nested operators in a filter (BadValue 2).
 pub const FILTER_DEPTH_MAX: usize = 100;
-/// Logical sessions (TooManyLogicalSessions 261).
+/// The most logical sessions (TooManyLogicalSessions 261).
 pub const SESSIONS_MAX: usize = 1_000_000;
-/// Keys that one document gives one index (CannotBuildIndexKeys 201).
+/// The most keys of one document in one index (CannotBuildIndexKeys 201).
 pub const KEYS_PER_DOCUMENT_MAX: usize = 100_000;
-/// Bytes of the keys that one document gives one index, before long keys are shortened
-/// (CannotBuildIndexKeys 201).
+/// The largest total size of the keys of one document in one index, in bytes, before long keys are
+/// truncated (CannotBuildIndexKeys 201).
 pub const KEY_BYTES_PER_DOCUMENT_MAX: usize = 512 * 1024 * 1024;
-/// Bytes of the paths that one document gives one wildcard index, those of array elements counted
-/// once for each array (CannotBuildIndexKeys 201).
+/// The largest total size of the paths of one document in one wildcard index, in bytes. Elements of
+/// an array share one path (CannotBuildIndexKeys 201).
 pub const WILDCARD_PATHS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What a validator of bytes allows.
+/// The limits of a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the whole document.
+    /// The most bytes of the whole document.
     pub bytes_max: usize,
-    /// Nested documents and arrays, the outermost counted.
+    /// The most levels of documents and arrays, with the outermost.
     pub depth_max: usize,
 }
 
 impl Limits {
-    /// A command or a document in a message.
+    /// The limits of a command, or of a document in a message.
     pub const WIRE: Limits =
         Limits { bytes_max: INTERNAL_DOCUMENT_BYTES_MAX, depth_max: DEPTH_MAX + 1 };
-    /// A document that a user stores.
+    /// The limits of a document that a user stores.
     pub const USER: Limits = Limits { bytes_max: USER_DOCUMENT_BYTES_MAX, depth_max: DEPTH_MAX };
 }
 
@@ -66,5 +70,5 @@ impl Default for Limits {
     }
 }
 
-/// The error that a document above its size gives.
+/// The error code of a document that is too large.
 pub const TOO_LARGE: ErrorCode = ErrorCode::BSONObjectTooLarge;

@@ -1,7 +1,7 @@
-//! `doc!` and `array!`: documents written down in Rust source.
+//! `doc!` and `array!`: documents and arrays in Rust source.
 
 /// Builds a [`crate::DocBuf`]: `doc! { "ok": 1.0, "cursor": &inner_doc_buf }`. A value is anything
-/// that turns into a [`crate::Value`]; nested `{ }` and `[ ]` literals nest.
+/// that converts to a [`crate::Value`], or a nested `{ }` or `[ ]`.
 #[macro_export]
 macro_rules! doc {
     ($($body:tt)*) => {
@@ -17,7 +17,7 @@ macro_rules! array {
     };
 }
 
-/// The fields of `doc!`, appended to a writer.
+/// Appends the fields of `doc!` to a writer.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! fill_doc {
@@ -36,7 +36,7 @@ macro_rules! fill_doc {
     };
 }
 
-/// The elements of `array!`, appended to a writer.
+/// Appends the elements of `array!` to a writer.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! fill_array {

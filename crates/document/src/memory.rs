@@ -1,28 +1,29 @@
-//! Memory of one evaluation and of the whole process, charged before it is allocated.
+//! Limits on the memory of one evaluation and of the whole process, checked before memory is
+//! allocated.
 //!
-//! Documents under construction grow in buffers. [`limited`] bounds what the buffers of a thread
-//! may grow by: writers ask before they let a buffer grow, which costs nothing while it has room.
-//! What a request takes beyond `FREE_BYTES`, and what lives longer than a request ([`Charge`]), is
-//! taken from one pool, so that the request that asks for more than the pool has left fails and
-//! the others go on.
+//! Documents under construction grow in buffers. [`limited`] bounds the growth of a thread's
+//! buffers: writers ask before a buffer grows, which costs nothing while it has room. The memory of
+//! a request beyond `FREE_BYTES`, and memory that outlives a request ([`Charge`]), is taken from a
+//! pool of the process. A request that needs more than the pool has left fails, and the others
+//! continue.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that a thread's evaluations use without asking the pool.
+/// The bytes that the evaluations of a thread may use without the pool.
 const FREE_BYTES: usize = 1 << 20;
 
-/// A thread takes memory from the pool in steps of this many bytes.
+/// The step in bytes in which a thread takes memory from the pool.
 const STEP_BYTES: usize = 1 << 20;
 
-/// Bytes that may be in use, and those that are.
+/// The limit on bytes in use, and the bytes in use.
 #[derive(Debug)]
 struct Pool {
     max: AtomicUsize,
     used: AtomicUsize,
 }
 
-/// The pool of this process. Memory belongs to the process and not to one of its servers.
+/// The pool of this process. Several servers in one process share it.
 static POOL: Pool = Pool { max: AtomicUsize::new(usize::MAX), used: AtomicUsize::new(0) };
 
 impl Pool {
@@ -39,44 +40,44 @@ impl Pool {
     }
 }
 
-/// Sets how many bytes all requests of the process may hold together. No limit is set at first.
+/// Sets how many bytes all requests of the process may use together. By default there is no limit.
 pub fn set_pool_bytes(max: usize) {
     POOL.max.store(max, Ordering::Relaxed);
 }
 
-/// The limit of `set_pool_bytes`.
+/// Returns the limit that `set_pool_bytes` set.
 pub fn pool_bytes_max() -> usize {
     POOL.max.load(Ordering::Relaxed)
 }
 
-/// Bytes that requests, cursors and messages of the process hold now.
+/// Returns the bytes that requests, cursors and messages of the process use now.
 pub fn pool_bytes_used() -> usize {
     POOL.used.load(Ordering::Relaxed)
 }
 
-/// Why memory was refused.
+/// The reason why memory was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The evaluation has used up what it was given.
+    /// The evaluation has reached its limit.
     Evaluation,
-    /// The process has none left for it.
+    /// The pool of the process is exhausted.
     Process,
 }
 
-/// Bytes taken from the pool for as long as this lives.
+/// A number of bytes taken from the pool, and returned when dropped.
 #[derive(Debug, Default)]
 pub struct Charge {
     bytes: usize,
 }
 
 impl Charge {
-    /// Takes `bytes`, or fails with `Refused::Process`.
+    /// Takes `bytes` from the pool. Fails with `Refused::Process` if it has less left.
     pub fn take(bytes: usize) -> Result<Charge, Refused> {
         POOL.take(bytes)?;
         Ok(Charge { bytes })
     }
 
-    /// Makes it `bytes` large. On an error it keeps its size.
+    /// Changes the charge to `bytes`. On an error it keeps its size.
     pub fn resize(&mut self, bytes: usize) -> Result<(), Refused> {
         match bytes.checked_sub(self.bytes) {
             Some(more) => POOL.take(more)?,
@@ -86,7 +87,7 @@ impl Charge {
         Ok(())
     }
 
-    /// The bytes that it holds.
+    /// Returns the bytes of the charge.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -99,18 +100,18 @@ impl Drop for Charge {
 }
 
 thread_local! {
-    /// Bytes that buffers may still grow by inside `limited`; outside of it `usize::MAX`.
+    /// The bytes by which buffers may still grow inside `limited`; `usize::MAX` outside.
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
-    /// Why a buffer was not allowed to grow since the innermost `limited` began.
+    /// The reason why a buffer was not allowed to grow since the innermost `limited` began.
     static REFUSED: Cell<Option<Refused>> = const { Cell::new(None) };
-    /// Bytes by which buffers have grown inside the `limited` calls that run.
+    /// The bytes by which buffers have grown inside the active `limited` calls.
     static GROWN: Cell<usize> = const { Cell::new(0) };
-    /// Bytes that this thread has taken from the pool since `release`.
+    /// The bytes that this thread has taken from the pool since the last `release`.
     static TAKEN: Cell<Charge> = const { Cell::new(Charge { bytes: 0 }) };
 }
 
-/// Sees to it that this thread may hold `bytes`, buffers not counted. What it takes from the pool
-/// stays taken until `release`.
+/// Takes as much from the pool as this thread needs to use `bytes` in addition to its buffers. The
+/// thread keeps it until `release`.
 pub fn reserve(bytes: usize) -> Result<(), Refused> {
     hold(bytes.saturating_add(GROWN.get()))
 }
@@ -126,12 +127,12 @@ fn hold(bytes: usize) -> Result<(), Refused> {
     result
 }
 
-/// Gives back to the pool what this thread has taken. Called at the end of each request.
+/// Returns this thread's memory to the pool. Called at the end of each request.
 pub fn release() {
     drop(TAKEN.take());
 }
 
-/// Restores the thread's state at the end of a `limited`, also when it panics.
+/// Restores the thread's state at the end of `limited`, also after a panic.
 struct Scope {
     left: usize,
     refused: Option<Refused>,
@@ -146,9 +147,10 @@ impl Drop for Scope {
     }
 }
 
-/// Runs `work`, in which the buffers of this thread may grow by `bytes` together, or by what an
-/// outer call has left if that is less. A writer whose buffer may not grow leaves out what it was
-/// to write, so that the buffer holds valid BSON, and the result is the reason.
+/// Runs `work` with a limit on the growth of this thread's buffers: `bytes` for all of them
+/// together, or the rest of an outer limit if that is less. A writer whose buffer may not grow
+/// leaves out what it would write, so that the buffer contains valid BSON. `limited` then returns
+/// the reason as its error.
 #[inline]
 pub fn limited<T>(bytes: usize, work: impl FnOnce() -> T) -> Result<T, Refused> {
     let scope = Scope {
@@ -162,14 +164,14 @@ pub fn limited<T>(bytes: usize, work: impl FnOnce() -> T) -> Result<T, Refused> 
     refused.map_or(Ok(result), Err)
 }
 
-/// Why a buffer could not grow since the innermost `limited` began, if one could not. A loop that
-/// fills a buffer ends then: what it writes from here on is left out.
+/// Returns why a buffer was not allowed to grow since the innermost `limited` began. A loop that
+/// fills a buffer should then end, because everything that it writes is left out.
 #[inline]
 pub fn refused() -> Option<Refused> {
     REFUSED.get()
 }
 
-/// Runs `work` as if no `limited` were around it: for buffers of another owner.
+/// Runs `work` without the limits of `limited`, for buffers with another owner.
 pub fn unlimited<T>(work: impl FnOnce() -> T) -> T {
     let scope =
         Scope { left: LEFT.replace(usize::MAX), refused: REFUSED.get(), grown: GROWN.get() };
@@ -178,15 +180,14 @@ pub fn unlimited<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Reserves room for `more` bytes in a buffer. Returns false if the limit on memory does not allow it to
-/// grow.
+/// Reserves room for `more` bytes in a buffer. Returns false if the memory limit does not allow it.
 #[inline]
 pub(crate) fn room(buffer: &mut Vec<u8>, more: usize) -> bool {
     buffer.capacity() - buffer.len() >= more || grow(buffer, more)
 }
 
-/// Reserves room for `more` bytes that open or close a document, which are written even beyond the limit
-/// on memory. Beyond the limit the buffer grows by exactly these bytes, so that the next value finds no
+/// Reserves room for `more` bytes that begin or end a document. They are written even beyond the
+/// memory limit. Then the buffer grows by exactly these bytes, so that the next value finds no
 /// room.
 #[inline]
 pub(crate) fn force_room(buffer: &mut Vec<u8>, more: usize) {

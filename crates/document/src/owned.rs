@@ -8,8 +8,7 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A document that owns its bytes; no bytes stand for the document without fields, so that it
-/// needs no allocation.
+/// A document that owns its bytes. The empty document has no bytes and needs no allocation.
 #[derive(Clone)]
 pub struct DocBuf(Vec<u8>);
 
@@ -17,28 +16,28 @@ pub struct DocBuf(Vec<u8>);
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ArrayBuf(Vec<u8>);
 
-/// A value that owns its bytes; scalars up to 16 bytes need no allocation.
+/// A value that owns its bytes. Scalars of up to 16 bytes need no allocation.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ValueBuf {
     kind: Type,
     bytes: SmallVec<[u8; 16]>,
 }
 
-/// Values or nothing, one behind the other in memory of their own.
+/// A list of optional values, stored in one buffer.
 #[derive(Clone, Default)]
 pub struct ValuesBuf {
     bytes: Vec<u8>,
-    /// The type of each, unless it is nothing, and where its bytes end.
+    /// The type of each value, or `None`, and the end of its bytes.
     ends: Vec<(Option<Type>, usize)>,
 }
 
 impl DocBuf {
-    /// The document without fields.
+    /// Returns the empty document.
     pub const fn new() -> Self {
         DocBuf(Vec::new())
     }
 
-    /// Takes bytes that are known to be one whole, valid document.
+    /// Wraps bytes that are known to be exactly one valid document.
     pub const fn from_valid_bytes(bytes: Vec<u8>) -> Self {
         DocBuf(bytes)
     }
@@ -50,22 +49,22 @@ impl DocBuf {
         DocBuf(bytes)
     }
 
-    /// A view on it.
+    /// Returns a view of the document.
     pub fn as_doc(&self) -> Doc<'_> {
         Doc::from_valid_bytes(self.as_bytes())
     }
 
-    /// Returns the bytes, length and terminator included.
+    /// Returns all bytes, with length and terminator.
     pub fn as_bytes(&self) -> &[u8] {
         if self.0.is_empty() { EMPTY } else { &self.0 }
     }
 
-    /// Gives the bytes away.
+    /// Returns the bytes and consumes the document.
     pub fn into_bytes(self) -> Vec<u8> {
         if self.0.is_empty() { EMPTY.to_vec() } else { self.0 }
     }
 
-    /// The first field of that name.
+    /// Returns the value of the first field with this name.
     pub fn get(&self, name: &str) -> Option<Value<'_>> {
         self.as_doc().get(name)
     }
@@ -111,12 +110,12 @@ impl Default for DocBuf {
 }
 
 impl ArrayBuf {
-    /// The array without elements.
+    /// Returns the empty array.
     pub fn new() -> Self {
         ArrayBuf(EMPTY.to_vec())
     }
 
-    /// Takes bytes that are known to be one whole, valid array.
+    /// Wraps bytes that are known to be exactly one valid array.
     pub const fn from_valid_bytes(bytes: Vec<u8>) -> Self {
         ArrayBuf(bytes)
     }
@@ -128,12 +127,12 @@ impl ArrayBuf {
         ArrayBuf(bytes)
     }
 
-    /// A view on it.
+    /// Returns a view of the array.
     pub fn as_array(&self) -> Array<'_> {
         Array::from_valid_bytes(&self.0)
     }
 
-    /// Returns the bytes, length and terminator included.
+    /// Returns all bytes, with length and terminator.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -156,7 +155,7 @@ impl<'v, V: Into<Value<'v>>> FromIterator<V> for ArrayBuf {
 }
 
 impl ValueBuf {
-    /// A copy of the value's bytes.
+    /// Returns a copy of the value.
     pub fn new<'v>(value: impl Into<Value<'v>>) -> Self {
         let value = value.into();
         let bytes = match value {
@@ -188,17 +187,17 @@ impl ValueBuf {
         ValueBuf { kind: value.kind(), bytes }
     }
 
-    /// A view on it.
+    /// Returns a view of the value.
     pub fn as_value(&self) -> Value<'_> {
         decode(self.kind, &self.bytes)
     }
 
-    /// The value's type.
+    /// Returns the type of the value.
     pub fn kind(&self) -> Type {
         self.kind
     }
 
-    /// Bytes it takes on the heap and inline: what memory accounting adds up.
+    /// Returns the memory of the value in bytes, inline and on the heap, for memory accounting.
     pub fn size(&self) -> usize {
         std::mem::size_of::<Self>() + if self.bytes.spilled() { self.bytes.len() } else { 0 }
     }
@@ -218,7 +217,7 @@ impl ValuesBuf {
         self.ends.push((value.map(|value| value.kind()), self.bytes.len()));
     }
 
-    /// All of them.
+    /// Returns all values.
     pub fn iter(&self) -> impl Iterator<Item = Option<Value<'_>>> {
         let mut start = 0;
         self.ends.iter().map(move |(kind, end)| {
@@ -227,17 +226,17 @@ impl ValuesBuf {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// True if there is none.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Bytes that they take.
+    /// Returns the memory of the list in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len() + size_of_val(&*self.ends)
     }

@@ -1,4 +1,4 @@
-//! The scalar types that Rust has no type for.
+//! Scalar types that Rust does not have.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct ObjectId(pub [u8; 12]);
 
 impl ObjectId {
-    /// Assembles an id from seconds since the epoch, five process bytes and a 24-bit counter.
+    /// Returns an id with seconds since the epoch, five process bytes and a 24-bit counter.
     pub fn from_parts(seconds: u32, process: [u8; 5], counter: u32) -> Self {
         let mut id = [0; 12];
         id[..4].copy_from_slice(&seconds.to_be_bytes());
@@ -31,7 +31,7 @@ impl ObjectId {
         Some(ObjectId(id))
     }
 
-    /// Seconds since the Unix epoch at which the id was made.
+    /// Returns the seconds since the Unix epoch at which the id was made.
     pub fn seconds(self) -> u32 {
         u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }
@@ -49,7 +49,7 @@ impl fmt::Debug for ObjectId {
     }
 }
 
-/// MongoDB's internal timestamp; ordered by seconds, then increment.
+/// MongoDB's internal timestamp. Ordered by seconds, then by increment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timestamp {
     /// Seconds since the Unix epoch.
@@ -59,29 +59,29 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// The 64-bit form: seconds in the high half.
+    /// Returns the 64-bit form, with the seconds in the high half.
     pub const fn to_u64(self) -> u64 {
         (self.seconds as u64) << 32 | self.increment as u64
     }
 
-    /// The inverse of [`Timestamp::to_u64`].
+    /// Decodes the result of [`Timestamp::to_u64`].
     pub const fn from_u64(bits: u64) -> Self {
         Timestamp { seconds: (bits >> 32) as u32, increment: bits as u32 }
     }
 }
 
-/// An IEEE 754-2008 decimal128 in BSON's form: binary integer significand, little endian.
-/// Equality is of bits: `1.0` and `1.00` differ here and are equal in MongoDB's order.
+/// A decimal128 of IEEE 754-2008 in BSON's form: binary integer significand, little endian. `==`
+/// compares the bits: `1.0` and `1.00` differ, although they are equal in MongoDB's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decimal128(pub [u8; 16]);
 
 impl Decimal128 {
-    /// The value as one little-endian integer.
+    /// Returns the bytes as one little-endian integer.
     pub const fn bits(self) -> u128 {
         u128::from_le_bytes(self.0)
     }
 
-    /// The inverse of [`Decimal128::bits`].
+    /// Decodes the result of [`Decimal128::bits`].
     pub const fn from_bits(bits: u128) -> Self {
         Decimal128(bits.to_le_bytes())
     }

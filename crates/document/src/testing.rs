@@ -1,5 +1,6 @@
-//! A seeded generator of values and documents for property tests. It likes edges: numbers that
-//! differ by the least bit across types, texts with zeros, empty and nested things.
+//! A generator of values and documents with a seed, for property tests. It prefers edge cases:
+//! numbers of different types that differ in the last bit, texts with zeros, empty and nested
+//! values.
 
 use crate::decimal::{COEFFICIENT_MAX, EXPONENT_MAX, EXPONENT_MIN, Parts};
 use crate::{
@@ -7,21 +8,21 @@ use crate::{
     Value, ValueBuf,
 };
 
-/// Makes values; the same seed makes the same ones.
+/// Generates values. The same seed gives the same values.
 #[derive(Clone, Debug)]
 pub struct Generator {
     state: u64,
-    /// How deep documents and arrays nest at most.
+    /// The most levels of nested documents and arrays.
     pub depth_max: u32,
 }
 
 impl Generator {
-    /// A generator from a seed.
+    /// Returns a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Generator { state: seed, depth_max: 3 }
     }
 
-    /// The next 64 random bits (SplitMix64).
+    /// Returns the next 64 random bits (SplitMix64).
     pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.state;
@@ -30,28 +31,28 @@ impl Generator {
         bits ^ bits >> 31
     }
 
-    /// A number from 0 to below `end`.
+    /// Returns a number from 0 to below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.bits() % end.max(1)
     }
 
-    /// True in one of `times` cases.
+    /// Returns true with probability 1 / `times`.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// One of some things.
+    /// Returns one of `things`; `None` if there are none.
     pub fn pick<'t, T>(&mut self, things: &'t [T]) -> Option<&'t T> {
         let at = self.below(things.len() as u64) as usize;
         things.get(at)
     }
 
-    /// Any value of any type.
+    /// Returns a value of any type.
     pub fn value(&mut self) -> ValueBuf {
         self.value_at(0)
     }
 
-    /// A document of a few fields.
+    /// Returns a document with a few fields.
     pub fn document(&mut self) -> DocBuf {
         self.document_at(0)
     }
@@ -115,19 +116,19 @@ impl Generator {
         })
     }
 
-    /// A field's name: few different ones, so that documents meet in them.
+    /// Returns a field name. There are only few, so that different documents have the same names.
     pub fn name(&mut self) -> String {
         self.pick(&["a", "b", "c", "_id", "", "a.b", "0", "é"]).copied().unwrap_or("a").to_string()
     }
 
-    /// A text: short, sometimes with zeros, ones and letters of several bytes.
+    /// Returns a text: short, sometimes with zero bytes, one bytes and characters of several bytes.
     pub fn text(&mut self) -> String {
         let length = if self.one_in(40) { self.below(600) } else { self.below(6) };
         let letters = ['\0', '\u{1}', '\u{2}', 'a', 'b', 'é', '\u{ffff}', '😀'];
         (0..length).filter_map(|_| self.pick(&letters).copied()).collect()
     }
 
-    /// A long: small, near a power of two, or anything.
+    /// Returns a long: small, near a power of two, or any.
     pub fn integer(&mut self) -> i64 {
         let near = self.below(5) as i64 - 2;
         match self.below(4) {
@@ -141,7 +142,7 @@ impl Generator {
         }
     }
 
-    /// A double: a whole number, a fraction, or any bits (NaN, subnormal, infinite, ...).
+    /// Returns a double: an integer, a fraction, or any bits (NaN, subnormal, infinite, ...).
     pub fn double(&mut self) -> f64 {
         match self.below(4) {
             0 => self.integer() as f64,
@@ -154,7 +155,7 @@ impl Generator {
         }
     }
 
-    /// A decimal: any bits, any parts, or one right beside a long or a double.
+    /// Returns a decimal: any bits, any parts, or one next to a long or a double.
     pub fn decimal(&mut self) -> Decimal128 {
         let any = (self.bits() as u128) << 64 | self.bits() as u128;
         match self.below(6) {
@@ -180,7 +181,7 @@ impl Generator {
         }
     }
 
-    /// The decimal itself, or one whose last digit differs a little.
+    /// Returns the decimal, or one with a slightly different last digit.
     fn beside(&mut self, decimal: Decimal128) -> Decimal128 {
         match decimal.parts() {
             Some(mut parts) => {
@@ -192,7 +193,7 @@ impl Generator {
         }
     }
 
-    /// A number of any of the four types.
+    /// Returns a number of any of the four types.
     pub fn number(&mut self) -> ValueBuf {
         match self.below(4) {
             0 => ValueBuf::new(self.integer() as i32),

@@ -1,28 +1,28 @@
-//! Whether bytes from outside are one whole document. What passes here may be viewed as a `Doc`.
+//! Checks that bytes from outside are exactly one document. A [`Doc`] may then be a view of them.
 //!
-//! Checked: every length and terminator, type bytes, booleans, UTF-8 of strings and names, depth,
-//! size. Duplicate names and deprecated types pass, and the names in arrays are not looked at.
+//! Checks every length and terminator, type bytes, booleans, UTF-8 of strings and names, depth, and
+//! size. Accepts duplicate names and deprecated types, and does not check the names in arrays.
 
 use crate::{Doc, limits::Limits};
 use quire_error::{Error, ErrorCode};
 use smallvec::SmallVec;
 use std::fmt;
 
-/// What is wrong with the bytes, and where.
+/// A defect of the bytes, and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidationError {
-    /// The kind of damage.
+    /// The kind of defect.
     pub fault: Fault,
-    /// The offset at which it was noticed.
+    /// The offset at which it was found.
     pub offset: usize,
 }
 
-/// The kinds of damage.
+/// The kinds of defects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A length does not fit what stands around it.
+    /// A length does not agree with the bytes around it.
     Length,
-    /// A document, a string or a name does not end with a zero.
+    /// The terminating zero of a document, a string or a name is missing.
     Terminator,
     /// No BSON type has this byte.
     UnknownType(u8),
@@ -30,13 +30,13 @@ pub enum Fault {
     Bool(u8),
     /// Text is not UTF-8.
     Utf8,
-    /// More nested documents than allowed.
+    /// More levels of nested documents than allowed.
     Depth,
     /// More bytes than allowed.
     Size,
 }
 
-/// Checks that `bytes` are one document and nothing more.
+/// Checks that `bytes` are exactly one document.
 pub fn validate<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Doc<'a>, ValidationError> {
     if bytes.len() > limits.bytes_max {
         return Err(Fault::Size.at(0));
@@ -45,16 +45,16 @@ pub fn validate<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Doc<'a>, Validat
     Ok(Doc::from_valid_bytes(bytes))
 }
 
-/// The declared length of the document at the start of `bytes`, if it can be one (5 at least).
+/// Returns the length in the first bytes of a document, if it is possible (at least 5).
 pub fn declared_length(bytes: &[u8]) -> Option<usize> {
     let length = i32::from_le_bytes(bytes.get(..4)?.try_into().ok()?);
     usize::try_from(length).ok().filter(|&length| length >= 5)
 }
 
-/// What `FIXED` says of types that have no fixed size or are unknown.
+/// The entry of `FIXED` for types without a fixed size and for unknown types.
 const NOT_FIXED: u8 = 0xff;
 
-/// The size of a value by its type byte.
+/// The size of a value, by its type byte.
 static FIXED: [u8; 256] = {
     let mut sizes = [NOT_FIXED; 256];
     sizes[0x01] = 8;
@@ -71,9 +71,9 @@ static FIXED: [u8; 256] = {
     sizes
 };
 
-/// Goes over all elements at all depths. `limit` is where the innermost open document has its
-/// terminator; everything of an element ends at or before it. No recursion: `outer` are the limits
-/// of the documents around.
+/// Checks all elements at all depths, without recursion. `limit` is the position of the terminator
+/// of the innermost open document; its elements must end at or before it. `outer` has the limits of
+/// the enclosing documents.
 fn walk(bytes: &[u8], depth_max: usize) -> Result<(), ValidationError> {
     let mut outer: SmallVec<[usize; 16]> = SmallVec::new();
     let mut limit = open(bytes, 0, bytes.len())?;
@@ -133,7 +133,8 @@ fn walk(bytes: &[u8], depth_max: usize) -> Result<(), ValidationError> {
     }
 }
 
-/// The place of the terminator of the document that begins at `at` and ends at or before `limit`.
+/// Returns the position of the terminator of the document that begins at `at`, which must not
+/// exceed `limit`.
 #[inline]
 fn open(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError> {
     let length = length(bytes, at)?;
@@ -157,7 +158,7 @@ fn enter(
     Ok(())
 }
 
-/// The length that stands at `at`.
+/// Returns the length stored at `at`.
 #[inline]
 fn length(bytes: &[u8], at: usize) -> Result<usize, ValidationError> {
     match bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
@@ -168,19 +169,20 @@ fn length(bytes: &[u8], at: usize) -> Result<usize, ValidationError> {
     }
 }
 
-/// The end of `size` bytes at `at`.
+/// Returns the position after `size` bytes at `at`.
 #[inline]
 fn fixed(at: usize, size: usize, limit: usize) -> Result<usize, ValidationError> {
     if size > limit.saturating_sub(at) { Err(Fault::Length.at(at)) } else { Ok(at + size) }
 }
 
-/// The end of a name, after its zero. Nearly all names are ASCII and end within one word.
+/// Returns the position after a name and its zero. Nearly all names are ASCII and end within one
+/// word.
 #[inline]
 fn name(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError> {
     const HIGH: u64 = 0x8080_8080_8080_8080;
     if let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*word);
-        // The lowest mark is exact; a borrow can only spoil bytes above it.
+        // The lowest mark is exact, because a borrow changes only bytes above it.
         let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & HIGH;
         let below = (zeros & zeros.wrapping_neg()).wrapping_sub(1);
         let end = at + zeros.trailing_zeros() as usize / 8 + 1;
@@ -201,7 +203,7 @@ fn long_name(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationE
     }
 }
 
-/// The end of a string: length, text, zero.
+/// Returns the position after a string: length, text, zero.
 #[inline]
 fn text(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError> {
     let length = length(bytes, at)?;
@@ -218,7 +220,7 @@ fn text(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError>
     }
 }
 
-/// Quicker than the library's for texts of a few words.
+/// Returns true for ASCII. Faster than the standard library for texts of a few words.
 #[inline]
 fn is_ascii(text: &[u8]) -> bool {
     let (words, rest) = text.as_chunks::<8>();
@@ -227,7 +229,7 @@ fn is_ascii(text: &[u8]) -> bool {
     words & 0x8080_8080_8080_8080 == 0 && rest < 0x80
 }
 
-/// The place of the scope, which ends where the whole value does.
+/// Returns the position of the scope, which ends where the whole value ends.
 fn code_with_scope(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError> {
     let whole = length(bytes, at)?;
     if whole < 14 || whole > limit.saturating_sub(at) {
@@ -247,7 +249,7 @@ impl Fault {
 }
 
 impl ValidationError {
-    /// MongoDB's code for it.
+    /// Returns MongoDB's code for the defect.
     pub const fn code(&self) -> ErrorCode {
         match self.fault {
             Fault::Depth => ErrorCode::Overflow,

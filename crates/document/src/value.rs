@@ -1,9 +1,9 @@
-//! One BSON value, borrowing from the bytes it stands in.
+//! A BSON value that borrows from the bytes of its document.
 
 use crate::{Array, Decimal128, Doc, ObjectId, Timestamp, Type};
 
-/// A BSON value. `Copy`, at most three words: pass it by value. "Missing" is `None` of
-/// an `Option<Value>`, never a variant.
+/// A BSON value. It is `Copy` and at most three words long, so pass it by value. A missing value is
+/// the `None` of an `Option<Value>`, not a variant.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Value<'a> {
@@ -31,12 +31,12 @@ pub enum Value<'a> {
     MaxKey,
 }
 
-/// Binary data. `bytes` is the payload (for subtype 2 without its inner length).
+/// Binary data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binary<'a> {
     /// 0 generic, 4 UUID, 5 MD5, 128 and up user defined.
     pub subtype: u8,
-    /// The payload as it stands on the wire, subtype 2's inner length included.
+    /// The payload in wire form. For subtype 2 it includes the inner length.
     pub bytes: &'a [u8],
 }
 
@@ -52,9 +52,9 @@ pub struct Regex<'a> {
 /// A DBPointer value (deprecated).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DbPointer<'a> {
-    /// The namespace that it points into.
+    /// The namespace that the pointer refers to.
     pub namespace: &'a str,
-    /// The id it points to.
+    /// The id of the document that it refers to.
     pub id: ObjectId,
 }
 
@@ -68,7 +68,7 @@ pub struct CodeWithScope<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The value's type.
+    /// Returns the type of the value.
     #[inline]
     pub const fn kind(&self) -> Type {
         match self {
@@ -96,39 +96,39 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// MongoDB's name of the type, as messages show it.
+    /// Returns MongoDB's name of the type, as messages show it.
     pub const fn type_name(&self) -> &'static str {
         self.kind().alias()
     }
 
-    /// True for int, long, double and decimal.
+    /// Returns true for int, long, double and decimal.
     #[inline]
     pub const fn is_number(&self) -> bool {
         self.kind().is_number()
     }
 
-    /// True for null and undefined.
+    /// Returns true for null and undefined.
     #[inline]
     pub const fn is_nullish(&self) -> bool {
         matches!(self, Value::Null | Value::Undefined)
     }
 
-    /// The document, if it is one.
+    /// Returns the document, if the value is one.
     pub fn as_document(&self) -> Option<Doc<'a>> {
         if let Value::Document(doc) = self { Some(*doc) } else { None }
     }
 
-    /// The array, if it is one.
+    /// Returns the array, if the value is one.
     pub fn as_array(&self) -> Option<Array<'a>> {
         if let Value::Array(array) = self { Some(*array) } else { None }
     }
 
-    /// The string, if it is one.
+    /// Returns the string, if the value is one.
     pub fn as_str(&self) -> Option<&'a str> {
         if let Value::String(text) = self { Some(text) } else { None }
     }
 
-    /// The boolean, if it is one.
+    /// Returns the boolean, if the value is one.
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(flag) = self { Some(*flag) } else { None }
     }

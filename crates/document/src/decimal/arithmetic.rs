@@ -1,15 +1,15 @@
-//! Exact arithmetic of decimals, rounded once, half to even (IEEE 754-2008, sections 3.6 and 5.4).
+//! Exact decimal arithmetic, rounded once, half to even (IEEE 754-2008, sections 3.6 and 5.4).
 //!
-//! Exact results take the exponent that the standard prefers: `1.10 + 1.1` is `2.20`.
+//! Exact results have the exponent that the standard prefers: `1.10 + 1.1` is `2.20`.
 
 use super::wide::Wide;
 use super::{DIGITS_MAX, EXPONENT_MAX, EXPONENT_MIN, Parts, Unpacked, digits};
 use crate::Decimal128;
 
-/// Which way [`Decimal128::quantize`] goes where digits are lost.
+/// The rounding direction if digits are lost, for example in [`Decimal128::quantize`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// To the nearest, ties to the even digit.
+    /// Rounds to the nearest value; a tie goes to the even digit.
     HalfEven,
     /// Rounds towards zero.
     Truncate,
@@ -20,17 +20,17 @@ pub enum Rounding {
 }
 
 impl Decimal128 {
-    /// The number with its sign turned.
+    /// Returns the number with the opposite sign.
     pub const fn negate(self) -> Self {
         Decimal128::from_bits(self.bits() ^ 1 << 127)
     }
 
-    /// The number without its sign.
+    /// Returns the absolute value.
     pub const fn abs(self) -> Self {
         Decimal128::from_bits(self.bits() & !(1 << 127))
     }
 
-    /// `self + other`. Infinity - Infinity is NaN.
+    /// Returns `self + other`. Infinity - Infinity is NaN.
     #[allow(clippy::should_implement_trait)]
     pub fn add(self, other: Decimal128) -> Self {
         match (self.unpack(), other.unpack()) {
@@ -45,12 +45,12 @@ impl Decimal128 {
         }
     }
 
-    /// `self - other`.
+    /// Returns `self - other`.
     pub fn subtract(self, other: Decimal128) -> Self {
         self.add(other.negate())
     }
 
-    /// `self * other`. Infinity * 0 is NaN.
+    /// Returns `self * other`. Infinity * 0 is NaN.
     pub fn multiply(self, other: Decimal128) -> Self {
         let negative = self.is_negative() != other.is_negative();
         match (self.unpack(), other.unpack()) {
@@ -71,7 +71,8 @@ impl Decimal128 {
         }
     }
 
-    /// `self / other`. A number by 0 is an infinity; 0 by 0 and Infinity by Infinity are NaN.
+    /// Returns `self / other`. A number divided by 0 is an infinity; 0 / 0 and Infinity / Infinity
+    /// are NaN.
     pub fn divide(self, other: Decimal128) -> Self {
         let negative = self.is_negative() != other.is_negative();
         match (self.unpack(), other.unpack()) {
@@ -89,7 +90,8 @@ impl Decimal128 {
         }
     }
 
-    /// The remainder of a division that is cut to an integer; it has the dividend's sign.
+    /// Returns the remainder of the division truncated to an integer. It has the sign of the
+    /// dividend.
     pub fn remainder(self, other: Decimal128) -> Self {
         match (self.unpack(), other.unpack()) {
             (Unpacked::Finite(a), Unpacked::Finite(b)) if b.coefficient != 0 => remainder(a, b),
@@ -98,7 +100,7 @@ impl Decimal128 {
         }
     }
 
-    /// The square root, exactly rounded; of a negative number NaN, of -0 it is -0.
+    /// Returns the square root, correctly rounded. It is NaN for a negative number, and -0 for -0.
     pub fn sqrt(self) -> Self {
         match self.unpack() {
             Unpacked::Infinite { negative: false } => self,
@@ -111,7 +113,8 @@ impl Decimal128 {
         }
     }
 
-    /// The number with this exponent; NaN where that takes more than 34 digits, and of infinities.
+    /// Returns the number with this exponent; NaN if that needs more than 34 digits, and for
+    /// infinities.
     pub fn quantize(self, exponent: i32, rounding: Rounding) -> Self {
         let Some(parts) = self.parts() else {
             return Decimal128::NAN;
@@ -133,19 +136,21 @@ impl Decimal128 {
         }
     }
 
-    /// Rounds to `place` digits after the point (before it, where negative) as `$round` and `$trunc`
-    /// do: a number without room for those digits, an infinity and NaN stay unchanged.
+    /// Rounds to `place` digits after the point (before it, if `place` is negative), as `$round`
+    /// and `$trunc` do. Returns infinities, NaN, and numbers that would need more than 34 digits,
+    /// unchanged.
     pub fn round_to_place(self, place: i32, rounding: Rounding) -> Self {
         let rounded = self.quantize(place.saturating_neg(), rounding);
         if rounded.is_nan() { self } else { rounded }
     }
 
-    /// The next integer above, as `$ceil` gives it (NaN for infinities and beyond 34 digits).
+    /// Returns the smallest integer that is not less, as `$ceil` does (NaN for infinities and
+    /// beyond 34 digits).
     pub fn ceil(self) -> Self {
         self.quantize(0, Rounding::Ceiling)
     }
 
-    /// The next integer below, as `$floor` gives it.
+    /// Returns the largest integer that is not greater, as `$floor` does.
     pub fn floor(self) -> Self {
         self.quantize(0, Rounding::Floor)
     }
@@ -157,7 +162,7 @@ fn add(a: Parts, b: Parts) -> Decimal128 {
     if let Some(sum) = add_small(a, b, gap) {
         return sum;
     }
-    // `a` is scaled up to the exponent of `b`, or as far as 76 digits allow; below that `b` is cut.
+    // Scales `a` to the exponent of `b`, or as far as 76 digits allow, and then truncates `b`.
     let room = 75 - digits(a.coefficient);
     let (shift, cut) = (gap.min(room), gap - gap.min(room));
     if a.coefficient == 0 {
@@ -175,7 +180,7 @@ fn add(a: Parts, b: Parts) -> Decimal128 {
     }
     match large >= small {
         true => {
-            // With digits cut from `b` the difference lies just below.
+            // If digits of `b` are lost, the difference is slightly smaller.
             let less = Wide::new(sticky as u128);
             let difference = large.minus(small).minus(less);
             let negative = a.negative && (sticky || !difference.is_zero());
@@ -185,7 +190,7 @@ fn add(a: Parts, b: Parts) -> Decimal128 {
     }
 }
 
-/// The common case: everything fits 38 digits.
+/// The fast path: adds if everything fits in 38 digits.
 fn add_small(a: Parts, b: Parts, gap: u32) -> Option<Decimal128> {
     let scaled = a.coefficient.checked_mul(10u128.checked_pow(gap)?)?;
     if scaled > 10u128.pow(37) {
@@ -204,7 +209,7 @@ fn divide(a: Parts, b: Parts, negative: bool) -> Decimal128 {
     if a.coefficient == 0 {
         return Decimal128::round(Parts { negative, coefficient: 0, exponent: preferred }, false).0;
     }
-    // A quotient of 36 or 37 digits: more than enough to round once.
+    // A quotient of 36 or 37 digits is precise enough to be rounded once.
     let shift = (36 + digits(b.coefficient)).saturating_sub(digits(a.coefficient));
     let (quotient, rest) = Wide::new(a.coefficient).times_ten_to(shift).divide(b.coefficient);
     let mut exponent = preferred - shift as i32;
@@ -250,7 +255,7 @@ fn power_of_ten_modulo(mut power: u32, modulus: u128) -> u128 {
 
 fn square_root(parts: Parts) -> Decimal128 {
     let preferred = parts.exponent.div_euclid(2);
-    // An even exponent and at least 71 digits give a root of 36 or more.
+    // An even exponent and at least 71 digits give a root of at least 36 digits.
     let mut shift = 72 - digits(parts.coefficient);
     if (parts.exponent - shift as i32).rem_euclid(2) != 0 {
         shift += 1;
@@ -266,7 +271,7 @@ fn square_root(parts: Parts) -> Decimal128 {
     Decimal128::round(Parts { negative: false, coefficient, exponent }, !exact).0
 }
 
-/// The coefficient with its last `count` digits rounded away.
+/// Returns the coefficient without its last `count` digits, rounded.
 fn drop_digits(parts: Parts, count: u32, rounding: Rounding) -> u128 {
     let (kept, rest, half) = match 10u128.checked_pow(count) {
         Some(scale) => (parts.coefficient / scale, parts.coefficient % scale, scale / 2),

@@ -1,27 +1,26 @@
-//! Decimals from and to the other numbers.
+//! Conversions between decimals and the other numeric types.
 
 use super::{Parts, Rounding, Unpacked};
 use crate::Decimal128;
 
 impl Decimal128 {
-    /// An integer, with exponent 0.
+    /// Returns an integer, with exponent 0.
     pub const fn from_i64(number: i64) -> Self {
         Decimal128::pack(Parts::from_i64(number))
     }
 
-    /// An integer, with exponent 0.
+    /// Returns an integer, with exponent 0.
     pub const fn from_i32(number: i32) -> Self {
         Decimal128::from_i64(number as i64)
     }
 
-    /// A double rounded to 15 significant digits, as MongoDB converts one: 0.1 is
-    /// `0.100000000000000`, 0 is `0`.
+    /// Returns a double rounded to 15 significant digits, as MongoDB does: 0.1 becomes
+    /// `0.100000000000000`, and 0 becomes `0`.
     pub fn from_f64(number: f64) -> Self {
         Self::from_f64_digits(number, 14)
     }
 
-    /// A double rounded to 34 significant digits; trailing zeros are dropped from whole numbers
-    /// and fractions alike.
+    /// Returns a double rounded to 34 significant digits, without trailing zeros.
     pub fn from_f64_exact(number: f64) -> Self {
         let rounded = Self::from_f64_digits(number, 33);
         match rounded.parts() {
@@ -44,14 +43,14 @@ impl Decimal128 {
         Decimal128::parse(&format!("{number:.after_first$e}")).unwrap_or(Decimal128::NAN)
     }
 
-    /// The nearest double; beyond all doubles an infinity.
+    /// Returns the nearest double; an infinity for a number beyond all doubles.
     pub fn to_f64(self) -> f64 {
         match self.unpack() {
             Unpacked::Nan => f64::NAN,
             Unpacked::Infinite { negative } => infinity(negative),
             Unpacked::Finite(Parts { negative, coefficient, exponent }) => {
                 let size = if coefficient < 1 << 53 && (-22..=22).contains(&exponent) {
-                    // Both operands are exact, so the one operation rounds correctly.
+                    // Both operands are exact, so this single operation rounds correctly.
                     let scale = 10f64.powi(exponent.abs());
                     let coefficient = coefficient as f64;
                     if exponent < 0 { coefficient / scale } else { coefficient * scale }
@@ -63,12 +62,12 @@ impl Decimal128 {
         }
     }
 
-    /// The long next towards zero (5.9 is 5); `None` outside the range of longs and for NaN.
+    /// Truncates to a long (5.9 is 5). Returns `None` for numbers out of range and for NaN.
     pub fn to_i64_truncated(self) -> Option<i64> {
         self.to_i64_rounded(Rounding::Truncate)
     }
 
-    /// The long that rounding gives; `None` outside the range of longs and for NaN.
+    /// Rounds to a long. Returns `None` for numbers out of range and for NaN.
     pub fn to_i64_rounded(self, rounding: Rounding) -> Option<i64> {
         let parts = self.parts()?;
         match parts.exponent {
@@ -79,7 +78,7 @@ impl Decimal128 {
 }
 
 impl Parts {
-    /// Drops trailing zeros as long as the exponent stays at or below 0.
+    /// Removes trailing zeros while the exponent is below 0.
     pub(super) fn without_zeros(mut self) -> Parts {
         while self.exponent < 0 && self.coefficient != 0 && self.coefficient.is_multiple_of(10) {
             self.coefficient /= 10;
@@ -89,7 +88,7 @@ impl Parts {
     }
 }
 
-/// Returns the infinity of a sign as a double.
+/// Returns the infinity with this sign as a double.
 pub(crate) const fn infinity(negative: bool) -> f64 {
     if negative { f64::NEG_INFINITY } else { f64::INFINITY }
 }

@@ -1,22 +1,22 @@
 //! Exponentials, logarithms, powers and trigonometry of decimals.
 //!
-//! Computed in binary with many more bits than are kept, then rounded to binary128 and from there to
-//! 34 digits: these are the two roundings behind the results that MongoDB's servers give. Results
-//! that are exactly short numbers are written short (`log10(100)` is `2`).
+//! Results are computed in binary with many more bits than the final precision, then rounded to
+//! binary128 and from there to 34 digits. MongoDB's results come from the same two roundings. An
+//! exact result with few digits has no trailing zeros (`log10(100)` is `2`).
 
 use super::{EXPONENT_MIN, Parts, Unpacked, digits};
 use crate::Decimal128;
 use astro_float_num::{BigFloat, Consts, RoundingMode, Sign};
 use std::cell::RefCell;
 
-/// Bits of every intermediate result: binary128's 113 and what cancellation may cost.
+/// Bits of intermediate results: binary128's 113, and reserve for cancellation.
 const PRECISION: usize = 320;
 /// Bits of binary128's significand.
 const BINARY128: usize = 113;
-/// e^x overflows above this and is zero below its negative.
+/// e^x overflows above this number, and is zero below its negative.
 const EXPONENTIAL_MAX: i64 = 14_300;
 const EXPONENTIAL_MIN: i64 = -EXPONENTIAL_MAX;
-/// The logarithm of 10^6145, where powers overflow.
+/// The natural logarithm of 10^6145, above which powers overflow.
 const LN_OVERFLOW: Decimal128 = Decimal128::pack(Parts {
     negative: false,
     coefficient: 1_414_938_539_644_841_072_829_055_748_903_542,
@@ -26,7 +26,7 @@ const NEAREST: RoundingMode = RoundingMode::ToEven;
 const ANY: RoundingMode = RoundingMode::None;
 
 thread_local! {
-    /// Digits of pi, e and their like that have been computed already.
+    /// Cache of the digits of pi, e and similar constants.
     static CONSTANTS: RefCell<Option<Consts>> = RefCell::new(Consts::new().ok());
 }
 
@@ -38,7 +38,7 @@ impl Decimal128 {
         exponent: -33,
     });
 
-    /// e to the power of this number.
+    /// Returns e to the power of this number.
     pub fn exp(self) -> Self {
         match self.unpack() {
             Unpacked::Nan => Decimal128::NAN,
@@ -54,12 +54,12 @@ impl Decimal128 {
         }
     }
 
-    /// The natural logarithm; of 0 -Infinity, of a negative number NaN.
+    /// Returns the natural logarithm; -Infinity for 0, NaN for a negative number.
     pub fn ln(self) -> Self {
         self.logarithm(|x, p, cc| x.ln(p, ANY, cc))
     }
 
-    /// The decimal logarithm; of 0 -Infinity, of a negative number NaN.
+    /// Returns the decimal logarithm; -Infinity for 0, NaN for a negative number.
     pub fn log10(self) -> Self {
         self.logarithm(|x, p, cc| x.log10(p, ANY, cc))
     }
@@ -73,10 +73,10 @@ impl Decimal128 {
         }
     }
 
-    /// This number to the power of another. A negative number to a power that is no integer is NaN.
-    /// Results have all the digits that fit, as MongoDB's `$pow` gives them.
+    /// Returns this number to the power of another; NaN for a negative number with a power that is
+    /// not an integer. Results have trailing zeros up to 34 digits, like those of MongoDB's `$pow`.
     pub fn pow(self, power: Decimal128) -> Self {
-        // Adding the smallest zero fills up with zeros, and makes -0 a plain zero.
+        // Adding the smallest zero appends the trailing zeros, and turns -0 into 0.
         let smallest =
             Decimal128::pack(Parts { negative: false, coefficient: 0, exponent: EXPONENT_MIN });
         self.pow_short(power).add(smallest)
@@ -120,27 +120,27 @@ impl Decimal128 {
         if negative { result.negate() } else { result }
     }
 
-    /// The sine of an angle in radians; of an infinity NaN.
+    /// Returns the sine of an angle in radians; NaN for an infinity.
     pub fn sin(self) -> Self {
         self.odd(Decimal128::NAN, |x, p, cc| x.sin(p, ANY, cc))
     }
 
-    /// The cosine of an angle in radians; of an infinity NaN.
+    /// Returns the cosine of an angle in radians; NaN for an infinity.
     pub fn cos(self) -> Self {
         self.even(Decimal128::NAN, |x, p, cc| x.cos(p, ANY, cc))
     }
 
-    /// The tangent of an angle in radians; of an infinity NaN.
+    /// Returns the tangent of an angle in radians; NaN for an infinity.
     pub fn tan(self) -> Self {
         self.odd(Decimal128::NAN, |x, p, cc| x.tan(p, ANY, cc))
     }
 
-    /// The angle whose sine this is; outside -1 to 1 NaN.
+    /// Returns the angle with this sine; NaN outside -1 to 1.
     pub fn asin(self) -> Self {
         self.odd(Decimal128::NAN, |x, p, cc| x.asin(p, ANY, cc))
     }
 
-    /// The angle whose cosine this is; outside -1 to 1 NaN.
+    /// Returns the angle with this cosine; NaN outside -1 to 1.
     pub fn acos(self) -> Self {
         match self.unpack() {
             Unpacked::Finite(parts) => compute(parts, |x, p, cc| x.acos(p, ANY, cc)),
@@ -148,12 +148,12 @@ impl Decimal128 {
         }
     }
 
-    /// The angle whose tangent this is.
+    /// Returns the angle with this tangent.
     pub fn atan(self) -> Self {
         self.odd(half_pi(self.is_negative()), |x, p, cc| x.atan(p, ANY, cc))
     }
 
-    /// The angle of the point (`x`, `self`), from -pi to pi.
+    /// Returns the angle of the point (`x`, `self`), from -pi to pi.
     pub fn atan2(self, x: Decimal128) -> Self {
         if self.is_nan() || x.is_nan() {
             return Decimal128::NAN;
@@ -189,7 +189,7 @@ impl Decimal128 {
         })
     }
 
-    /// The hyperbolic sine.
+    /// Returns the hyperbolic sine.
     pub fn sinh(self) -> Self {
         match self.to_i64_truncated() {
             None if self.is_finite() => Decimal128::infinite(self.is_negative()),
@@ -198,7 +198,7 @@ impl Decimal128 {
         }
     }
 
-    /// The hyperbolic cosine.
+    /// Returns the hyperbolic cosine.
     pub fn cosh(self) -> Self {
         match self.to_i64_truncated() {
             None if self.is_finite() => Decimal128::INFINITY,
@@ -207,7 +207,7 @@ impl Decimal128 {
         }
     }
 
-    /// The hyperbolic tangent.
+    /// Returns the hyperbolic tangent.
     pub fn tanh(self) -> Self {
         let one = if self.is_negative() { Decimal128::ONE.negate() } else { Decimal128::ONE };
         match self.to_i64_truncated() {
@@ -217,12 +217,12 @@ impl Decimal128 {
         }
     }
 
-    /// The inverse hyperbolic sine.
+    /// Returns the inverse hyperbolic sine.
     pub fn asinh(self) -> Self {
         self.odd(self, |x, p, cc| x.asinh(p, ANY, cc))
     }
 
-    /// The inverse hyperbolic cosine; below 1 NaN.
+    /// Returns the inverse hyperbolic cosine; NaN below 1.
     pub fn acosh(self) -> Self {
         match self.unpack() {
             Unpacked::Infinite { negative: false } => self,
@@ -231,7 +231,7 @@ impl Decimal128 {
         }
     }
 
-    /// The inverse hyperbolic tangent; of 1 Infinity, outside -1 to 1 NaN.
+    /// Returns the inverse hyperbolic tangent; Infinity for 1, NaN outside -1 to 1.
     pub fn atanh(self) -> Self {
         match self.abs().compare(Decimal128::ONE) {
             std::cmp::Ordering::Equal => Decimal128::infinite(self.is_negative()),
@@ -240,7 +240,7 @@ impl Decimal128 {
         }
     }
 
-    /// A function that keeps zero as it is; `at_infinity` is its value there.
+    /// Computes a function that returns zero for zero. `at_infinity` is its value for an infinity.
     fn odd(
         self,
         at_infinity: Decimal128,
@@ -254,7 +254,7 @@ impl Decimal128 {
         }
     }
 
-    /// A function that makes 1 of zero.
+    /// Computes a function that returns 1 for zero.
     fn even(
         self,
         at_infinity: Decimal128,
@@ -264,7 +264,7 @@ impl Decimal128 {
     }
 }
 
-/// Infinity or zero, with a sign.
+/// Returns infinity or zero, with a sign.
 fn signed(infinite: bool, negative: bool) -> Decimal128 {
     match (infinite, negative) {
         (true, _) => Decimal128::infinite(negative),
@@ -293,7 +293,7 @@ fn with_constants(compute: impl FnOnce(&mut Consts) -> Decimal128) -> Decimal128
     CONSTANTS.with_borrow_mut(|constants| constants.as_mut().map_or(Decimal128::NAN, compute))
 }
 
-/// Applies a function to finite parts, with bits enough to reduce a large angle exactly.
+/// Applies a function to a finite number, with enough bits to reduce a large angle exactly.
 fn compute(
     parts: Parts,
     function: impl Fn(&BigFloat, usize, &mut Consts) -> BigFloat,
@@ -314,7 +314,7 @@ fn to_float(parts: Parts, precision: usize) -> BigFloat {
     if parts.negative { number.neg() } else { number }
 }
 
-/// Rounds to binary128 and from there to a decimal, which is short if it can be.
+/// Rounds to binary128 and from there to a decimal. An exact result has no trailing zeros.
 fn from_float(mut number: BigFloat) -> Decimal128 {
     if number.is_nan() {
         return Decimal128::NAN;
@@ -328,7 +328,8 @@ fn from_float(mut number: BigFloat) -> Decimal128 {
     if number.set_precision(BINARY128, NEAREST).is_err() {
         return Decimal128::NAN;
     }
-    // Scaled to 37 or 38 digits before the point; the rest only says that there is more.
+    // The number is scaled to 37 or 38 digits before the point. The fraction only tells that the
+    // number is not exact.
     let exponent = number.exponent().unwrap_or(0) as i64;
     let places = 36 - (exponent - 1) * 30103 / 100_000;
     let scale = BigFloat::from_u8(10, PRECISION);
@@ -347,12 +348,12 @@ fn from_float(mut number: BigFloat) -> Decimal128 {
     }
 }
 
-/// The integer part of a number below 2^128 and whether there is a fraction.
+/// Returns the integer part of a number below 2^128, and whether it has a fraction.
 fn whole_part(number: &BigFloat) -> (u128, bool) {
     let (Some(words), Some(exponent)) = (number.mantissa_digits(), number.exponent()) else {
         return (0, false);
     };
-    // The mantissa is a fraction below one, its highest word last.
+    // The mantissa is a fraction below one; its last word is the highest.
     let bits = exponent.clamp(0, 128) as u32;
     let mut whole = 0u128;
     let mut sticky = false;
@@ -377,7 +378,7 @@ impl Parts {
         Parts { negative: false, ..self }
     }
 
-    /// Whether the number is an odd integer; `None` if it is no integer.
+    /// Returns whether the number is an odd integer; `None` if it is not an integer.
     fn parity(self) -> Option<bool> {
         let stripped = self.stripped();
         match stripped.exponent {

@@ -1,7 +1,8 @@
-//! Decimal128: its parts, its classes, and how it compares with the other numbers.
+//! Decimal128: its parts, its classes, and its comparison with the other numeric types.
 //!
-//! The wire form is IEEE 754-2008's binary integer decimal (BID): sign, 14-bit biased exponent,
-//! 113-bit coefficient. Coefficients above 34 digits are not canonical and read as zero.
+//! The wire form is the binary integer decimal (BID) of IEEE 754-2008: sign, 14-bit biased
+//! exponent, 113-bit coefficient. A coefficient of more than 34 digits is not canonical and reads
+//! as zero.
 
 mod arithmetic;
 mod convert;
@@ -18,7 +19,7 @@ pub(crate) use convert::infinity;
 pub use text::Parsed;
 pub(crate) use truncate::truncate_to_f64;
 
-/// How many decimal digits a coefficient has at most.
+/// The most decimal digits of a coefficient.
 pub const DIGITS_MAX: u32 = 34;
 /// The largest coefficient: 34 nines.
 pub const COEFFICIENT_MAX: u128 = 10u128.pow(DIGITS_MAX) - 1;
@@ -27,28 +28,28 @@ pub const EXPONENT_MIN: i32 = -6176;
 /// The largest exponent of the coefficient's last digit.
 pub const EXPONENT_MAX: i32 = 6111;
 
-/// A finite decimal: `coefficient * 10^exponent`, with its sign (zero has one too).
+/// A finite decimal: `coefficient * 10^exponent` with a sign. Zero has a sign too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parts {
-    /// True for numbers below zero and for -0.
+    /// True for numbers less than zero and for -0.
     pub negative: bool,
-    /// At most [`COEFFICIENT_MAX`] in a number that came from bits.
+    /// At most [`COEFFICIENT_MAX`] if the parts come from a decimal's bits.
     pub coefficient: u128,
-    /// The exponent of the coefficient's last digit.
+    /// The power of ten of the coefficient's last digit.
     pub exponent: i32,
 }
 
-/// A decimal taken apart.
+/// A decimal, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unpacked {
-    /// A finite number in its parts.
+    /// A finite number.
     Finite(Parts),
     /// Positive or negative infinity.
     Infinite {
         /// True for -Infinity.
         negative: bool,
     },
-    /// Not a number; its sign, payload and quietness mean nothing.
+    /// Not a number. Its sign, payload and signaling bit have no meaning.
     Nan,
 }
 
@@ -66,7 +67,7 @@ impl Decimal128 {
     /// The largest finite number.
     pub const MAX: Decimal128 = Decimal128::from_bits((12287 << 113) | COEFFICIENT_MAX);
 
-    /// Takes the bits apart.
+    /// Decodes the bits.
     pub const fn unpack(self) -> Unpacked {
         let bits = self.bits();
         let negative = bits >> 127 != 0;
@@ -76,7 +77,7 @@ impl Decimal128 {
             _ => {}
         }
         if (bits >> 125) & 3 == 3 {
-            // The large form: its coefficient always has more than 34 digits.
+            // The large form, whose coefficient always has more than 34 digits.
             let exponent = ((bits >> 111) & 0x3fff) as i32 + EXPONENT_MIN;
             return Unpacked::Finite(Parts { negative, coefficient: 0, exponent });
         }
@@ -86,7 +87,7 @@ impl Decimal128 {
         Unpacked::Finite(Parts { negative, coefficient, exponent })
     }
 
-    /// The finite parts; `None` for NaN and the infinities.
+    /// Returns the parts of a finite number; `None` for NaN and the infinities.
     pub const fn parts(self) -> Option<Parts> {
         match self.unpack() {
             Unpacked::Finite(parts) => Some(parts),
@@ -94,39 +95,40 @@ impl Decimal128 {
         }
     }
 
-    /// Packs parts that already fit: coefficient and exponent inside their limits.
+    /// Encodes parts whose coefficient and exponent are within their limits.
     pub const fn pack(parts: Parts) -> Self {
         let exponent = (parts.exponent - EXPONENT_MIN) as u128;
         let sign = (parts.negative as u128) << 127;
         Decimal128::from_bits(sign | exponent << 113 | parts.coefficient)
     }
 
-    /// True for every NaN.
+    /// Returns true for every NaN.
     pub const fn is_nan(self) -> bool {
         matches!(self.unpack(), Unpacked::Nan)
     }
 
-    /// True for both infinities.
+    /// Returns true for both infinities.
     pub const fn is_infinite(self) -> bool {
         matches!(self.unpack(), Unpacked::Infinite { .. })
     }
 
-    /// True for numbers that are neither NaN nor infinite.
+    /// Returns true for numbers that are neither NaN nor infinite.
     pub const fn is_finite(self) -> bool {
         matches!(self.unpack(), Unpacked::Finite(_))
     }
 
-    /// True for zero of either sign and any exponent.
+    /// Returns true for zero of either sign and any exponent.
     pub const fn is_zero(self) -> bool {
         matches!(self.unpack(), Unpacked::Finite(Parts { coefficient: 0, .. }))
     }
 
-    /// True if the sign bit is set.
+    /// Returns true if the sign bit is set.
     pub const fn is_negative(self) -> bool {
         self.bits() >> 127 != 0
     }
 
-    /// MongoDB's order: NaN equals NaN and is the smallest, -0 equals 0, exponents don't count.
+    /// Compares in MongoDB's order: NaN equals NaN and is the smallest, -0 equals 0, exponents do
+    /// not matter.
     pub fn compare(self, other: Decimal128) -> Ordering {
         match (self.unpack(), other.unpack()) {
             (Unpacked::Nan, Unpacked::Nan) => Ordering::Equal,
@@ -139,7 +141,7 @@ impl Decimal128 {
 }
 
 impl Unpacked {
-    /// -1 and 1 for the infinities, 0 for everything between.
+    /// Returns -1 or 1 for an infinity, and 0 for any other number.
     const fn infinity(self) -> i8 {
         match self {
             Unpacked::Infinite { negative: true } => -1,
@@ -150,7 +152,7 @@ impl Unpacked {
 }
 
 impl Parts {
-    /// The parts of an integer.
+    /// Returns the parts of an integer.
     pub const fn from_i64(number: i64) -> Self {
         let coefficient = number.unsigned_abs() as u128;
         Parts { negative: number < 0, coefficient, exponent: 0 }
@@ -165,7 +167,7 @@ impl Parts {
         }
     }
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     pub const fn signum(self) -> i8 {
         match (self.coefficient, self.negative) {
             (0, _) => 0,
@@ -174,25 +176,26 @@ impl Parts {
         }
     }
 
-    /// The exponent of the first digit; the number is not zero.
+    /// Returns the exponent of the first digit. The number must not be zero.
     pub(crate) fn adjusted_exponent(self) -> i32 {
         self.exponent + digits(self.coefficient) as i32 - 1
     }
 
-    /// Compares without signs; neither is zero.
+    /// Compares without signs. Neither number may be zero.
     fn compare_magnitude(self, other: Parts) -> Ordering {
         let by_size = self.adjusted_exponent().cmp(&other.adjusted_exponent());
         if by_size != Ordering::Equal {
             return by_size;
         }
-        // Equally large: bringing both to the smaller exponent keeps them under 39 digits.
+        // Both have the same first digit's exponent: scaled to the smaller exponent, both have less
+        // than 39 digits.
         let smaller = self.exponent.min(other.exponent);
         let aligned =
             |parts: Parts| parts.coefficient * 10u128.pow((parts.exponent - smaller) as u32);
         aligned(self).cmp(&aligned(other))
     }
 
-    /// The same number without trailing zeros in the coefficient (zero: exponent 0).
+    /// Returns the same number without trailing zeros in the coefficient. (Zero gets exponent 0.)
     pub(crate) fn stripped(mut self) -> Parts {
         if self.coefficient == 0 {
             return Parts { exponent: 0, ..self };
@@ -205,7 +208,7 @@ impl Parts {
     }
 }
 
-/// How many decimal digits the number has; zero has none.
+/// Returns the number of decimal digits; 0 for zero.
 pub(crate) const fn digits(number: u128) -> u32 {
     match number.checked_ilog10() {
         Some(log) => log + 1,

@@ -1,10 +1,10 @@
-//! Decimal128 as text: the rules of the BSON decimal128 specification.
+//! The text of a Decimal128, by the BSON decimal128 specification.
 
 use super::{DIGITS_MAX, EXPONENT_MAX, EXPONENT_MIN, Parts, Unpacked, digits};
 use crate::Decimal128;
 use std::fmt;
 
-/// A parsed decimal and whether the text named exactly this number.
+/// A parsed decimal, and whether the text denotes exactly this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
     /// The number, rounded half to even.
@@ -14,12 +14,13 @@ pub struct Parsed {
 }
 
 impl Decimal128 {
-    /// Parses a number, `Infinity`, `inf` or `NaN` (any case, with a sign), rounding half to even.
+    /// Parses a number, `Infinity`, `inf` or `NaN` (in any case, with an optional sign), and rounds
+    /// it half to even.
     pub fn parse(text: &str) -> Option<Self> {
         Self::parse_exact(text).map(|parsed| parsed.decimal)
     }
 
-    /// Like [`Decimal128::parse`], and says whether anything was rounded.
+    /// Parses like [`Decimal128::parse`], and also tells whether the number was rounded.
     pub fn parse_exact(text: &str) -> Option<Parsed> {
         let (negative, unsigned) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
@@ -43,8 +44,8 @@ impl Decimal128 {
         if negative { Decimal128::NEG_INFINITY } else { Decimal128::INFINITY }
     }
 
-    /// Rounds `coefficient * 10^exponent` (at most 38 digits; `sticky`: the true value is a little
-    /// larger) half to even into a decimal. Says whether it is exact.
+    /// Rounds `coefficient * 10^exponent` (at most 38 digits) half to even to a decimal. `sticky`
+    /// tells that the true value is slightly larger. Returns whether the result is exact.
     pub(crate) fn round(mut parts: Parts, sticky: bool) -> (Decimal128, bool) {
         let excess = digits(parts.coefficient) as i32 - DIGITS_MAX as i32;
         let drop = excess.max(EXPONENT_MIN.saturating_sub(parts.exponent)).max(0);
@@ -69,8 +70,8 @@ impl Decimal128 {
 }
 
 impl Parts {
-    /// Divides the coefficient by 10^count, rounding half to even; says whether nothing was lost.
-    /// A coefficient that grows to 35 digits by it is brought back to 34.
+    /// Divides the coefficient by 10^count, rounding half to even. Returns true if nothing was
+    /// lost. If rounding makes 35 digits, reduces them to 34.
     fn drop_digits(&mut self, count: u32, sticky: bool) -> bool {
         let was_zero = self.coefficient == 0;
         self.exponent = self.exponent.saturating_add(count as i32);
@@ -122,7 +123,7 @@ fn parse_finite(negative: bool, text: &[u8]) -> Option<Parsed> {
     Some(Parsed { decimal, exact })
 }
 
-/// A signed integer, saturating: exponents of any length are accepted.
+/// Parses a signed integer of any length; a value out of range saturates.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text.first()? {
         b'-' => (true, &text[1..]),

@@ -1,18 +1,19 @@
-//! The exact relation between a decimal and the doubles: the nearest one towards zero, and whether
-//! it is the decimal itself. Comparison, hashing and key encoding stand on it.
+//! The exact relation between decimals and doubles: the nearest double towards zero, and whether it
+//! equals the decimal. Comparison, hashing and key encoding use it.
 
 use super::{Parts, digits};
 
 /// 5^27, the largest power of five below 2^63.
 const FIVE_27: u64 = 5u64.pow(27);
-/// Enough for 10^308 times a coefficient, and for a quotient of 67 bits by 10^358.
+/// Enough for 10^308 times a coefficient, and for a quotient of 67 bits times 10^358.
 const LIMBS: usize = 20;
 
-/// A natural number of a fixed size, little endian.
+/// A natural number of fixed size, with the lowest limb first.
 struct Natural([u64; LIMBS]);
 
-/// The magnitude of the largest double that is not above `coefficient * 10^exponent`, and whether
-/// both are equal. Above all doubles it is `f64::MAX`, below all of them zero, neither equal.
+/// Returns the largest double that is not greater than `coefficient * 10^exponent`, and whether
+/// both are equal. A number above all doubles gives `f64::MAX`, one below all of them zero; neither
+/// is equal.
 pub(crate) fn truncate_to_f64(coefficient: u128, exponent: i32) -> (f64, bool) {
     if coefficient == 0 {
         return (0.0, true);
@@ -68,7 +69,7 @@ impl Natural {
         }
     }
 
-    /// Divides, rounding down, and says whether nothing was lost.
+    /// Divides and rounds down. Returns true if nothing was lost.
     fn divide_by_five_to(&mut self, mut power: u32) -> bool {
         let mut exact = true;
         while power > 0 {
@@ -91,12 +92,12 @@ impl Natural {
         rest
     }
 
-    /// How many limbs are in use.
+    /// Returns the number of limbs in use.
     fn top(&self) -> usize {
         self.0.iter().rposition(|&limb| limb != 0).map_or(0, |at| at + 1)
     }
 
-    /// The number of bits.
+    /// Returns the number of bits.
     fn bits(&self) -> i32 {
         match self.top() {
             0 => 0,
@@ -104,7 +105,8 @@ impl Natural {
         }
     }
 
-    /// The bits from `from` up (at most 64 of them are there), and whether those below are zero.
+    /// Returns the bits from `from` up, of which there are at most 64, and whether the bits below
+    /// are zero.
     fn shifted(&self, from: u32) -> (u64, bool) {
         let (at, by) = ((from / 64) as usize, from % 64);
         let low = self.0.get(at).copied().unwrap_or(0);
@@ -114,7 +116,8 @@ impl Natural {
         ((wide >> by) as u64, below && low & ((1u64 << by) - 1) == 0)
     }
 
-    /// `self * 2^exponent` cut to a double, and whether nothing was cut, here or before.
+    /// Returns `self * 2^exponent` truncated to a double, and whether it is exact. `exact` tells
+    /// whether `self` is.
     fn leading_f64(&self, exponent: i32, exact: bool) -> (f64, bool) {
         let bits = self.bits();
         let top = bits - 1 + exponent;

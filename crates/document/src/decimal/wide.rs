@@ -1,10 +1,11 @@
-//! 256-bit naturals: exact sums, products and quotients of coefficients before they are rounded.
+//! Natural numbers of 256 bits, for exact sums, products and quotients of coefficients before
+//! rounding.
 
 use super::{Parts, digits};
 use crate::Decimal128;
 use std::cmp::Ordering;
 
-/// A natural number below 2^256: high and low half.
+/// A natural number below 2^256, as a high and a low half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Wide {
     high: u128,
@@ -20,7 +21,7 @@ impl Wide {
         self.high == 0 && self.low == 0
     }
 
-    /// The product of two halves; never overflows.
+    /// Returns the product of two halves; it never overflows.
     pub(super) fn product(a: u128, b: u128) -> Self {
         const LOW: u128 = u64::MAX as u128;
         let (a1, a0, b1, b0) = (a >> 64, a & LOW, b >> 64, b & LOW);
@@ -31,7 +32,7 @@ impl Wide {
         Wide { high: top + (middle >> 64) + ((carry as u128) << 64), low }
     }
 
-    /// `self * 10^power` for results below 10^76.
+    /// Returns `self * 10^power`, which must be below 10^76.
     pub(super) fn times_ten_to(self, power: u32) -> Self {
         if power > 38 {
             return self.times_ten_to(38).times_ten_to(power - 38);
@@ -46,20 +47,21 @@ impl Wide {
         Wide { high: self.high.wrapping_add(other.high).wrapping_add(carry as u128), low }
     }
 
-    /// `self - other`, which is not larger.
+    /// Returns `self - other`; `other` must not be larger.
     pub(super) fn minus(self, other: Wide) -> Self {
         let (low, borrow) = self.low.overflowing_sub(other.low);
         Wide { high: self.high.wrapping_sub(other.high).wrapping_sub(borrow as u128), low }
     }
 
-    /// Quotient and remainder by a divisor below 2^113.
+    /// Returns quotient and remainder; the divisor must be below 2^113.
     pub(super) fn divide(self, divisor: u128) -> (Self, u128) {
         if self.high == 0 {
             return (Wide::new(self.low / divisor), self.low % divisor);
         }
         let (mut quotient, mut rest) = (Wide::new(0), self.high % divisor);
         quotient.high = self.high / divisor;
-        // The low half in pieces of 15 bits, so that a remainder with one more piece fits 128.
+        // Takes the low half in pieces of 15 bits, so that a remainder and the next piece fit in
+        // 128 bits.
         let mut left = 128;
         while left > 0 {
             let step = left.min(15);
@@ -71,7 +73,7 @@ impl Wide {
         (quotient, rest)
     }
 
-    /// How many decimal digits it has.
+    /// Returns the number of decimal digits.
     pub(super) fn digits(self) -> u32 {
         if self.high == 0 {
             return digits(self.low);
@@ -84,7 +86,7 @@ impl Wide {
         }
     }
 
-    /// The number, if it fits one half.
+    /// Returns the number if it fits in one half.
     pub(super) fn small(self) -> Option<u128> {
         (self.high == 0).then_some(self.low)
     }
@@ -105,7 +107,7 @@ impl Wide {
         Decimal128::round(parts, sticky).0
     }
 
-    /// The integer square root, and whether it is exact.
+    /// Returns the integer square root, and whether it is exact.
     pub(super) fn square_root(self) -> (u128, bool) {
         let mut root = 0u128;
         for bit in (0..128).rev() {

@@ -1,8 +1,8 @@
 //! Extended JSON, version 2: the text in which MongoDB's tools exchange documents. The canonical
-//! format keeps every type, the relaxed one writes plain numbers and dates where people like that.
+//! format keeps every type; the relaxed format writes plain numbers and dates for people.
 //!
-//! What [`print`](fn@print) writes in the canonical format, [`parse_doc`] reads back byte for byte, with
-//! two exceptions that the format itself has: a NaN loses its payload, and a document that looks
+//! [`parse_doc`] reads the output of [`print`](fn@print) in the canonical format back to the same
+//! bytes, except for two limits of the format: a NaN loses its payload, and a document that looks
 //! like a wrapped value (`{$oid: "..."}`) becomes that value.
 
 mod parse;
@@ -21,7 +21,7 @@ mod tests {
     const CANONICAL: Format = Format { canonical: true, pretty: false };
     const RELAXED: Format = Format { canonical: false, pretty: false };
 
-    /// Each value in the shell's spelling, in canonical and in relaxed Extended JSON.
+    /// Values in shell spelling, in canonical and in relaxed Extended JSON.
     const SPELLINGS: &[(&str, &str, &str)] = &[
         ("1.0", r#"{"$numberDouble":"1.0"}"#, "1.0"),
         ("-0.0", r#"{"$numberDouble":"-0.0"}"#, "-0.0"),

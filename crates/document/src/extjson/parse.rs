@@ -1,5 +1,5 @@
-//! Extended JSON to values: strict JSON, written as BSON while it is read; a document whose first
-//! name announces a wrapped value is replaced by that value once it is whole.
+//! Parses Extended JSON: strict JSON, written as BSON while it is parsed. If the first name of a
+//! document is that of a wrapper, the complete document is replaced by the wrapped value.
 
 use crate::calendar::parse_iso;
 use crate::doc::decode;
@@ -11,10 +11,10 @@ use crate::{
     Value, ValueBuf,
 };
 
-/// Parses one value; nothing may follow it.
+/// Parses a single value.
 ///
 /// # Errors
-/// What was expected, and where.
+/// The message says what was expected, and at which position; text after the value is an error too.
 pub fn parse(text: &str) -> Result<ValueBuf, LiteralError> {
     let mut parser = Parser { scan: Scanner::new(text) };
     let mut bytes = Vec::with_capacity(text.len());
@@ -22,10 +22,10 @@ pub fn parse(text: &str) -> Result<ValueBuf, LiteralError> {
     Ok(ValueBuf::new(decode(kind, &bytes)))
 }
 
-/// Parses one document; nothing may follow it.
+/// Parses a single document.
 ///
 /// # Errors
-/// What was expected, and where.
+/// As [`parse`].
 pub fn parse_doc(text: &str) -> Result<DocBuf, LiteralError> {
     let mut parser = Parser { scan: Scanner::new(text) };
     let mut bytes = Vec::with_capacity(text.len());
@@ -40,7 +40,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Brackets<'t> for Parser<'t> {
-    const LAST_COMMA: bool = false;
+    const TRAILING_COMMA: bool = false;
 
     fn scan(&mut self) -> &mut Scanner<'t> {
         &mut self.scan
@@ -115,7 +115,7 @@ impl Parser<'_> {
     }
 }
 
-/// Replaces the document at `start` by the value that it wraps, if it wraps one.
+/// Replaces the document at `start` by the value that it wraps, if it is a wrapper.
 fn unwrap(out: &mut Vec<u8>, start: usize) -> Scanned<Type> {
     let bytes = out[start..].to_vec();
     let doc = Doc::from_valid_bytes(&bytes);
@@ -133,15 +133,15 @@ fn unwrap(out: &mut Vec<u8>, start: usize) -> Scanned<Type> {
     }
 }
 
-/// Whether the second field belongs to the wrapper of this name.
+/// Returns true if the second field belongs to the wrapper `name`.
 fn takes(name: &str, second: &str) -> bool {
     matches!((name, second), ("$code", "$scope") | ("$binary", "$type") | ("$regex", "$options"))
 }
 
 type Write<'v> = Box<dyn FnOnce(&mut Vec<u8>) -> Type + 'v>;
 
-/// What a wrapper of this name stands for: nothing, if it is no wrapper; `Some(None)`, if its
-/// content is wrong.
+/// Returns the value in a wrapper: `None` if `name` is not that of a wrapper, `Some(None)` if the
+/// content of the wrapper is invalid.
 fn wrapped<'v>(
     name: &str,
     value: Value<'v>,
@@ -167,7 +167,7 @@ fn wrapped<'v>(
             (Value::String(pattern), Some(("$options", Value::String(options)))) => {
                 plain(regex(pattern, options))
             }
-            // The query operator.
+            // `$regex` as a query operator, not a wrapper.
             _ => return None,
         },
         "$dbPointer" => plain(db_pointer(value)),
@@ -199,7 +199,7 @@ fn text(value: Value<'_>) -> Option<&str> {
     }
 }
 
-/// An integer, or a string that spells one.
+/// Returns an integer, given as a number or a string.
 fn number<N: TryFrom<i64>>(value: Value<'_>) -> Option<N> {
     let number = match value {
         Value::Int32(number) => number.into(),
@@ -222,7 +222,7 @@ fn double(value: Value<'_>) -> Option<f64> {
     }
 }
 
-/// Milliseconds as a number or, in the relaxed format, a date's text.
+/// Returns milliseconds, given as a number or, in the relaxed format, as the text of a date.
 fn date(value: Value<'_>) -> Option<i64> {
     match value {
         Value::String(text) => parse_iso(text),

@@ -1,26 +1,26 @@
-//! Values to Extended JSON.
+//! Prints values as Extended JSON.
 
 use crate::calendar::iso_text;
 use crate::literal::{quote, write_base64, write_double};
 use crate::{Doc, Value};
 use std::fmt::{self, Write};
 
-/// How to write.
+/// The variant of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Format {
-    /// Every number and date with its type.
+    /// True for the canonical format, which writes the type of every number and date.
     pub canonical: bool,
-    /// A field a line, indented with tabs.
+    /// True for one field on each line, indented with tabs.
     pub pretty: bool,
 }
 
-/// Dates that the relaxed format writes as text: the years 1970 to 9999.
+/// The dates that the relaxed format writes as text: the years 1970 to 9999.
 const TEXT_DATES: std::ops::Range<i64> = 0..253_402_300_800_000;
 
-/// The text of a value.
+/// Returns the text of a value.
 pub fn print<'v>(value: impl Into<Value<'v>>, format: Format) -> String {
     let mut text = String::new();
-    // A String takes everything.
+    // Writing to a string cannot fail.
     let _ = write(value.into(), format, &mut text);
     text
 }
@@ -64,7 +64,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The types that JSON has no place for.
+    /// Writes a value of a type that JSON does not have.
     fn wrapped(&mut self, value: Value<'_>) -> fmt::Result {
         match value {
             Value::Binary(binary) => {
@@ -152,7 +152,7 @@ impl Printer<'_> {
         self.out.write_char(close)
     }
 
-    /// Begins a new line where the format has lines.
+    /// Begins a new line if the format is pretty.
     fn line(&mut self) -> fmt::Result {
         if !self.format.pretty {
             return Ok(());

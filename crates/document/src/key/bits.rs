@@ -1,7 +1,8 @@
-//! Type bits: what a key does not say about its values, so that they can be given back exactly.
+//! Type bits: the facts about values that a key does not contain, so that the values can be
+//! restored exactly.
 //!
-//! A stream of bits, lowest first, in the order in which the values stand in the key. Zero bits at
-//! the end are not stored: a key of strings and ints has no type bits at all.
+//! The bits form a stream, lowest bit first, in the order of the values in the key. Zero bits at
+//! the end are not stored, so a key of strings and ints has no type bits.
 
 use smallvec::SmallVec;
 
@@ -12,7 +13,7 @@ pub struct TypeBits {
     len: usize,
 }
 
-/// Reads type bits back; past the end all bits are zero.
+/// Reads type bits. After the end all bits are zero.
 #[derive(Clone, Debug)]
 pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
@@ -25,13 +26,13 @@ impl TypeBits {
         Self::default()
     }
 
-    /// Forgets all bits; the memory stays.
+    /// Removes all bits and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.len = 0;
     }
 
-    /// What is to be stored: the bytes up to the last bit that is not zero.
+    /// Returns the bytes to store: those up to the last bit that is not zero.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }

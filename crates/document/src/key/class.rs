@@ -1,7 +1,7 @@
-//! The first byte of an encoded value. Classes rise with MongoDB's order of types.
+//! The class of an encoded value: its first byte. Classes ascend with MongoDB's order of types.
 //!
-//! 0x00 and 0xFF are never a class, in either direction, so they can stand for "before" and
-//! "after" every value.
+//! 0x00 and 0xFF are not classes, in either direction, so they can mean "before every value" and
+//! "after every value".
 
 use crate::Type;
 
@@ -9,13 +9,14 @@ pub(super) const MIN_KEY: u8 = 0x08;
 pub(super) const UNDEFINED: u8 = 0x10;
 pub(super) const NULL: u8 = 0x14;
 pub(super) const NAN: u8 = 0x20;
-/// Numbers below zero mirror those above: -2^63 and below is 0x21, between -1 and 0 is 0x2A.
+/// The class of zero. Classes of negative numbers mirror those of positive ones: -2^63 and below is
+/// 0x21, between -1 and 0 is 0x2A.
 pub(super) const ZERO: u8 = 0x2B;
-/// Above 0, below 1.
+/// Numbers above 0 and below 1.
 pub(super) const FRACTION: u8 = 0x2C;
-/// From 1 to below 2^63: 0x2D to 0x34 by the bytes of twice the integer part.
+/// Numbers from 1 to below 2^63: 0x2D to 0x34, by the number of bytes of twice the integer part.
 pub(super) const INTEGER_1: u8 = 0x2D;
-/// 2^63 and above, Infinity included.
+/// Numbers from 2^63, with Infinity.
 pub(super) const HUGE: u8 = 0x35;
 pub(super) const STRING: u8 = 0x40;
 pub(super) const DOCUMENT: u8 = 0x50;
@@ -32,7 +33,7 @@ pub(super) const CODE: u8 = 0x90;
 pub(super) const CODE_WITH_SCOPE: u8 = 0x98;
 pub(super) const MAX_KEY: u8 = 0xF0;
 
-/// The first and the last class of the values that rank with `kind`.
+/// Returns the first and the last class of the values with the same rank as `kind`.
 pub(super) const fn range(kind: Type) -> (u8, u8) {
     match kind {
         Type::MinKey => (MIN_KEY, MIN_KEY),

@@ -1,10 +1,10 @@
-//! Values as bytes whose order is MongoDB's order of values.
+//! Encodes values as bytes whose order is MongoDB's order of values.
 //!
-//! For any two values the bytes compare as the values do, whatever their types; equal values have
-//! equal bytes; no encoding is the beginning of another, so that the values of a compound key just
-//! follow each other. A descending value has all its bytes inverted. What equality hides (int or
-//! double, a decimal's zeros, -0) goes into type bits, and [`KeyReader`] gives values back exactly.
-//! docs/format.md, "Values in keys", has every byte.
+//! The bytes of any two values, of any types, compare as the values do. Equal values have equal
+//! bytes. No encoding is a prefix of another, so the values of a compound key follow each other
+//! directly. In a descending field all bytes are inverted. The differences between equal values
+//! (int or double, trailing zeros of a decimal, -0) are in the type bits, with which [`KeyReader`]
+//! restores values exactly. docs/format.md, "Values in keys", describes every byte.
 
 mod bits;
 mod class;
@@ -20,7 +20,7 @@ pub use bits::TypeBits;
 pub use read::KeyReader;
 pub use skip::skip;
 
-/// The bytes are not a key that was written here.
+/// The bytes are not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyError;
 
@@ -32,13 +32,13 @@ impl fmt::Display for KeyError {
 
 impl std::error::Error for KeyError {}
 
-/// Appends a value to a key; its type bits are not kept.
+/// Appends a value to a key, without type bits.
 pub fn append(value: Value<'_>, descending: bool, key: &mut Vec<u8>) {
     append_full(value, descending, None, key, &mut TypeBits::new());
 }
 
-/// Appends a value to a key and to its type bits. Under a collation strings become sort keys, which
-/// order and equality see but which can't be read back.
+/// Appends a value to a key and its type bits. Under a collation strings become sort keys, which
+/// keep order and equality but cannot be decoded to the strings.
 pub fn append_full(
     value: Value<'_>,
     descending: bool,
@@ -53,13 +53,13 @@ pub fn append_full(
     }
 }
 
-/// Appends a missing field: it has the place of null, and type bits tell the two apart.
+/// Appends a missing field. It is encoded as null; the type bits distinguish the two.
 pub fn append_missing(descending: bool, key: &mut Vec<u8>, bits: &mut TypeBits) {
     key.push(if descending { !class::NULL } else { class::NULL });
     bits.push(1, 1);
 }
 
-/// The key of one ascending value.
+/// Returns the key of one ascending value.
 pub fn encode<'v>(value: impl Into<Value<'v>>) -> Vec<u8> {
     let mut key = Vec::with_capacity(16);
     append(value.into(), false, &mut key);
@@ -70,31 +70,31 @@ fn invert(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte = !*byte);
 }
 
-/// Appends a byte that comes before every value at this place, in either direction.
+/// Appends a byte that sorts before every value at this position, in either direction.
 pub fn append_before_all(key: &mut Vec<u8>) {
     key.push(0x00);
 }
 
-/// Appends a byte that comes after every value at this place, in either direction.
+/// Appends a byte that sorts after every value at this position, in either direction.
 pub fn append_after_all(key: &mut Vec<u8>) {
     key.push(0xff);
 }
 
-/// Appends the place right before the first key, in byte order, whose value ranks with `kind`
-/// (numbers rank together, so do strings and symbols).
+/// Appends a lower bound, in byte order, of the keys whose value has the rank of `kind`. (All
+/// numbers have one rank, and so have strings and symbols.)
 pub fn append_min_of_type(kind: Type, descending: bool, key: &mut Vec<u8>) {
     let (first, last) = class::range(kind);
     key.push(if descending { !last } else { first });
 }
 
-/// Appends the place right after the last key, in byte order, whose value ranks with `kind`.
+/// Appends an upper bound, in byte order, of the keys whose value has the rank of `kind`.
 pub fn append_max_of_type(kind: Type, descending: bool, key: &mut Vec<u8>) {
     let (first, last) = class::range(kind);
     key.push(if descending { !first + 1 } else { last + 1 });
 }
 
-/// Appends the beginning of all strings that begin with `prefix`, without collation. All of them
-/// lie between this and its [`successor`].
+/// Appends the common prefix of all strings that begin with `prefix`, without a collation. Their
+/// keys are between it and its [`successor`].
 pub fn append_string_prefix(prefix: &str, descending: bool, key: &mut Vec<u8>) {
     let start = key.len();
     key.push(class::STRING);
@@ -104,8 +104,8 @@ pub fn append_string_prefix(prefix: &str, descending: bool, key: &mut Vec<u8>) {
     }
 }
 
-/// Turns a prefix into the first bytes after everything that begins with it. False (and empty) if
-/// there are none: the prefix is empty or all 0xFF.
+/// Replaces a prefix by the smallest bytes that sort after everything with that prefix. If there
+/// are none, because the prefix is empty or all 0xFF, clears it and returns false.
 pub fn successor(prefix: &mut Vec<u8>) -> bool {
     while let Some(last) = prefix.last_mut() {
         if *last != 0xff {

@@ -1,7 +1,8 @@
-//! Numbers in keys: int, long, double and decimal interleaved exactly.
+//! Numbers in keys. Ints, longs, doubles and decimals sort among each other exactly.
 //!
-//! A magnitude is cut to what doubles and longs can say (the *head*), and a bit tells whether it
-//! is exactly that. Only decimals can lie between two heads; their digits follow as a *tail*.
+//! The *head* of a number is its magnitude truncated to the precision of doubles and longs, and a
+//! bit tells whether the head is exact. Only decimals can lie between two heads; the rest of their
+//! digits follows as a *tail*.
 
 use super::bits::{BitReader, TypeBits};
 use super::read::Bytes;
@@ -10,10 +11,10 @@ use crate::decimal::{EXPONENT_MIN, Parts, Unpacked, digits, infinity, truncate_t
 use crate::number::{Number, TWO_63};
 use crate::{Decimal128, Type, Value};
 
-/// Added to the exponent of a tail's first digit, so that it is never negative.
+/// The bias of the exponent of a tail's first digit, which makes the exponent positive.
 const TAIL_BIAS: i32 = 0x2000;
 
-/// The NaN that needs no bits of its own.
+/// The NaN that is stored without type bits.
 const CANONICAL_NAN: u64 = 0x7ff8_0000_0000_0000;
 
 const INT32: u128 = 0;
@@ -21,26 +22,26 @@ const INT64: u128 = 1;
 const DOUBLE: u128 = 2;
 const DECIMAL: u128 = 3;
 
-/// A magnitude above zero as the key says it.
+/// A magnitude greater than zero, in the form of a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Magnitude {
     head: Head,
-    /// The decimal, where the head is not all of it.
+    /// The decimal, if the head is not exact.
     tail: Option<Parts>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Head {
-    /// Below 1, or 2^63 and above: the double next towards zero.
+    /// For numbers below 1, or 2^63 and above: the nearest double towards zero.
     Double(f64),
-    /// From 1 to below 2^63: the integer part, and 52 bits of fraction.
+    /// For numbers from 1 to below 2^63: the integer part, and 52 bits of the fraction.
     Integer(u64, u64),
 }
 
-/// Appends a number, class included, and its type bits.
+/// Appends a number with its class, and its type bits.
 pub(super) fn append(value: Value<'_>, key: &mut Vec<u8>, bits: &mut TypeBits) {
     if let Value::Int32(number) = value {
-        // Type bits of an int are zero: nothing to store unless something follows.
+        // The type bits of an int are zero, so they are stored only if other bits follow.
         bits.push(INT32, 2);
         return append_int(number as i64, key);
     }
@@ -92,7 +93,7 @@ fn append_decimal(decimal: Decimal128, key: &mut Vec<u8>, bits: &mut TypeBits) {
         Unpacked::Infinite { negative } => Decimal128::infinite(negative),
         Unpacked::Finite(parts) => Decimal128::pack(parts),
     };
-    // Bits that are not canonical are kept whole; nothing else is needed then.
+    // Bits that are not canonical are stored as a whole, and then nothing else is needed.
     let raw = plain != decimal;
     bits.push(raw as u128, 1);
     if raw {
@@ -122,7 +123,7 @@ fn append_decimal(decimal: Decimal128, key: &mut Vec<u8>, bits: &mut TypeBits) {
     }
 }
 
-/// The head of a positive double, which it is exactly.
+/// Returns the head of a positive double, which is always exact.
 fn head_of(size: f64) -> Head {
     if !(1.0..TWO_63).contains(&size) {
         return Head::Double(size);
@@ -132,7 +133,7 @@ fn head_of(size: f64) -> Head {
     Head::Integer(whole, fraction as u64)
 }
 
-/// Head and tail of a positive decimal without trailing zeros.
+/// Returns head and tail of a positive decimal without trailing zeros.
 fn magnitude_of(parts: Parts) -> Magnitude {
     let (cut, exact) = truncate_to_f64(parts.coefficient, parts.exponent);
     let tail = (!exact).then_some(Parts { negative: false, ..parts });
@@ -140,7 +141,8 @@ fn magnitude_of(parts: Parts) -> Magnitude {
     if !inside || exact {
         return Magnitude { head: head_of(cut), tail };
     }
-    // The integer part and 52 bits of the fraction, by long division in four steps of 13 bits.
+    // Computes the integer part and 52 bits of the fraction, by long division in four steps of 13
+    // bits.
     let (mut whole, mut fraction, mut exact) = (parts.coefficient, 0u64, true);
     if parts.exponent >= 0 {
         whole *= 10u128.pow(parts.exponent as u32);
@@ -187,7 +189,8 @@ fn append_magnitude(negative: bool, magnitude: Magnitude, key: &mut Vec<u8>) {
     }
 }
 
-/// 53 bits in groups of seven from the highest; the lowest bit of a byte says that more follow.
+/// Appends 53 bits in groups of seven, highest first. The lowest bit of a byte tells that more
+/// bytes follow.
 fn append_fraction(bits: u64, key: &mut Vec<u8>) {
     let mut rest = bits << 11;
     while rest != 0 {
@@ -197,8 +200,8 @@ fn append_fraction(bits: u64, key: &mut Vec<u8>) {
     }
 }
 
-/// The exponent of the first digit, then digits in pairs; the lowest bit of a byte says that more
-/// follow.
+/// Appends the exponent of the first digit, then the digits in pairs. The lowest bit of a byte
+/// tells that more bytes follow.
 fn append_tail(parts: Parts, key: &mut Vec<u8>) {
     let exponent = (parts.adjusted_exponent() + TAIL_BIAS) as u16;
     key.extend_from_slice(&exponent.to_be_bytes());
@@ -212,7 +215,7 @@ fn append_tail(parts: Parts, key: &mut Vec<u8>) {
     }
 }
 
-/// Reads the number of `class` that starts here, appends its BSON bytes, and answers its type.
+/// Reads a number of `class`, appends its bytes in wire form to `out`, and returns its type.
 pub(super) fn read(
     class: u8,
     bytes: &mut Bytes<'_>,
@@ -230,7 +233,7 @@ pub(super) fn read(
     Ok(number.kind())
 }
 
-/// Passes over the number of `class` that starts here.
+/// Skips a number of `class`.
 pub(super) fn skip(class: u8, bytes: &mut Bytes<'_>) -> Result<(), KeyError> {
     match class {
         class::NAN | class::ZERO => Ok(()),
@@ -238,7 +241,8 @@ pub(super) fn skip(class: u8, bytes: &mut Bytes<'_>) -> Result<(), KeyError> {
     }
 }
 
-/// The number; without bits (a raw decimal) only the key's bytes are passed over.
+/// Reads a number. Without `bits` (for a decimal that is stored as a whole) it only skips the bytes
+/// of the key.
 fn read_number(
     class: u8,
     bytes: &mut Bytes<'_>,
@@ -324,7 +328,7 @@ fn read_tail(bytes: &mut Bytes<'_>) -> Result<Parts, KeyError> {
     Err(KeyError)
 }
 
-/// The value of the type that was encoded.
+/// Returns the value with its original type.
 fn restore(
     negative: bool,
     magnitude: Magnitude,
@@ -373,7 +377,7 @@ impl Head {
         }
     }
 
-    /// The decimal without trailing zeros that is exactly this head.
+    /// Returns the decimal, without trailing zeros, that equals this head.
     fn decimal(self) -> Option<Parts> {
         let (mantissa, exponent) = match self {
             Head::Double(size) => {
@@ -399,7 +403,7 @@ impl Head {
     }
 }
 
-/// `odd * 2^twos` as a coefficient and a power of ten.
+/// Returns `odd * 2^twos` as a coefficient and a power of ten.
 fn powers_of_ten(mut odd: u128, twos: u32) -> Option<Parts> {
     let mut tens = 0;
     while tens < twos && odd.is_multiple_of(5) {

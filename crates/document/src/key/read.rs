@@ -1,4 +1,4 @@
-//! Reading values back out of a key.
+//! Decodes the values of a key.
 
 use super::bits::BitReader;
 use super::{KeyError, class, number};
@@ -11,11 +11,11 @@ use crate::{Binary, DbPointer, ObjectId, Regex, Timestamp, Type, Value, ValueBuf
 pub struct KeyReader<'a> {
     bytes: Bytes<'a>,
     bits: BitReader<'a>,
-    /// Strings are sort keys.
+    /// True if strings are sort keys.
     sort_keys: bool,
 }
 
-/// The bytes of a key, seen inverted where a field descends or a number is negative.
+/// The bytes of a key, read inverted if a field descends or a number is negative.
 #[derive(Clone, Debug)]
 pub(super) struct Bytes<'a> {
     rest: &'a [u8],
@@ -23,27 +23,27 @@ pub(super) struct Bytes<'a> {
 }
 
 impl<'a> KeyReader<'a> {
-    /// A reader of a key and of the type bits that were stored with it.
+    /// Returns a reader of a key and of the type bits that were stored with it.
     pub const fn new(key: &'a [u8], type_bits: &'a [u8]) -> Self {
         let (bytes, bits) = (Bytes::new(key, false), BitReader::new(type_bits));
         KeyReader { bytes, bits, sort_keys: false }
     }
 
-    /// Says whether the values that follow were written under a collation. A string then comes back
-    /// as its sort key: each byte as the character with that number.
+    /// Sets whether the next values were written under a collation. A string is then returned as
+    /// its sort key, with one character for each byte: the character with that code point.
     pub const fn has_sort_keys(&mut self, sort_keys: bool) {
         self.sort_keys = sort_keys;
     }
 
-    /// The next value, exactly as it was; `None` where the field was missing.
+    /// Returns the next value exactly as it was written; `None` if the field was missing.
     pub fn next(&mut self, descending: bool) -> Result<Option<ValueBuf>, KeyError> {
         let mut out = Vec::new();
         let kind = self.next_into(descending, &mut out)?;
         Ok(kind.map(|kind| ValueBuf::new(decode(kind, &out))))
     }
 
-    /// Appends the bytes of the next value as they stand on the wire and answers its type; `None`
-    /// (and nothing appended) where the field was missing.
+    /// Appends the next value in wire form and returns its type; `None`, and appends nothing, if
+    /// the field was missing.
     pub fn next_into(
         &mut self,
         descending: bool,
@@ -57,7 +57,8 @@ impl<'a> KeyReader<'a> {
         self.value(class, out).map(Some)
     }
 
-    /// The bytes that have not been read: after the last value, what stands behind it in the key.
+    /// Returns the bytes that are not read yet. After the last value these are the bytes after the
+    /// values.
     pub const fn rest(&self) -> &'a [u8] {
         self.bytes.rest
     }
@@ -183,7 +184,7 @@ impl<'a> Bytes<'a> {
         Bytes { rest, mask: if descending { 0xff } else { 0 } }
     }
 
-    /// What has not been read.
+    /// Returns the bytes that are not read yet.
     pub(super) const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -193,7 +194,7 @@ impl<'a> Bytes<'a> {
         Ok(())
     }
 
-    /// Passes over a text and its terminator, the only zero in it: escapes have none.
+    /// Skips a text and its terminator, which is its only zero byte: escapes contain none.
     pub(super) fn skip_text(&mut self) -> Result<(), KeyError> {
         let end = self.rest.iter().position(|byte| *byte == self.mask).ok_or(KeyError)?;
         self.skip(end + 1)
@@ -206,12 +207,12 @@ impl<'a> Bytes<'a> {
         Ok(first ^ self.mask)
     }
 
-    /// A big-endian number of `count` bytes, at most eight.
+    /// Reads a big-endian number of `count` bytes, at most eight.
     pub(super) fn word(&mut self, count: usize) -> Result<u64, KeyError> {
         (0..count).try_fold(0, |word, _| Ok(word << 8 | self.byte()? as u64))
     }
 
-    /// Reads with the bytes inverted once more.
+    /// Reads with the bytes inverted, or inverted once more, if `inverted` is true.
     pub(super) fn inverted<T>(&mut self, inverted: bool, read: impl FnOnce(&mut Self) -> T) -> T {
         let mask = self.mask;
         self.mask ^= if inverted { 0xff } else { 0 };
@@ -230,7 +231,7 @@ impl<'a> Bytes<'a> {
         Ok(ObjectId(self.raw(12)?.try_into().map_err(|_| KeyError)?))
     }
 
-    /// A length as [`super::write::append_length`] writes it.
+    /// Reads a length as [`super::write::append_length`] writes it.
     pub(super) fn length(&mut self) -> Result<usize, KeyError> {
         let first = self.byte()?;
         let length = match first {
@@ -240,7 +241,7 @@ impl<'a> Bytes<'a> {
         usize::try_from(length).map_err(|_| KeyError)
     }
 
-    /// Appends the bytes up to the terminator, without their escapes.
+    /// Appends the bytes up to the terminator, with escapes decoded.
     fn unescape(&mut self, out: &mut Vec<u8>) -> Result<(), KeyError> {
         loop {
             match self.byte()? {
@@ -260,7 +261,7 @@ impl<'a> Bytes<'a> {
         utf8(text)
     }
 
-    /// A sort key as text: each byte as the character with that number.
+    /// Returns a sort key as text, with one character for each byte.
     fn sort_key(&mut self) -> Result<String, KeyError> {
         let mut bytes = Vec::new();
         self.unescape(&mut bytes)?;

@@ -1,10 +1,9 @@
-//! Passing over a value of a key by its bytes alone: the type bits, which say what exactly the value
-//! was, are not needed to find where it ends.
+//! Skips a value of a key. That needs only the key's bytes, not its type bits.
 
 use super::read::Bytes;
 use super::{KeyError, class, number};
 
-/// The bytes of `key` behind its first value.
+/// Returns the bytes of `key` after its first value.
 pub fn skip(key: &[u8], descending: bool) -> Result<&[u8], KeyError> {
     let mut bytes = Bytes::new(key, descending);
     skip_value(&mut bytes)?;
@@ -16,7 +15,7 @@ fn skip_value(bytes: &mut Bytes<'_>) -> Result<(), KeyError> {
     skip_rest(class, bytes)
 }
 
-/// What follows the class of a value.
+/// Skips the bytes of a value after its class.
 fn skip_rest(class: u8, bytes: &mut Bytes<'_>) -> Result<(), KeyError> {
     match class {
         class::NAN..=class::HUGE => number::skip(class, bytes),

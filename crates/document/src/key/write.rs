@@ -1,10 +1,10 @@
-//! Appending values to a key.
+//! Appends values to a key.
 
 use super::bits::TypeBits;
 use super::{class, number};
 use crate::{Collator, Doc, Value};
 
-/// Where an encoded value goes: key, type bits, and the collation of its strings.
+/// The destination of encoded values: key and type bits, and the collation of the strings.
 pub(super) struct Writer<'k, 'c> {
     pub(super) key: &'k mut Vec<u8>,
     pub(super) bits: &'k mut TypeBits,
@@ -80,7 +80,7 @@ impl Writer<'_, '_> {
             Value::CodeWithScope(code) => {
                 self.key.push(class::CODE_WITH_SCOPE);
                 append_escaped(code.code.as_bytes(), self.key);
-                // A collation does not reach into scopes.
+                // The collation does not apply within a scope.
                 let collator = self.collator.take();
                 self.document(code.scope);
                 self.collator = collator;
@@ -102,7 +102,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Each field as the first class of its type, its name, its value; then a zero.
+    /// Appends each field as the first class of its type, its name and its value, and then a zero.
     fn document(&mut self, doc: Doc<'_>) {
         for element in doc.iter() {
             self.key.push(class::range(element.kind()).0);
@@ -113,8 +113,8 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Appends `bytes` in an encoding that keeps their order and of which none is a prefix of another: 0x00
-/// becomes 0x01 0x01, 0x01 becomes 0x01 0x02, and 0x00 ends it.
+/// Appends `bytes` in an encoding that keeps their order and of which none is a prefix of another:
+/// 0x00 becomes 0x01 0x01, 0x01 becomes 0x01 0x02, and 0x00 is the terminator.
 pub(super) fn append_escaped(bytes: &[u8], key: &mut Vec<u8>) {
     append_escaped_prefix(bytes, key);
     key.push(0);
@@ -131,7 +131,8 @@ pub(super) fn append_escaped_prefix(bytes: &[u8], key: &mut Vec<u8>) {
     key.extend_from_slice(rest);
 }
 
-/// Appends a length so that order stays: up to 247 one byte, above it 247 + n and n bytes.
+/// Appends a length in an encoding that keeps the order: one byte up to 247, otherwise 247 + n and
+/// n bytes.
 pub(super) fn append_length(length: usize, key: &mut Vec<u8>) {
     if length <= 247 {
         return key.push(length as u8);

@@ -1,25 +1,26 @@
-//! What literals and Extended JSON have in common: items between brackets, and the documents and
-//! arrays that are written from them.
+//! The common part of the parsers for literals and Extended JSON: items in brackets, and the
+//! documents and arrays written from them.
 
 use super::scan::{Fault, NESTING_MAX, Scanned, Scanner, fault, finish};
 use crate::Type;
 use crate::builder::ArrayWriter;
 
-/// A parser of a text format with documents and arrays in brackets.
+/// A parser of a text format that has documents and arrays in brackets.
 pub(crate) trait Brackets<'t>: Sized {
-    /// Whether a comma may stand before the closing bracket.
-    const LAST_COMMA: bool;
+    /// True if the format allows a comma before the closing bracket.
+    const TRAILING_COMMA: bool;
 
-    /// Where it stands in the text.
+    /// Returns the text with the current position.
     fn scan(&mut self) -> &mut Scanner<'t>;
 
-    /// Reads a value, appends its bytes, and answers its type.
+    /// Parses a value, appends its bytes, and returns its type.
     fn value(&mut self, out: &mut Vec<u8>) -> Scanned<Type>;
 
-    /// Reads a field's name and appends it, without its terminator.
+    /// Parses a field's name and appends it, without its terminator.
     fn name(&mut self, out: &mut Vec<u8>) -> Scanned<()>;
 
-    /// Items up to the closing bracket; the opening one stands here.
+    /// Parses the items of a bracket. The current position is the opening bracket; `end` is the
+    /// closing one.
     fn list(&mut self, end: u8, mut item: impl FnMut(&mut Self) -> Scanned<()>) -> Scanned<()> {
         let scan = self.scan();
         scan.skip(1);
@@ -40,7 +41,7 @@ pub(crate) trait Brackets<'t>: Sized {
             if !ended {
                 scan.skip(1);
                 scan.space();
-                ended = Self::LAST_COMMA && scan.peek() == Some(end);
+                ended = Self::TRAILING_COMMA && scan.peek() == Some(end);
             }
         }
         let scan = self.scan();
@@ -49,7 +50,7 @@ pub(crate) trait Brackets<'t>: Sized {
         Ok(())
     }
 
-    /// An array; its bracket stands here.
+    /// Parses an array. The current position is its bracket.
     fn array(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -66,7 +67,7 @@ pub(crate) trait Brackets<'t>: Sized {
         Ok(Type::Array)
     }
 
-    /// The fields of a document; its bracket stands here.
+    /// Parses the fields of a document. The current position is its bracket.
     fn fields(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -88,7 +89,7 @@ pub(crate) trait Brackets<'t>: Sized {
         Ok(Type::Document)
     }
 
-    /// A name in quotes, appended without its terminator.
+    /// Parses a name in quotes and appends it, without its terminator.
     fn quoted_name(&mut self, out: &mut Vec<u8>) -> Scanned<()> {
         let name = self.scan().string()?;
         if name.contains('\0') {

@@ -1,8 +1,9 @@
-//! The shell-literal text format of the conformance cases: one spelling for each BSON type, so
-//! that types never look alike. `{_id: 1, at: ISODate("2025-01-15T08:30:00.000Z")}`.
+//! The literals of the conformance cases, in shell syntax. Each BSON type has its own spelling, so
+//! that values of different types never look alike: `{_id: 1, at:
+//! ISODate("2025-01-15T08:30:00.000Z")}`.
 //!
-//! What [`print()`] writes, [`parse`] reads back byte for byte. The parser also takes some other
-//! spellings: line breaks, trailing commas, `NumberInt(1)`, dates without milliseconds.
+//! [`parse`] reads the output of [`print()`] back to the same bytes. The parser also accepts some
+//! other spellings: line breaks, trailing commas, `NumberInt(1)`, dates without milliseconds.
 
 pub(crate) mod brackets;
 mod parse;

@@ -1,4 +1,4 @@
-//! Literals to values: a recursive descent that writes BSON as it reads.
+//! Parses literals: a recursive descent that writes BSON while it parses.
 
 use super::brackets::Brackets;
 use super::scan::{
@@ -11,7 +11,7 @@ use crate::{
     Value, ValueBuf,
 };
 
-/// Parses one value; nothing may follow it.
+/// Parses a single value. Text after it is an error.
 pub fn parse(text: &str) -> Result<ValueBuf, LiteralError> {
     let mut parser = Parser::new(text);
     let value = parser.whole_value().map_err(|fault| parser.scan.locate(fault))?;
@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Result<ValueBuf, LiteralError> {
     }
 }
 
-/// Parses one document; nothing may follow it.
+/// Parses a single document. Text after it is an error.
 pub fn parse_doc(text: &str) -> Result<DocBuf, LiteralError> {
     let value = parse(text)?;
     match value.as_value() {
@@ -31,7 +31,7 @@ pub fn parse_doc(text: &str) -> Result<DocBuf, LiteralError> {
     }
 }
 
-/// Parses the value at the start of `text` and says how many bytes it took.
+/// Parses the value at the start of `text` and returns its length in bytes too.
 pub fn parse_prefix(text: &str) -> Result<(ValueBuf, usize), LiteralError> {
     let mut parser = Parser::new(text);
     let value = parser.whole_value().map_err(|fault| parser.scan.locate(fault))?;
@@ -46,7 +46,7 @@ struct Parser<'t> {
 struct Arguments(Vec<ValueBuf>);
 
 impl<'t> Brackets<'t> for Parser<'t> {
-    const LAST_COMMA: bool = true;
+    const TRAILING_COMMA: bool = true;
 
     fn scan(&mut self) -> &mut Scanner<'t> {
         &mut self.scan
@@ -72,7 +72,7 @@ impl<'t> Brackets<'t> for Parser<'t> {
         match self.scan.peek() {
             Some(b'"') => self.quoted_name(out),
             Some(b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'$') => {
-                out.extend_from_slice(self.scan.run_of(is_word).as_bytes());
+                out.extend_from_slice(self.scan.take_while(is_word).as_bytes());
                 Ok(())
             }
             _ => fault("expected a field name"),
@@ -95,7 +95,8 @@ impl<'t> Parser<'t> {
         self.scan.at += 1;
         let mut pattern = String::new();
         loop {
-            pattern.push_str(self.scan.run_of(|byte| !matches!(byte, b'/' | b'\\' | b'\n' | 0)));
+            pattern
+                .push_str(self.scan.take_while(|byte| !matches!(byte, b'/' | b'\\' | b'\n' | 0)));
             match self.scan.peek() {
                 Some(b'/') => break,
                 Some(b'\\') => {
@@ -116,7 +117,7 @@ impl<'t> Parser<'t> {
         }
         self.scan.at += 1;
         let mut options: Vec<char> =
-            self.scan.run_of(|byte| byte.is_ascii_lowercase()).chars().collect();
+            self.scan.take_while(|byte| byte.is_ascii_lowercase()).chars().collect();
         options.sort_unstable();
         let options: String = options.into_iter().collect();
         Ok(append(out, Value::Regex(Regex { pattern: &pattern, options: &options })))
@@ -137,7 +138,7 @@ impl<'t> Parser<'t> {
 
     fn word(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
         let start = self.scan.at;
-        let word = self.scan.run_of(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let word = self.scan.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let value = match word {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
@@ -185,7 +186,7 @@ impl Arguments {
         }
     }
 
-    /// An integer, or a string that spells one.
+    /// Returns an integer argument, given as a number or a string.
     fn integer(&self, at: usize) -> Option<i64> {
         match self.get(at)? {
             Value::Int32(number) => Some(number as i64),
@@ -200,7 +201,7 @@ impl Arguments {
     }
 }
 
-/// Appends what `word(arguments)` stands for.
+/// Appends the value of the call `word(arguments)`.
 fn call(word: &str, arguments: &Arguments, out: &mut Vec<u8>) -> Scanned<Type> {
     let known = match word {
         "Code" | "RegExp" => (1..=2).contains(&arguments.0.len()),

@@ -1,4 +1,4 @@
-//! Values to literals.
+//! Prints values as literals.
 
 use crate::calendar::{ISO_RANGE, iso_text};
 use crate::number::shortest_double;
@@ -7,10 +7,10 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::{self, Write};
 
-/// The literal of a value, on one line.
+/// Returns the literal of a value, on one line.
 pub fn print<'v>(value: impl Into<Value<'v>>) -> String {
     let mut text = String::new();
-    // A String takes everything.
+    // Writing to a string cannot fail.
     let _ = write(value.into(), &mut text);
     text
 }
@@ -85,14 +85,14 @@ fn write_document(doc: Doc<'_>, out: &mut dyn Write) -> fmt::Result {
     out.write_char('}')
 }
 
-/// True for names that need no quotes.
+/// Returns true for names that need no quotes.
 pub(super) fn is_identifier(name: &str) -> bool {
     let bytes = name.as_bytes();
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit()) && bytes.iter().all(plain)
 }
 
-/// Writes a double so that it is seen to be one.
+/// Writes a double in a form that differs from an integer.
 pub(crate) fn write_double(number: f64, out: &mut dyn Write) -> fmt::Result {
     if number == 0.0 {
         return out.write_str(if number.is_sign_negative() { "-0.0" } else { "0.0" });
@@ -103,7 +103,7 @@ pub(crate) fn write_double(number: f64, out: &mut dyn Write) -> fmt::Result {
     out.write_str(if whole { ".0" } else { "" })
 }
 
-/// Writes a JSON string: only quotes, backslashes and control characters are escaped.
+/// Writes a JSON string. Escapes only quotes, backslashes and control characters.
 pub(crate) fn quote(text: &str, out: &mut dyn Write) -> fmt::Result {
     out.write_char('"')?;
     let mut plain = 0;
@@ -130,7 +130,7 @@ pub(crate) fn quote(text: &str, out: &mut dyn Write) -> fmt::Result {
     out.write_char('"')
 }
 
-/// `/pattern/options` where that reads back as the same value, `RegExp(...)` otherwise.
+/// Writes `/pattern/options` if it parses back to the same value, otherwise `RegExp(...)`.
 fn write_regex(regex: Regex<'_>, out: &mut dyn Write) -> fmt::Result {
     let Regex { pattern, options } = regex;
     let options_plain =
@@ -147,7 +147,7 @@ fn write_regex(regex: Regex<'_>, out: &mut dyn Write) -> fmt::Result {
     }
 }
 
-/// The pattern with its slashes escaped, unless slashes can't be told apart then.
+/// Returns the pattern with its slashes escaped; `None` if that would be ambiguous.
 fn slashed(pattern: &str) -> Option<String> {
     let mut text = String::with_capacity(pattern.len());
     let mut escaped = false;
@@ -177,7 +177,7 @@ fn write_binary(binary: Binary<'_>, out: &mut dyn Write) -> fmt::Result {
     out.write_str("\")")
 }
 
-/// Appends the bytes in base 64 with padding (RFC 4648, section 4).
+/// Appends the bytes in base64 with padding (RFC 4648, section 4).
 pub(crate) fn write_base64(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
     write!(out, "{}", Base64Display::new(bytes, &STANDARD))
 }

@@ -1,4 +1,5 @@
-//! What the text formats share: strings, numbers, places of mistakes, and BSON written in place.
+//! The common part of the text formats: strings, numbers, positions of errors, and BSON written in
+//! place.
 
 use crate::builder::write_value;
 use crate::{Type, Value};
@@ -7,19 +8,19 @@ use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use std::fmt;
 
-/// How deep documents and arrays may nest in a text.
+/// The most levels of nested documents and arrays in a text.
 pub const NESTING_MAX: usize = 400;
 
-/// What is wrong with a text, and where.
+/// A syntax error and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiteralError {
-    /// What was expected.
+    /// The expectation that failed.
     pub message: String,
-    /// Bytes before the place.
+    /// The offset in bytes.
     pub offset: usize,
     /// The line, counted from 1.
     pub line: usize,
-    /// The character in the line, counted from 1.
+    /// The character in its line, counted from 1.
     pub column: usize,
 }
 
@@ -31,7 +32,7 @@ impl fmt::Display for LiteralError {
 
 impl std::error::Error for LiteralError {}
 
-/// A mistake at the scanner's place.
+/// A syntax error at the current position of the scanner.
 pub(crate) struct Fault(pub(crate) String);
 
 pub(crate) type Scanned<T> = Result<T, Fault>;
@@ -40,11 +41,11 @@ pub(crate) fn fault<T>(message: &str) -> Scanned<T> {
     Err(Fault(message.into()))
 }
 
-/// A text and a place in it.
+/// A text and the current position in it.
 pub(crate) struct Scanner<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
-    /// Brackets around the place.
+    /// The number of open brackets.
     pub(super) depth: usize,
 }
 
@@ -72,7 +73,7 @@ impl<'t> Scanner<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Goes on; the bytes were looked at.
+    /// Advances by this number of bytes.
     pub(crate) fn skip(&mut self, bytes: usize) {
         self.at += bytes;
     }
@@ -83,15 +84,15 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Goes past `expected` if it stands here.
+    /// Skips `expected` if it is next, and returns true then.
     pub(crate) fn take_text(&mut self, expected: &str) -> bool {
         let found = self.text[self.at..].starts_with(expected);
         self.at += if found { expected.len() } else { 0 };
         found
     }
 
-    /// The bytes from here on that satisfy `test`.
-    pub(crate) fn run_of(&mut self, test: impl Fn(u8) -> bool) -> &'t str {
+    /// Reads the bytes that satisfy `test`, up to the first that does not.
+    pub(crate) fn take_while(&mut self, test: impl Fn(u8) -> bool) -> &'t str {
         let start = self.at;
         while self.peek().is_some_and(&test) {
             self.at += 1;
@@ -99,35 +100,35 @@ impl<'t> Scanner<'t> {
         &self.text[start..self.at]
     }
 
-    /// The number that stands here: sign, digits, fraction, exponent.
+    /// Reads a number: sign, digits, fraction, exponent.
     pub(crate) fn number(&mut self) -> Scanned<&'t str> {
         let start = self.at;
         self.at += (self.peek() == Some(b'-')) as usize;
-        if self.run_of(|byte| byte.is_ascii_digit()).is_empty() {
+        if self.take_while(|byte| byte.is_ascii_digit()).is_empty() {
             return fault("expected a number");
         }
         let rest = &self.text.as_bytes()[self.at..];
         if rest.first() == Some(&b'.') && rest.get(1).is_some_and(u8::is_ascii_digit) {
             self.at += 1;
-            self.run_of(|byte| byte.is_ascii_digit());
+            self.take_while(|byte| byte.is_ascii_digit());
         }
         let rest = &self.text.as_bytes()[self.at..];
         if matches!(rest.first(), Some(b'e' | b'E')) {
             let signed = matches!(rest.get(1), Some(b'+' | b'-')) as usize;
             if rest.get(1 + signed).is_some_and(u8::is_ascii_digit) {
                 self.at += 1 + signed;
-                self.run_of(|byte| byte.is_ascii_digit());
+                self.take_while(|byte| byte.is_ascii_digit());
             }
         }
         Ok(&self.text[start..self.at])
     }
 
-    /// The string that stands here, its quotes and escapes resolved.
+    /// Reads a string and decodes its escapes.
     pub(crate) fn string(&mut self) -> Scanned<String> {
         self.at += 1;
         let mut text = String::new();
         loop {
-            let plain = self.run_of(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
+            let plain = self.take_while(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
             text.push_str(plain);
             match self.peek() {
                 Some(b'"') => {
@@ -192,20 +193,20 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Appends a value's bytes.
+/// Appends the value's bytes and returns its type.
 pub(crate) fn append(out: &mut Vec<u8>, value: Value<'_>) -> Type {
     write_value(out, value);
     value.kind()
 }
 
-/// Closes the document or array that begins at `start`.
+/// Completes the document or array that begins at `start`.
 pub(crate) fn finish(out: &mut Vec<u8>, start: usize) {
     out.push(0);
     let length = (out.len() - start) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Pairs of hexadecimal digits; `None` if it is something else.
+/// Decodes pairs of hexadecimal digits; `None` for any other text.
 pub fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| (byte as char).to_digit(16);
     let pairs = digits.as_bytes().chunks(2).map(|pair| match pair {
@@ -215,7 +216,7 @@ pub fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// Decodes base 64 with padding; `None` for any other text. Bits behind the last byte are ignored.
+/// Decodes base64 with padding; `None` for any other text. Ignores the bits after the last byte.
 pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
     const CONFIG: GeneralPurposeConfig =
         GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);

@@ -1,33 +1,34 @@
-//! MongoDB's numeric promotion: int with int stays int if the result fits, then becomes long; a
-//! double makes the result double, a decimal makes it decimal. What happens when a long overflows
-//! depends on who asks: expressions go on in doubles, `$inc` and `$mul` refuse.
+//! Arithmetic with MongoDB's numeric promotion: int with int is an int if the result fits,
+//! otherwise a long; with a double the result is a double, with a decimal a decimal. The caller
+//! decides about a long that overflows: in expressions it becomes a double, in `$inc` and `$mul` it
+//! is an error.
 
 use super::Number;
 use crate::{Decimal128, Value};
 
-/// What to do with a result that does not fit a long.
+/// The result if a long overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnOverflow {
     /// The result becomes a double, as in expressions.
     Double,
-    /// There is no result, as in `$inc` and `$mul`.
+    /// No result, as in `$inc` and `$mul`.
     Refuse,
 }
 
-/// Two numbers brought to their common type.
+/// Two numbers converted to their common type.
 #[derive(Clone, Copy, Debug)]
 pub enum Promoted {
     /// Two ints: the result is an int if it fits.
     Ints(i32, i32),
     /// A long and an int or a long.
     Longs(i64, i64),
-    /// At least one double, no decimal.
+    /// At least one double and no decimal.
     Doubles(f64, f64),
-    /// At least one decimal; doubles are taken at 15 digits.
+    /// At least one decimal. Doubles are rounded to 15 digits.
     Decimals(Decimal128, Decimal128),
 }
 
-/// Brings two numbers to their common type; `None` if either is no number.
+/// Converts two numbers to their common type; `None` if either is not a number.
 pub fn promote(a: Value<'_>, b: Value<'_>) -> Option<Promoted> {
     if let (Value::Int32(a), Value::Int32(b)) = (a, b) {
         return Some(Promoted::Ints(a, b));
@@ -41,21 +42,21 @@ pub fn promote(a: Value<'_>, b: Value<'_>) -> Option<Promoted> {
     })
 }
 
-/// `a + b`; `None` if either is no number, or the result is refused.
+/// Returns `a + b`; `None` if either is not a number, or on an overflow that is refused.
 pub fn add(a: Value<'_>, b: Value<'_>, overflow: OnOverflow) -> Option<Value<'static>> {
     let operation =
         Operation { ints: i64::checked_add, doubles: |a, b| a + b, decimals: Decimal128::add };
     operation.apply(a, b, overflow)
 }
 
-/// `a - b`; `None` if either is no number, or the result is refused.
+/// Returns `a - b`; `None` if either is not a number, or on an overflow that is refused.
 pub fn subtract(a: Value<'_>, b: Value<'_>, overflow: OnOverflow) -> Option<Value<'static>> {
     let operation =
         Operation { ints: i64::checked_sub, doubles: |a, b| a - b, decimals: Decimal128::subtract };
     operation.apply(a, b, overflow)
 }
 
-/// `a * b`; `None` if either is no number, or the result is refused.
+/// Returns `a * b`; `None` if either is not a number, or on an overflow that is refused.
 pub fn multiply(a: Value<'_>, b: Value<'_>, overflow: OnOverflow) -> Option<Value<'static>> {
     let operation =
         Operation { ints: i64::checked_mul, doubles: |a, b| a * b, decimals: Decimal128::multiply };
@@ -87,7 +88,7 @@ impl Operation {
 }
 
 impl Number {
-    /// The nearest double.
+    /// Returns the nearest double.
     pub fn to_f64(self) -> f64 {
         match self {
             Number::Int(number) => number as f64,
@@ -96,7 +97,7 @@ impl Number {
         }
     }
 
-    /// The number as a decimal, doubles at 15 digits.
+    /// Returns the number as a decimal. A double is rounded to 15 digits.
     pub fn to_decimal(self) -> Decimal128 {
         match self {
             Number::Int(number) => Decimal128::from_i64(number),
@@ -105,7 +106,7 @@ impl Number {
         }
     }
 
-    /// The long next towards zero (5.9 is 5); `None` outside the range of longs and for NaN.
+    /// Truncates to a long (5.9 is 5). Returns `None` for numbers out of range and for NaN.
     pub fn to_i64_truncated(self) -> Option<i64> {
         match self {
             Number::Int(number) => Some(number),
@@ -116,13 +117,14 @@ impl Number {
 }
 
 impl<'a> Value<'a> {
-    /// The long that is exactly this number (5, 5.0 and NumberDecimal("5.0") are 5; 5.5 is none).
-    /// What commands take for options such as `limit` and `batchSize`.
+    /// Returns the long that equals this number, if there is one (5, 5.0 and NumberDecimal("5.0")
+    /// give 5; 5.5 gives none). Commands accept such values for options like `limit` and
+    /// `batchSize`.
     pub fn exact_i64(&self) -> Option<i64> {
         self.as_number()?.exact_i64()
     }
 
-    /// The nearest double, if it is a number.
+    /// Returns the nearest double, if the value is a number.
     pub fn to_f64(&self) -> Option<f64> {
         Some(self.as_number()?.to_f64())
     }

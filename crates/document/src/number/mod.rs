@@ -1,4 +1,4 @@
-//! Compares and hashes values of the four numeric types by their mathematical value.
+//! Compares and hashes numbers of the four types by their mathematical values.
 
 mod arithmetic;
 mod text;
@@ -11,22 +11,22 @@ use std::hash::{Hash, Hasher};
 pub use arithmetic::{OnOverflow, Promoted, add, multiply, promote, subtract};
 pub use text::{conversion_text, message_text, shortest_double};
 
-/// A number of any of the four types, int32 widened.
+/// A number of any of the four types; an int is stored as a long.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
-    /// int or long.
+    /// An int or a long.
     Int(i64),
-    /// A 64-bit floating-point number.
+    /// A double.
     Double(f64),
-    /// A 128-bit decimal number.
+    /// A decimal.
     Decimal(Decimal128),
 }
 
-/// 2^63, the first double above all longs.
+/// 2^63, the smallest double above all longs.
 pub(crate) const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 
 impl<'a> Value<'a> {
-    /// The number, if it is one.
+    /// Returns the number, if the value is one.
     #[inline]
     pub fn as_number(&self) -> Option<Number> {
         Some(match self {
@@ -40,7 +40,7 @@ impl<'a> Value<'a> {
 }
 
 impl Number {
-    /// Compares exactly, as mathematical values; NaN equals NaN and is below everything.
+    /// Compares exactly, by mathematical values. NaN equals NaN and is the smallest number.
     pub fn compare(self, other: Number) -> Ordering {
         match (self, other) {
             (Number::Int(a), Number::Int(b)) => a.cmp(&b),
@@ -55,7 +55,7 @@ impl Number {
         }
     }
 
-    /// True for NaN of either kind.
+    /// Returns true for a NaN of either type.
     pub fn is_nan(self) -> bool {
         match self {
             Number::Int(_) => false,
@@ -64,7 +64,8 @@ impl Number {
         }
     }
 
-    /// The long that is exactly this number, if there is one (5.0 is 5; 5.5, NaN: `None`).
+    /// Returns the long that equals this number, if there is one (5.0 gives 5; 5.5 and NaN give
+    /// `None`).
     pub fn exact_i64(self) -> Option<i64> {
         match self {
             Number::Int(number) => Some(number),
@@ -73,7 +74,7 @@ impl Number {
         }
     }
 
-    /// Feeds a hasher so that equal numbers of different types agree.
+    /// Hashes the number. Equal numbers of different types have the same hash.
     pub(crate) fn hash(self, state: &mut impl Hasher) {
         if let Some(number) = self.exact_i64() {
             return (0u8, number).hash(state);
@@ -99,7 +100,7 @@ impl Number {
 }
 
 impl Parts {
-    /// The long that is exactly this number, if there is one.
+    /// Returns the long that equals this number, if there is one.
     pub fn exact_i64(self) -> Option<i64> {
         let parts = self.stripped();
         let scale = 10u128.checked_pow(u32::try_from(parts.exponent).ok()?);
@@ -116,14 +117,14 @@ fn hash_double(number: f64, state: &mut impl Hasher) {
     (1u8, bits).hash(state);
 }
 
-/// The long that is exactly this double, if there is one.
+/// Returns the long that equals this double, if there is one.
 pub(crate) fn exact_double_i64(number: f64) -> Option<i64> {
     let inside = (-TWO_63..TWO_63).contains(&number);
     let cut = number as i64;
     (inside && cut as f64 == number).then_some(cut)
 }
 
-/// MongoDB's order of doubles: NaN equals NaN and is the smallest.
+/// Compares doubles in MongoDB's order: NaN equals NaN and is the smallest.
 #[inline]
 pub fn compare_doubles(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
@@ -159,7 +160,8 @@ fn compare_decimal_double(decimal: Decimal128, double: f64) -> Ordering {
     if parts.signum() != sign {
         return parts.signum().cmp(&sign);
     }
-    // Equal signs. The decimal lies at or above the double that it was cut to, below the next.
+    // The signs are equal. The decimal is at least as large as the truncated double, and smaller
+    // than the next double.
     let (cut, exact) = truncate_to_f64(parts.coefficient, parts.exponent);
     let above = if exact { Ordering::Equal } else { Ordering::Greater };
     let by_size = compare_doubles(cut, double.abs()).then(above);

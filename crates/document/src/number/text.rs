@@ -1,9 +1,9 @@
-//! Doubles as text.
+//! The text of doubles.
 
 use std::ops::Range;
 
-/// The shortest text that reads back as the same double, in JavaScript's layout ("1e+21", "0.1",
-/// "5"): plain digits from 1e-6 up to 1e21, an exponent outside.
+/// Returns the shortest text that parses to the same double, formatted like JavaScript's ("1e+21",
+/// "0.1", "5"): plain digits from 1e-6 to below 1e21, otherwise with an exponent.
 pub fn shortest_double(number: f64) -> String {
     if !number.is_finite() {
         return match number {
@@ -21,8 +21,9 @@ pub fn shortest_double(number: f64) -> String {
     plain(mantissa, exponent, -6..21).unwrap_or_else(|| format!("{mantissa}e{exponent:+}"))
 }
 
-/// What `$toString` makes of a double: the shortest digits that read back as the same double, plain
-/// from 1e-4 up to 1e16, an exponent of two digits outside ("1e+16", "9e-05", "-0", "3").
+/// Returns the text of a double as `$toString` formats it: the shortest digits that parse to the
+/// same double, plain from 1e-4 to below 1e16, otherwise with an exponent of two digits ("1e+16",
+/// "9e-05", "-0", "3").
 pub fn conversion_text(number: f64) -> String {
     if !number.is_finite() || number == 0.0 {
         let zero = if number.is_sign_negative() { "-0" } else { "0" };
@@ -33,8 +34,8 @@ pub fn conversion_text(number: f64) -> String {
     layout(mantissa, exponent.parse().unwrap_or(0))
 }
 
-/// How a double stands in error messages: 16 significant digits, and `.0` after whatever has no
-/// point ("5.0", "0.1", "1e+30.0", "inf.0").
+/// Returns the text of a double as error messages show it: 16 significant digits, with `.0`
+/// appended if there is no point ("5.0", "0.1", "1e+30.0", "inf.0").
 pub fn message_text(number: f64) -> String {
     let mut text = if number.is_nan() {
         "nan".into()
@@ -54,7 +55,7 @@ pub fn message_text(number: f64) -> String {
     text
 }
 
-/// Lays digits out as C's `%g` with a precision of 16 does.
+/// Formats digits as C's `%g` with a precision of 16 does.
 fn layout(mantissa: &str, exponent: i32) -> String {
     plain(mantissa, exponent, -4..16).unwrap_or_else(|| {
         let direction = if exponent < 0 { '-' } else { '+' };
@@ -62,8 +63,8 @@ fn layout(mantissa: &str, exponent: i32) -> String {
     })
 }
 
-/// Writes `mantissa` (with its sign and its point) times ten to the power of `exponent` without an
-/// exponent; `None` if the exponent is not one of `exponents`.
+/// Writes `mantissa` (with its sign and point) times 10^`exponent` without an exponent; `None` if
+/// the exponent is not one of `exponents`.
 fn plain(mantissa: &str, exponent: i32, exponents: Range<i32>) -> Option<String> {
     if !exponents.contains(&exponent) {
         return None;

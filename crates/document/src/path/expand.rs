@@ -1,8 +1,8 @@
-//! The keys that an index has for a document: every combination that its arrays give.
+//! The keys of a document in an index: every combination of the elements of its arrays.
 //!
-//! All paths of one index may go through one array together (its elements pair up), never through
-//! two different ones. A missing field is `None` (indexed as null; sparse indexes look at it), an
-//! empty array at the end of a path is `undefined`.
+//! All paths of an index may pass through the same array, whose elements then give one key each,
+//! but not through two different arrays. A missing field is `None` (indexed as null; sparse indexes
+//! check it), and an empty array at the end of a path is `undefined`.
 
 use super::{Part, Path};
 use crate::{Array, Doc, Value};
@@ -10,19 +10,20 @@ use quire_error::{Error, ErrorCode};
 use smallvec::SmallVec;
 use std::fmt;
 
-/// For each path the components that stood for arrays: bit i is component i (64 and more: bit 63).
+/// For each path, the components that led to arrays: bit i is component i (bit 63 is 63 and all
+/// after it).
 pub type KeyArrays = SmallVec<[u64; 4]>;
 
-/// Why a document has no keys.
+/// The reason why a document has no keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpandError {
     /// Two paths go through different arrays.
     ParallelArrays(String, String),
-    /// A component names an array's element and a field of the array's documents.
+    /// A component names both an element of an array and a field of a document in the array.
     AmbiguousField(String),
 }
 
-/// One index's state at some depth of the document.
+/// The state of the expansion at one depth of the document.
 #[derive(Clone)]
 struct Level<'a, 'p> {
     rest: SmallVec<[&'p [Part]; 4]>,
@@ -30,7 +31,8 @@ struct Level<'a, 'p> {
     picked: SmallVec<[Picked<'a, 'p>; 4]>,
 }
 
-/// The element that an index component picked from the array around, and where it led.
+/// The element that an array index in a path selects, and the value that the rest of the path leads
+/// to.
 #[derive(Clone, Copy, Default)]
 struct Picked<'a, 'p> {
     element: Option<Value<'a>>,
@@ -44,8 +46,8 @@ struct Expander<'p, 'e, 'a> {
     emit: &'e mut dyn FnMut(&[Option<Value<'a>>]),
 }
 
-/// Calls `emit` with each key of `doc` under `paths` (the same key may come more than once) and
-/// answers which components were arrays.
+/// Calls `emit` with each key of `doc` under `paths`, possibly with the same key more than once.
+/// Returns the components that were arrays.
 pub fn expand_keys<'a>(
     doc: Doc<'a>,
     paths: &[Path],
@@ -101,7 +103,8 @@ impl<'a, 'p> Expander<'p, '_, 'a> {
         Ok(())
     }
 
-    /// One key (or more) for each element of the array that the paths in `through` reached.
+    /// Emits at least one key for each element of the array that the paths in `through` have
+    /// reached.
     fn spread(
         &mut self,
         array: Array<'a>,
@@ -146,7 +149,7 @@ impl<'a, 'p> Expander<'p, '_, 'a> {
         self.expand(value.as_document().unwrap_or_else(Doc::empty), level)
     }
 
-    /// Notes that the array just reached makes the index multikey in these paths.
+    /// Records that the array just reached makes the index multikey in these paths.
     fn mark(&mut self, level: &Level<'a, 'p>, through: &[usize], when: impl Fn(usize) -> bool) {
         for &i in through {
             if when(i) {
@@ -155,7 +158,7 @@ impl<'a, 'p> Expander<'p, '_, 'a> {
         }
     }
 
-    /// The component that has just been followed.
+    /// Returns the component that was followed last.
     fn component(&self, level: &Level<'a, 'p>, i: usize) -> usize {
         (self.paths[i].len() - level.rest[i].len()).saturating_sub(1)
     }
@@ -166,8 +169,8 @@ impl<'a, 'p> Expander<'p, '_, 'a> {
     }
 }
 
-/// The value under the path's next components, from the document or from the element that an
-/// index has picked; and whether that element was an array inside the array.
+/// Returns the value at the next components of the path, in the document or in the element that an
+/// array index has selected, and whether that element was an array within the array.
 fn next_value<'a, 'p>(
     doc: Doc<'a>,
     picked: Picked<'a, 'p>,
@@ -185,7 +188,7 @@ fn next_value<'a, 'p>(
     Ok((picked.end, matches!(element, Value::Array(_))))
 }
 
-/// Follows the path through documents to its end or to the first array.
+/// Follows the path through documents, to its end or to the first array.
 fn value_or_array<'a>(mut doc: Doc<'a>, rest: &mut &[Part]) -> Option<Value<'a>> {
     loop {
         let (part, after) = rest.split_first()?;

@@ -1,7 +1,8 @@
-//! Dotted paths, split once and then followed over bytes.
+//! Dotted paths: split once, then followed in documents.
 //!
-//! There are three ways to follow a path: [`Path::get`] goes through documents only; [`Path::visit`] goes through
-//! arrays as filters do; [`expand_keys`] makes the keys that an index has for a document.
+//! There are three ways to follow a path: [`Path::get`] passes through documents only,
+//! [`Path::visit`] passes through arrays as filters do, and [`expand_keys`] generates the keys of a
+//! document in an index.
 
 mod expand;
 mod visit;
@@ -13,7 +14,7 @@ use std::fmt;
 pub use expand::{ExpandError, KeyArrays, expand_keys};
 pub use visit::{Found, Leaf, visit_from};
 
-/// A dotted path in its components.
+/// A dotted path, split into components.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Path {
     text: Box<str>,
@@ -27,35 +28,35 @@ pub struct Part {
     index: Option<u32>,
 }
 
-/// Where a path leads without looking into arrays.
+/// The result of following a path up to the first array.
 #[derive(Clone, Copy, Debug)]
 pub enum Lookup<'a, 'p> {
-    /// Nothing stands there.
+    /// The path leads to no value.
     Missing,
-    /// The value at the end of the path (it may be an array).
+    /// The value at the end of the path, which may be an array.
     Value(Value<'a>),
-    /// An array stands in the way; the components after it are left.
+    /// An array before the end of the path, and the components after it.
     Array(Array<'a>, &'p [Part]),
 }
 
 impl Part {
-    /// A component from its name.
+    /// Returns the component with this name.
     pub fn new(name: &str) -> Self {
         Part { name: name.into(), index: array_index(name) }
     }
 
-    /// Returns the name of the part.
+    /// Returns the name of the component.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The array index that the name spells ("0", "17", never "017"), if it spells one.
+    /// Returns the array index in the name ("0", "17", not "017"), if it is one.
     pub const fn index(&self) -> Option<u32> {
         self.index
     }
 }
 
-/// The array index that `name` spells: digits without a leading zero.
+/// Returns the array index in `name`, if it is one: digits without a leading zero.
 pub fn array_index(name: &str) -> Option<u32> {
     let bytes = name.as_bytes();
     let plain =
@@ -64,52 +65,53 @@ pub fn array_index(name: &str) -> Option<u32> {
 }
 
 impl Path {
-    /// Splits at every dot. Any text is a path here; empty components are names like others.
+    /// Splits at every dot. Every text is a path; a component may be empty.
     pub fn new(text: &str) -> Self {
         Path { text: text.into(), parts: text.split('.').map(Part::new).collect() }
     }
 
-    /// The whole text.
+    /// Returns the text of the whole path.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The components in order; at least one.
+    /// Returns the components in order. There is at least one.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// How many components it has.
+    /// Returns the number of components.
     pub fn len(&self) -> usize {
         self.parts.len()
     }
 
-    /// Never true: the empty text is one empty component.
+    /// Returns false: the empty text is one empty component.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// The first component's name.
+    /// Returns the name of the first component.
     pub fn first(&self) -> &str {
         self.parts.first().map_or("", |part| part.name())
     }
 
-    /// The components behind the first.
+    /// Returns the components after the first.
     pub fn rest(&self) -> &[Part] {
         self.parts.get(1..).unwrap_or(&[])
     }
 
-    /// True if a component spells an array index.
+    /// Returns true if a component is an array index.
     pub fn has_index(&self) -> bool {
         self.parts.iter().any(|part| part.index.is_some())
     }
 
-    /// True if `other` is this path or stands below it.
+    /// Returns true if `other` is this path or below it.
     pub fn is_prefix_of(&self, other: &Path) -> bool {
         other.parts.starts_with(&self.parts)
     }
 
-    /// The value that is reached through documents alone; arrays on the way end the search.
+    /// Returns the value that the path reaches through documents only; `None` if an array comes
+    /// before the end.
     pub fn get<'a>(&self, doc: Doc<'a>) -> Option<Value<'a>> {
         match self.lookup(doc) {
             Lookup::Value(value) => Some(value),
@@ -117,14 +119,14 @@ impl Path {
         }
     }
 
-    /// Follows the path through documents and says where the first array stands.
+    /// Follows the path through documents, to its end or to the first array.
     #[inline]
     pub fn lookup<'a>(&self, doc: Doc<'a>) -> Lookup<'a, '_> {
         lookup(doc, &self.parts)
     }
 }
 
-/// Follows `parts` through documents up to the end, the first array, or nothing.
+/// Follows `parts` through documents, to the end or to the first array.
 #[inline]
 pub fn lookup<'a, 'p>(mut doc: Doc<'a>, mut parts: &'p [Part]) -> Lookup<'a, 'p> {
     while let Some((part, rest)) = parts.split_first() {

@@ -1,8 +1,8 @@
-//! Following a path as filters do: through arrays, implicitly and by index.
+//! Follows a path as filters do: through arrays, implicitly and by index.
 //!
-//! At an array in the middle of the path every element that is a document is entered with the
-//! rest of the path, and where the next component is an index, the element there is entered (or
-//! found) as well. An array at the end of the path gives its elements, then itself.
+//! At an array before the end of the path, every element that is a document is visited with the
+//! rest of the path. If the next component is an index, the element at that index is visited too.
+//! An array at the end of the path gives its elements, then itself.
 
 use super::{Part, Path};
 use crate::{Array, Doc, Element, Type, Value};
@@ -10,28 +10,29 @@ use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::ControlFlow;
 
-/// What happens to an array at the end of a path.
+/// The treatment of an array at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf {
-    /// Its elements are visited, then the array itself.
+    /// The elements are visited, then the array itself.
     Elements,
     /// Only the array itself is visited.
     Whole,
 }
 
-/// One value that a path leads to.
+/// A value to which a path leads.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// The value; `None` where the path ends in nothing.
+    /// The value; `None` if the field is missing.
     pub value: Option<Value<'a>>,
-    /// The place in the outermost array that was gone through element by element: what the
-    /// positional `$` of an update refers to. An index in the path says its place itself.
+    /// The position in the outermost array whose elements were visited, to which the positional `$`
+    /// of an update refers. An index in the path does not set it.
     pub position: Option<u32>,
 }
 
 impl Path {
-    /// Calls `see` with every value that the path leads to, until it breaks. Order is that of the
-    /// document. A path that ends in nothing outside of arrays is seen once, as a missing value.
+    /// Calls `see` with every value to which the path leads, in the order of the document, until it
+    /// breaks. If the field is missing, and no array is on the way, calls it once with a missing
+    /// value.
     pub fn visit<'a, B>(
         &self,
         doc: Doc<'a>,
@@ -42,8 +43,8 @@ impl Path {
     }
 }
 
-/// The same from the element that the first component has found (`None`: no such field), along
-/// the components behind it.
+/// Visits like [`Path::visit`], but from the element that the first component has found (`None`: no
+/// such field), along the remaining components.
 #[inline]
 pub fn visit_from<'a, B, F>(
     start: Option<Element<'a>>,
@@ -54,7 +55,7 @@ pub fn visit_from<'a, B, F>(
 where
     F: FnMut(Found<'a>) -> ControlFlow<B>,
 {
-    // Most paths meet no array on their way: those pay for no walk.
+    // Most paths meet no array on the way, and then need no walk.
     match through_documents(start, rest) {
         Reached::End(end) => at_end(end, leaf, None, see),
         Reached::Array(array, next, deeper) => {
@@ -64,11 +65,11 @@ where
     }
 }
 
-/// Where a path leads through documents alone.
+/// The result of following a path through documents only.
 enum Reached<'a, 'p> {
-    /// Its end; `None` if something on the way to it is missing or has no fields.
+    /// The end of the path; `None` if a field on the way is missing or is not a document.
     End(Option<Element<'a>>),
-    /// An array, the part of the path that follows it, and the parts behind that.
+    /// An array, the component after it, and the components after that.
     Array(Array<'a>, &'p Part, &'p [Part]),
 }
 
@@ -108,23 +109,24 @@ where
     }
 }
 
-/// One walk along a path.
+/// The state of one visit.
 struct Walk<'s, F> {
     leaf: Leaf,
     see: &'s mut F,
-    /// Arrays in the middle of the path that the walk has come to.
+    /// The number of arrays met before the end of the path.
     arrays: usize,
-    /// Those that it has come to once there were many, with what was left of the path.
+    /// The arrays met, with the length of the remaining path, once there are more than
+    /// `ARRAYS_MAX`.
     seen: HashSet<(usize, usize, Option<u32>), BuildHasherDefault<DefaultHasher>>,
 }
 
 impl<F> Walk<'_, F> {
-    /// Arrays beyond which the walk remembers where it has been. Arrays of documents whose fields
-    /// are numbers, one in the other, would be walked through in a number of ways that doubles
-    /// with each. What is reached by a second way is not seen again.
+    /// The number of arrays after which the walk remembers where it has been. In nested arrays of
+    /// documents whose field names are numbers, the number of ways through them doubles with each
+    /// array. A position that is reached a second time is not visited again.
     const ARRAYS_MAX: usize = 4096;
 
-    fn was_here(&mut self, array: Array<'_>, deeper: &[Part], outer: Option<u32>) -> bool {
+    fn was_visited(&mut self, array: Array<'_>, deeper: &[Part], outer: Option<u32>) -> bool {
         self.arrays += 1;
         if self.arrays <= Self::ARRAYS_MAX {
             return false;
@@ -133,7 +135,7 @@ impl<F> Walk<'_, F> {
     }
 }
 
-fn go_on<'a, B, F>(
+fn follow<'a, B, F>(
     start: Option<Element<'a>>,
     rest: &[Part],
     position: Option<u32>,
@@ -158,7 +160,7 @@ where
     see(Found { value: Some(Value::Array(array)), position })
 }
 
-/// An array in the middle of a path; `next` is the component behind it.
+/// Visits an array before the end of a path; `next` is the component after it.
 fn in_array<'a, B, F>(
     array: Array<'a>,
     next: &Part,
@@ -169,14 +171,14 @@ fn in_array<'a, B, F>(
 where
     F: FnMut(Found<'a>) -> ControlFlow<B>,
 {
-    // Only an index offers a second way.
-    if next.index().is_some() && walk.was_here(array, deeper, outer) {
+    // Only an index gives a second way to the same position.
+    if next.index().is_some() && walk.was_visited(array, deeper, outer) {
         return ControlFlow::Continue(());
     }
     for (element, at) in array.as_doc().iter().zip(0u32..) {
         if element.kind() == Type::Document {
             let doc = Doc::from_valid_bytes(element.value_bytes());
-            go_on(doc.find(next.name()), deeper, outer.or(Some(at)), walk)?;
+            follow(doc.find(next.name()), deeper, outer.or(Some(at)), walk)?;
         }
         if next.index() == Some(at) {
             at_index(element, deeper, outer, walk)?;
@@ -185,7 +187,8 @@ where
     ControlFlow::Continue(())
 }
 
-/// The element that an index names: at the end of the path it is taken whole.
+/// Visits the element at an index. At the end of the path it is a single value, even if it is an
+/// array.
 fn at_index<'a, B, F>(
     element: Element<'a>,
     deeper: &[Part],
@@ -201,7 +204,7 @@ where
     match element.kind() {
         Type::Document => {
             let doc = Doc::from_valid_bytes(element.value_bytes());
-            go_on(doc.find(next.name()), beyond, outer, walk)
+            follow(doc.find(next.name()), beyond, outer, walk)
         }
         Type::Array => {
             let array = Array::from_valid_bytes(element.value_bytes());
@@ -243,8 +246,8 @@ mod tests {
         assert_eq!(seen(&doc! { "a": [] }, "a"), ["Array([])"]);
     }
 
-    /// 95 arrays of documents whose only field is `0`, and a path of 190 zeros: the ways from the
-    /// first to the last double with each array.
+    /// 95 nested arrays of documents whose only field is `0`, and a path of 190 zeros: the number
+    /// of ways from the first to the last doubles with each array.
     #[test]
     fn the_work_of_numeric_parts_does_not_double_with_each() {
         let mut inner = doc! { "0": 1 };

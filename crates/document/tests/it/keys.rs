@@ -1,4 +1,4 @@
-//! Keys: bytes order as values do, nothing is a prefix of another, values come back exactly.
+//! Keys: bytes sort as values do, no key is a prefix of another, and values are restored exactly.
 
 use quire_document::key::{KeyReader, TypeBits, append_full, skip};
 use quire_document::testing::Generator;
@@ -45,7 +45,7 @@ fn numbers_interleave() {
 
 #[test]
 fn neighbours_of_one_number_interleave() {
-    // All forms of one magnitude: the long, the doubles around it, decimals between them.
+    // All forms of one magnitude: the long, the doubles next to it, and decimals between them.
     let mut generator = Generator::new(2);
     for _ in 0..400 {
         let double = generator.double();

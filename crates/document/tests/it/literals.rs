@@ -1,10 +1,10 @@
-//! Literals: what is printed reads back as the same bytes.
+//! Literals: the printed text parses back to the same bytes.
 
 use quire_document::literal::{parse, print};
 use quire_document::testing::Generator;
 use quire_document::{Doc, Value, identical};
 
-/// NaN payloads, decimals that are not canonical, and binaries of subtype 2 have no spelling.
+/// Returns false for values without a spelling: NaN payloads and decimals that are not canonical.
 fn has_spelling(value: Value<'_>) -> bool {
     let fields = |doc: Doc<'_>| doc.iter().all(|element| has_spelling(element.value()));
     match value {

@@ -1,9 +1,9 @@
-//! A field is found by its name as if every field were looked at.
+//! The search for a field by name gives the same result as reading every field.
 
 use quire_document::testing::Generator;
 use quire_document::{Doc, DocBuf, doc};
 
-/// The element that has the name, by looking at each.
+/// Returns the element with the name after reading each element.
 fn by_looking<'a>(doc: Doc<'a>, name: &str) -> Option<(u8, &'a [u8])> {
     let element = doc.iter().find(|element| element.key_bytes() == name.as_bytes())?;
     Some((element.kind().byte(), element.value_bytes()))

@@ -1,4 +1,4 @@
-//! Properties that must hold for any values.
+//! Properties that hold for all values.
 
 #![allow(clippy::unwrap_used)]
 

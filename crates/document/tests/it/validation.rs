@@ -1,4 +1,5 @@
-//! Validation accepts what builders write, and what it accepts can be walked to its end.
+//! Validation accepts the output of builders, and everything that it accepts can be read to its
+//! end.
 
 use quire_document::limits::Limits;
 use quire_document::testing::Generator;
@@ -41,7 +42,7 @@ fn damaged_documents_are_refused_or_whole() {
         if let Ok(doc) = validate(&bytes, &Limits::WIRE) {
             assert_eq!(walk(doc), doc.element_bytes().len());
         }
-        // Even without validation, reading must not panic.
+        // Reading must not panic even without validation.
         Doc::from_valid_bytes(&bytes).iter().for_each(|element| {
             std::hint::black_box(element.value());
         });
