@@ -1,5 +1,5 @@
-//! Documents made of the language's own words in any order: parsing and running them never
-//! panics, and simplifying changes nothing. A small stand-in for the fuzz targets in every test run.
+//! Random documents made of the language's words: parsing and running them never panics, and
+//! simplification does not change results. A small version of the fuzz targets, for every test run.
 
 use crate::context::{EvalContext, ParseContext, Shared};
 use crate::filter::{Features, Filter, Reporter};

@@ -1,16 +1,17 @@
-//! Aggregation expressions: parsed once into a tree with resolved paths, run over bytes.
+//! Aggregation expressions: parsed once into a tree with resolved paths, then evaluated on BSON
+//! bytes.
 //!
-//! Reading order: `tree` (the tree and its evaluation), `operator` (what a row of the registry
-//! is), `registry` (all rows), `parse`, `field_path`, `extract` and `batch` (many documents at once:
-//! `column`, `kernel`), then one file an operator or close family,
-//! each with its rows, its code and its documentation.
+//! Read in this order: `tree` (the tree and its evaluation), `operator` (the type of the registry's
+//! rows), `registry` (all operators), `parse`, `field_path`, `extract` and `batch` (evaluation of
+//! many documents at once, with `column` and `kernel`), then one file for each operator or family,
+//! with its rows, its code and its documentation.
 //!
-//! A new operator is a row in its family's `OPERATORS` and a function
-//! `fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>`: `call.eval(i, cx)?`
-//! evaluates argument `i` (`None` = missing), `cx.string/array/document/array_of/copy` build results
-//! in the arena. `Arity::Named` parses `{a: .., b: ..}` into arguments in the order of its fields.
-//! `Operator::checked` adds a look at constant arguments while parsing; `Operator::form` replaces
-//! the parsing. Constant calls are folded unless the row is `volatile()`.
+//! A new operator is a row in its family's `OPERATORS` and a function `fn run<'a>(call: &'a Call,
+//! cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>`. `call.eval(i, cx)?` evaluates argument `i`
+//! (`None` is a missing value), and `cx.string/array/document/array_of/copy` build results in the
+//! arena. `Arity::Named` parses `{a: .., b: ..}` into arguments in the order of its fields.
+//! `Operator::checked` adds a check of constant arguments while parsing, and `Operator::form`
+//! replaces the parser. Calls with constant arguments are folded unless the row is `volatile()`.
 
 mod batch;
 mod checkpoints;

@@ -36,7 +36,7 @@ pub fn run() -> Result<()> {
     batch(&docs, &context, &shared)
 }
 
-/// A document of about 1 KB.
+/// Returns a document of about 1 KB.
 fn document(at: i32) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("_id", at).append("key", at % 16).append("amount", at % 100);
@@ -56,7 +56,7 @@ fn document(at: i32) -> DocBuf {
     })
 }
 
-/// Each family of operators with some of its members.
+/// Returns some operators of each family.
 fn expressions() -> Vec<(&'static str, DocBuf)> {
     let price = doc! { "$multiply": ["$$this.price", "$$this.count"] };
     let date = doc! { "$add": [Value::Date(1_700_000_000_000), "$amount"] };
@@ -190,7 +190,8 @@ fn expressions() -> Vec<(&'static str, DocBuf)> {
     ]
 }
 
-/// A table of states, as the executor keeps it, fed by one document after the other and by batches.
+/// Measures `$group`: a table of states, as the executor keeps it, fed document by document and by
+/// batches.
 fn group(docs: &[DocBuf], context: &ParseContext, shared: &Shared) -> Result<()> {
     let source = doc! { "$group": { "_id": "$key", "total": { "$sum": "$amount" } } };
     let stages = parse_stage(Value::from(&source), context)?;

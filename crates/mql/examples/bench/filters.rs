@@ -1,4 +1,4 @@
-//! Filters, projections and sort keys.
+//! Benchmarks of filters, projections and sort keys.
 
 use crate::harness::{head, row};
 use bumpalo::Bump;

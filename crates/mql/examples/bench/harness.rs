@@ -1,15 +1,16 @@
-//! What is measured and how: documents of 1 and 10 KB, the shortest of many short runs.
+//! The method of measurement: documents of 1 and 10 KB, and the shortest of many short runs.
 
 use quire_document::{Doc, DocBuf};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Documents of about 1 and 10 KB.
+/// Returns documents of about 1 and 10 KB.
 pub fn documents() -> [DocBuf; 2] {
     [document(20), document(235)]
 }
 
-/// A document of about `fields` times 55 bytes: numbers, texts, a nested document, an array.
+/// Returns a document of about `fields` times 55 bytes: numbers, texts, a nested document, an
+/// array.
 fn document(fields: usize) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("_id", 1).append("first", 5).append("status", "active");
@@ -33,11 +34,12 @@ fn document(fields: usize) -> DocBuf {
     })
 }
 
-/// Calls of what is measured by instructions.
+/// The number of calls whose instructions are counted.
 const COUNTED: u32 = 100;
 
-/// The shortest of many short runs: what other processes take does not count. With `QUIRE_COUNTED`
-/// set nothing is timed: what callgrind is to count runs inside of `counted`.
+/// Returns the time of one call of `work` in nanoseconds: that of the shortest of many short runs,
+/// because it is disturbed least by other processes. If `QUIRE_COUNTED` is set, nothing is timed;
+/// callgrind counts the calls inside `counted`.
 pub fn nanoseconds(mut work: impl FnMut()) -> f64 {
     if std::env::var_os("QUIRE_COUNTED").is_some() {
         (0..20).for_each(|_| work());
@@ -61,14 +63,16 @@ pub fn nanoseconds(mut work: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Calls `work` `COUNTED` times. Callgrind knows it by its name (docs/benchmarks.md).
+/// Calls `work` `COUNTED` times. Callgrind selects the calls by the name of this function
+/// (docs/benchmarks.md).
 #[inline(never)]
 fn counted(work: &mut dyn FnMut()) {
     (0..COUNTED).for_each(|_| work());
     black_box(COUNTED);
 }
 
-/// Names the columns of a table: nanoseconds a document, thousands of documents a second and core.
+/// Prints the heads of the columns: nanoseconds for a document, thousands of documents per second
+/// and core.
 pub fn head(title: &str, docs: &[DocBuf; 2]) {
     let [small, large] = docs.each_ref().map(|doc| doc.as_bytes().len());
     println!("\n{title:40} {small:>7} B {large:>7} B {:>10} {:>10}", "k docs/s", "k docs/s");

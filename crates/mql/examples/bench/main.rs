@@ -1,4 +1,4 @@
-//! What a document costs, by the language's parts; only those named, or all:
+//! Measures the cost of a document in each part of the language. Runs the named parts, or all:
 //! `cargo run --release -p quire-mql --example bench -- [filters] [updates] [expressions]`.
 
 #![allow(clippy::unwrap_used)]

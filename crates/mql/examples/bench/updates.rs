@@ -1,4 +1,4 @@
-//! Updates and accumulators.
+//! Benchmarks of updates and accumulators.
 
 use crate::harness::{head, nanoseconds, row};
 use bumpalo::Bump;

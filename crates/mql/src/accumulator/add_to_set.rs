@@ -21,14 +21,14 @@ pub(super) const SET_UNION: Accumulator = Accumulator::unary(
     |collation| Box::new(Set::new("$setUnion", true, collation)),
 );
 
-/// Distinct values, found by their hash.
+/// A set of distinct values, found by their hash.
 #[derive(Debug)]
 struct Set {
     name: &'static str,
     flatten: bool,
     collation: Collation,
     values: Vec<ValueBuf>,
-    /// The places of the values with a hash.
+    /// The positions of the values with each hash.
     by_hash: HashMap<u64, Vec<u32>>,
     bytes: usize,
 }

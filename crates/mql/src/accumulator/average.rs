@@ -1,7 +1,7 @@
 //! `$avg`: the mean of the numbers; null if there are none.
 
 use super::registry::Accumulator;
-use super::running::Running;
+use super::running::FixedState;
 use super::sum::Sum;
 use super::table::States;
 use quire_document::{ArrayBuf, Decimal128, Value, array};
@@ -14,23 +14,23 @@ pub(super) const AVG: Accumulator = Accumulator::unary(
 )
 .with_table(|_| Box::new(States::new(|_| Average::exact())));
 
-/// The mean of numbers of all types: their sum, divided.
+/// The mean of numbers of all types: their sum, divided by their count.
 #[derive(Clone, Debug, Default)]
 pub struct Average {
-    /// A sum of whole numbers is exact before it is divided, as in mongod's `$group`. Its
-    /// expression divides the sum of the doubles: `[2^63 - 1, -2^63]` has the mean 0.
+    /// True if a sum of integers is exact before the division, as in mongod's `$group`. As an
+    /// expression `$avg` divides a sum of doubles, so that `[2^63 - 1, -2^63]` has the mean 0.
     exact: bool,
     sum: Sum,
     count: i64,
 }
 
 impl Average {
-    /// The mean that `$group` makes.
+    /// Returns the mean as `$group` computes it.
     fn exact() -> Self {
         Average { exact: true, ..Average::default() }
     }
 
-    /// Adds a value if it is a number.
+    /// Adds a value if it is a number, and ignores it otherwise.
     #[inline]
     pub fn push(&mut self, value: Value<'_>) {
         if value.is_number() {
@@ -39,7 +39,7 @@ impl Average {
         }
     }
 
-    /// The mean; null if nothing was added.
+    /// Returns the mean; null if no number was added.
     pub fn value(&self) -> Value<'static> {
         if self.count == 0 {
             return Value::Null;
@@ -55,7 +55,7 @@ impl Average {
     }
 }
 
-impl Running for Average {
+impl FixedState for Average {
     #[inline]
     fn take(&mut self, value: Value<'_>) {
         self.push(value);

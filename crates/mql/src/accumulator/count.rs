@@ -1,4 +1,4 @@
-//! `$count`: how many documents.
+//! `$count`: the number of documents.
 
 use super::registry::{Accumulator, Parsed};
 use super::sum::{self, Sum};

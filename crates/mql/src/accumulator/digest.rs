@@ -1,21 +1,22 @@
-//! Quantiles of any number of numbers in bounded memory: a t-digest that is merged in batches
-//! (Dunning and Ertl, "Computing extremely accurate quantiles using t-digests", 2019).
+//! Approximate quantiles of a stream of numbers in bounded memory: a t-digest that merges its input
+//! in batches (Dunning and Ertl, "Computing extremely accurate quantiles using t-digests", 2019).
 
 use quire_document::{DocBuf, Value, array, doc};
 use std::f64::consts::PI;
 
 /// The resolution of ranks: the approximate number of clusters.
 const CLUSTERS: f64 = 1000.0;
-/// Numbers that wait to be merged into the clusters.
+/// The most numbers that wait to be merged into the clusters.
 const WAITING_MAX: usize = 8 * 1024;
 
-/// Clusters of numbers that lie next to each other, small ones at the ends.
+/// Clusters of adjacent numbers. The clusters at both ends are small.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Digest {
-    /// In order: the mean of a cluster and how many numbers it stands for.
+    /// In ascending order: the mean of each cluster, and the count of its numbers.
     clusters: Vec<(f64, f64)>,
     waiting: Vec<(f64, f64)>,
-    /// Infinities, which have no mean with others.
+    /// The counts of -Infinity and Infinity, which are not in clusters, because a mean with them is
+    /// infinite.
     below: f64,
     above: f64,
     least: Option<f64>,
@@ -41,8 +42,8 @@ impl Digest {
         }
     }
 
-    /// Merges what waits: neighbours become one as long as that spans no more than one step of
-    /// the scale function, which is steep at both ends.
+    /// Merges the waiting numbers. Adjacent clusters become one if the result spans at most one
+    /// step of the scale function, which is steep at both ends.
     fn compress(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -68,7 +69,7 @@ impl Digest {
         }
     }
 
-    /// The number below which a share of all lies; `None` if there are no numbers.
+    /// Returns the number at the quantile `share`; `None` if there are no numbers.
     pub(super) fn quantile(&mut self, share: f64) -> Option<f64> {
         self.compress();
         let finite: f64 = self.clusters.iter().map(|(_, weight)| weight).sum();
@@ -76,7 +77,7 @@ impl Digest {
         if total == 0.0 {
             return None;
         }
-        // The rank that the exact answer has, counted from 1.
+        // The rank of the exact answer, counted from 1.
         let rank = (share * total).ceil().max(1.0) - self.below;
         if rank <= 0.0 {
             return Some(f64::NEG_INFINITY);
@@ -87,7 +88,8 @@ impl Digest {
         Some(self.at_rank(rank, finite))
     }
 
-    /// Clusters stand for the rank in their middle; between two of them lies a straight line.
+    /// Returns the number at a rank. The mean of a cluster is at the rank in its middle; between
+    /// two clusters it interpolates linearly.
     fn at_rank(&self, rank: f64, finite: f64) -> f64 {
         let (least, greatest) = (self.least.unwrap_or(0.0), self.greatest.unwrap_or(0.0));
         let mut before = (1.0, least);
@@ -103,12 +105,12 @@ impl Digest {
         between(before, (finite, greatest), rank)
     }
 
-    /// Bytes on the heap.
+    /// Returns the memory on the heap in bytes.
     pub(super) fn bytes(&self) -> usize {
         (self.clusters.capacity() + self.waiting.capacity()) * 16
     }
 
-    /// What `merge` takes.
+    /// Returns the document that `merge` reads.
     pub(super) fn save(&self) -> DocBuf {
         let mut merged = self.clone();
         merged.compress();
@@ -122,7 +124,7 @@ impl Digest {
         }
     }
 
-    /// Adds what another digest has saved.
+    /// Adds the numbers of another digest, as saved by `save`.
     pub(super) fn merge(&mut self, saved: quire_document::Doc<'_>) {
         let double = |name: &str| match saved.get(name) {
             Some(Value::Double(number)) => Some(number),
@@ -143,8 +145,8 @@ impl Digest {
     }
 }
 
-/// The share at which a cluster ends that begins at `share`: one step further on the scale
-/// `CLUSTERS / 2 pi * asin(2 share - 1)`.
+/// Returns the share at which a cluster that begins at `share` must end: one step further on the
+/// scale `CLUSTERS / 2 pi * asin(2 share - 1)`.
 fn step_end(share: f64) -> f64 {
     let at = (2.0 * share - 1.0).clamp(-1.0, 1.0).asin() + 2.0 * PI / CLUSTERS;
     if at >= PI / 2.0 { 1.0 } else { (at.sin() + 1.0) / 2.0 }
@@ -162,7 +164,8 @@ fn between(left: (f64, f64), right: (f64, f64), rank: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Ranks are off by less than a thousandth, at the ends by less than a ten-thousandth.
+    /// Checks that ranks are wrong by less than a thousandth, and at the ends by less than a
+    /// ten-thousandth.
     fn check(mut digest: Digest, count: f64) {
         for share in [0.0, 0.0001, 0.01, 0.25, 0.5, 0.75, 0.99, 0.9999, 1.0] {
             let found = digest.quantile(share).unwrap();
@@ -172,7 +175,7 @@ mod tests {
         }
     }
 
-    /// The numbers from 0 to below `count`, in an order without pattern.
+    /// Returns the numbers from 0 to below `count`, in a scattered order.
     fn numbers(count: u64) -> impl Iterator<Item = f64> {
         (0..count).map(move |number| (number * 48_271 % count) as f64)
     }

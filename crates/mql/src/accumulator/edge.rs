@@ -1,4 +1,4 @@
-//! `$first`, `$last`: the value of the first and of the last document, null where it is missing.
+//! `$first`, `$last`: the value of the first or last document; null if it is missing.
 
 use super::State;
 use super::registry::Accumulator;
@@ -39,7 +39,7 @@ fn result<'a>(value: &Option<ValueBuf>, cx: &EvalContext<'a>) -> Result<Value<'a
     value.as_ref().map_or(Ok(Value::Null), |value| cx.copy(value.as_value()))
 }
 
-/// An array with the value, or an empty one.
+/// Returns an array with the value, or an empty array.
 fn saved(value: &Option<ValueBuf>) -> ValueBuf {
     match value {
         Some(value) => array![value].into(),

@@ -1,4 +1,5 @@
-//! `$min`, `$max`: the least and the greatest value by BSON order; null and missing don't count.
+//! `$min`, `$max`: the smallest and the largest value in BSON order; null and missing values are
+//! ignored.
 
 use super::registry::Accumulator;
 use super::table::States;
@@ -24,7 +25,7 @@ pub(super) const MAX: Accumulator = Accumulator::unary(
 )
 .with_table(|collation| table(Ordering::Greater, collation));
 
-/// True if a value takes the place of the best one so far: null and missing never do.
+/// Returns true if a value replaces the best one so far. Null and missing values never do.
 pub(crate) fn replaces(
     value: Value<'_>,
     best: Option<Value<'_>>,

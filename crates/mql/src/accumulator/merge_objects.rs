@@ -1,4 +1,4 @@
-//! `$mergeObjects`: one document of all, later fields win.
+//! `$mergeObjects`: all documents merged into one; a later field replaces an earlier one.
 
 use super::State;
 use super::registry::Accumulator;
@@ -39,7 +39,7 @@ impl State for Merged {
             None | Some(Value::Null | Value::Undefined) => {}
             Some(Value::Document(newer)) => self.merge_doc(newer),
             Some(other) => {
-                // In `$group` mongod answers the code of its execution engine.
+                // In `$group` mongod uses an error code of its execution engine.
                 return Err(Error::location(
                     5911200,
                     format!("$mergeObjects only supports objects, not {}", other.type_name()),

@@ -1,9 +1,10 @@
-//! Accumulators: what `$group` and window functions compute from the values of many documents.
+//! Accumulators: the functions that `$group` and window functions apply to the values of many
+//! documents.
 //!
-//! Reading order: this file (what an accumulator is), `registry` (all of them), `spec` (one
-//! accumulator of a stage, parsed), `table` (its states for all groups), then one file an
-//! accumulator or close family. A state lives for one group; it can be saved and merged, so that
-//! groups may be spilled and split.
+//! Read in this order: this file (the interface of an accumulator), `registry` (all accumulators),
+//! `spec` (one accumulator of a stage, parsed), `table` (its states for all groups), then one file
+//! for each accumulator or family. A state belongs to one group. It can be saved and merged, so
+//! that groups can be spilled and split.
 
 mod add_to_set;
 mod average;
@@ -48,32 +49,32 @@ use quire_error::{Error, ErrorCode, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes that one accumulator of one group may hold before it answers 146.
+/// The most bytes that one accumulator may use for one group (146 ExceededMemoryLimit beyond it).
 pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// The values that one accumulator has seen for one group.
+/// The state of one accumulator for one group: what it keeps of the values so far.
 pub trait State: Send + fmt::Debug {
-    /// Takes the value of one more document; `None` is missing.
+    /// Adds the value of one more document; `None` is a missing value.
     fn add(&mut self, value: Option<Value<'_>>) -> Result<()>;
 
-    /// The result so far.
+    /// Returns the result so far.
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>>;
 
-    /// Bytes that it holds, roughly: what memory limits count.
+    /// Returns the approximate memory in bytes, for memory limits.
     fn size(&self) -> usize;
 
-    /// What it knows, for `merge`.
+    /// Returns the state as a value that `merge` reads.
     fn save(&self) -> ValueBuf;
 
-    /// Adds what a state of the same accumulator has saved; that state's values come after this one's.
+    /// Adds a saved state of the same accumulator. The values in it come after those of this state.
     fn merge(&mut self, saved: Value<'_>) -> Result<()>;
 
-    /// True if more values would change nothing (`$first` with its value).
+    /// Returns true if more values cannot change the result (for example `$first` after a value).
     fn is_complete(&self) -> bool {
         false
     }
 
-    /// True if its size never changes.
+    /// Returns true if the size never changes.
     fn is_fixed() -> bool
     where
         Self: Sized,
@@ -82,12 +83,12 @@ pub trait State: Send + fmt::Debug {
     }
 }
 
-/// How strings compare for an accumulator.
+/// The order of strings in an accumulator.
 #[derive(Clone, Default)]
 pub(crate) struct Collation(Option<Arc<dyn Collator>>);
 
 impl Collation {
-    /// Strings compare by `collator`; by their bytes if there is none.
+    /// Strings are compared by `collator`, or by their bytes without one.
     pub(crate) fn new(collator: Option<Arc<dyn Collator>>) -> Self {
         Collation(collator)
     }
@@ -103,7 +104,7 @@ impl fmt::Debug for Collation {
     }
 }
 
-/// Refuses to hold more than a group's accumulator may.
+/// Fails with 146 ExceededMemoryLimit if an accumulator uses more bytes than it may for one group.
 pub(crate) fn check_memory(name: &str, bytes: usize) -> Result<()> {
     if bytes > MEMORY_BYTES_MAX {
         let message = format!(
@@ -114,7 +115,7 @@ pub(crate) fn check_memory(name: &str, bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// The array of these values, made in the context's arena.
+/// Returns an array of these values, built in the context's arena.
 pub(crate) fn array_result<'a, 'v>(
     values: impl Iterator<Item = Value<'v>>,
     cx: &EvalContext<'a>,
@@ -128,7 +129,7 @@ pub(crate) fn array_result<'a, 'v>(
     Ok(Value::Array(array))
 }
 
-/// The elements of a saved array; nothing for another value.
+/// Returns the elements of a saved array; none for any other value.
 pub(crate) fn elements(saved: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     saved.as_array().into_iter().flat_map(|array| array.iter())
 }

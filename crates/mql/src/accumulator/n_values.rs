@@ -1,4 +1,4 @@
-//! `$firstN`, `$lastN`, `$minN`, `$maxN`: up to n values in an array.
+//! `$firstN`, `$lastN`, `$minN`, `$maxN`: an array of at most n values.
 
 use super::registry::{Accumulator, Parsed};
 use super::spec::Argument;
@@ -77,13 +77,13 @@ fn parse(name: &'static str, keeps: Keeps, value: Value<'_>, cx: &ParseContext) 
     })
 }
 
-/// How many values an accumulator keeps: a whole number above 0.
+/// Returns the n of an accumulator, which must be an integer above 0.
 pub(crate) fn evaluate_n(n: &Expression, cx: &EvalContext<'_>) -> Result<usize> {
     let value = eval(n, cx)?;
     let number = value.and_then(|value| value.as_number()).and_then(|number| number.exact_i64());
     match number {
         Some(number) if number > 0 => Ok(usize::try_from(number).unwrap_or(usize::MAX)),
-        // In `$group` mongod answers the code of its execution engine.
+        // In `$group` mongod uses an error code of its execution engine.
         _ => Err(Error::location(7548606, "parameter 'n' must be a positive integer")),
     }
 }
@@ -121,7 +121,7 @@ impl Values {
         }
     }
 
-    /// Keeps the values ordered, best first.
+    /// Inserts a value in order, best first, and keeps the best n.
     fn rank(&mut self, value: Value<'_>) -> Result<()> {
         let collation = self.collation.as_deref();
         let comes_before = |known: &ValueBuf| {

@@ -1,8 +1,8 @@
-//! `$percentile`, `$median`: values below which a share of the numbers lies.
+//! `$percentile`, `$median`: the values below which a share of the numbers lies.
 //!
-//! Numbers are kept as long as they are not too many, and the answer is exact; beyond that
-//! "approximate" goes on with a t-digest, as mongod does from the beginning. "discrete" and
-//! "continuous" (which interpolates) keep all.
+//! Up to a certain count the numbers are kept and the result is exact. Beyond it "approximate"
+//! continues with a t-digest, which mongod uses from the beginning. "discrete" and "continuous"
+//! (which interpolates) keep all numbers.
 
 use super::digest::Digest;
 use super::registry::{Accumulator, Parsed};
@@ -17,7 +17,7 @@ use quire_document::{ArrayBuf, Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
-/// Numbers of a group that "approximate" keeps as they are.
+/// The most numbers of a group that "approximate" keeps without a digest.
 const EXACT_MAX: usize = 100_000;
 
 pub(super) const PERCENTILE: Accumulator = Accumulator::own(
@@ -38,14 +38,14 @@ pub(super) const MEDIAN: Accumulator =
         accumulator("$median", spec, quantiles, cx)
     });
 
-/// Which percentiles are asked for, and how they are taken.
+/// The requested percentiles and their method.
 #[derive(Clone, Debug)]
 pub struct Quantiles {
     shares: Vec<f64>,
     continuous: bool,
-    /// A digest may stand for many numbers.
+    /// True if a digest may replace the numbers.
     approximate: bool,
-    /// One number instead of an array.
+    /// True if the result is one number instead of an array.
     single: bool,
 }
 
@@ -90,18 +90,18 @@ impl Quantiles {
         Ok(Quantiles { shares: vec![0.5], continuous, approximate, single: true })
     }
 
-    /// The result for numbers, which it sorts.
+    /// Returns the result for `numbers`, and sorts them.
     pub fn result<'a>(&self, numbers: &mut Vec<f64>, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         sort_by(numbers, cx.shared, f64::total_cmp)?;
         self.each(cx, |share| quantile(numbers, share, self.continuous))
     }
 
-    /// The result for the numbers of a digest.
+    /// Returns the result for the numbers of a digest.
     fn of_digest<'a>(&self, digest: &mut Digest, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         self.each(cx, |share| digest.quantile(share))
     }
 
-    /// The result for `count` sorted numbers, of which `at` gives the one at a rank.
+    /// Returns the result for `count` sorted numbers; `at` returns the number at a rank.
     pub(crate) fn of_ranks<'a>(
         &self,
         count: usize,
@@ -138,7 +138,7 @@ fn check_fields(name: &str, spec: Doc<'_>, allowed: &[&str]) -> Result<()> {
     }
 }
 
-/// Whether the method is "continuous", and whether it is "approximate".
+/// Returns whether the method is "continuous", and whether it is "approximate".
 fn method(spec: Doc<'_>) -> Result<(bool, bool)> {
     match spec.get("method") {
         Some(Value::String("approximate")) => Ok((false, true)),
@@ -203,7 +203,7 @@ fn share(value: Value<'_>) -> Result<f64> {
     Ok(number)
 }
 
-/// The number as a double, if the value is one.
+/// Returns the number as a double; `None` if the value is not a number.
 pub(crate) fn to_f64(value: Value<'_>) -> Option<f64> {
     Some(match value {
         Value::Int32(number) => f64::from(number),
@@ -214,12 +214,13 @@ pub(crate) fn to_f64(value: Value<'_>) -> Option<f64> {
     })
 }
 
-/// The quantile of sorted numbers: the one at rank `ceil(share * n)`, or interpolated.
+/// Returns a quantile of sorted numbers: the one at rank `ceil(share * n)`, or with `continuous` an
+/// interpolation.
 pub fn quantile(sorted: &[f64], share: f64, continuous: bool) -> Option<f64> {
     quantile_at(sorted.len(), &|rank| sorted.get(rank).copied(), share, continuous)
 }
 
-/// As `quantile`, of `count` numbers of which `at` gives the one at a rank.
+/// Like `quantile`, for `count` numbers; `at` returns the number at a rank.
 fn quantile_at(
     count: usize,
     at: &dyn Fn(usize) -> Option<f64>,
@@ -239,7 +240,7 @@ fn quantile_at(
     Some(low * (1.0 - rank.fract()) + high * rank.fract())
 }
 
-/// The numbers of a group.
+/// The state of a group: its numbers, or a digest of them.
 #[derive(Debug)]
 struct Numbers {
     name: &'static str,
@@ -275,7 +276,7 @@ impl Numbers {
         }
     }
 
-    /// The digest of the numbers, which takes their place.
+    /// Returns the digest, after it has replaced the numbers.
     fn digest(&mut self) -> &mut Digest {
         if let Kept::All(numbers) = &self.kept {
             let mut digest = Box::<Digest>::default();

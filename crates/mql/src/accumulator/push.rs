@@ -61,7 +61,7 @@ impl State for Push {
     }
 }
 
-/// The array, or the error that `$concatArrays` and `$setUnion` answer to anything else.
+/// Returns the array. For any other value fails with the error of `$concatArrays` or `$setUnion`.
 pub(crate) fn array_of<'v>(name: &str, value: Value<'v>) -> Result<quire_document::Array<'v>> {
     value.as_array().ok_or_else(|| {
         Error::type_mismatch(format!(

@@ -1,4 +1,4 @@
-//! `$top`, `$bottom`, `$topN`, `$bottomN`: outputs of the first or last documents by a sort.
+//! `$top`, `$bottom`, `$topN`, `$bottomN`: outputs of the first or last documents in a sort order.
 
 use super::registry::{Accumulator, Parsed};
 use super::spec::Argument;
@@ -36,7 +36,7 @@ pub(super) const BOTTOM_N: Accumulator = Accumulator::own(
     |value, cx| parse("$bottomN", true, value, cx),
 );
 
-/// The sort and the output of a ranking accumulator.
+/// The sort and the output expression of a ranking accumulator.
 #[derive(Debug)]
 pub struct Ranking {
     sort: Arc<SortPattern>,
@@ -44,7 +44,7 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// For `cx.root`: an array of its sort key and its output.
+    /// Returns for `cx.root` an array of the sort key and the output.
     pub(crate) fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         let key = self.sort.key(cx.root, cx)?;
         let output = self.output.eval(cx)?.unwrap_or(Value::Null);
@@ -58,7 +58,7 @@ impl Ranking {
         Ok(Value::Array(array))
     }
 
-    /// Returns the bytes by which a value of `eval` is ordered, and its output.
+    /// Splits a result of `eval` into bytes that sort like the sort key, and the output.
     pub(crate) fn split<'v>(&self, value: Value<'v>) -> Option<(Vec<u8>, Value<'v>)> {
         let mut key = parts(value);
         let output = key.pop()?;
@@ -131,9 +131,9 @@ fn parse(name: &'static str, bottom: bool, value: Value<'_>, cx: &ParseContext) 
     })
 }
 
-/// Rows of sort key and output. Up to twice as many as wanted are gathered as they come, and then
-/// cut to the wanted ones: n log n in all, whatever the order of arrival. The wanted rows may take
-/// [`MEMORY_BYTES_MAX`], all of them together twice as much.
+/// The rows of a group, each with sort key and output. Up to 2n rows are gathered and then reduced
+/// to the best n, so the total time is n log n in any order of arrival. The best n rows may use
+/// [`MEMORY_BYTES_MAX`], and all gathered rows twice as much.
 #[derive(Debug)]
 struct Ranked {
     name: &'static str,
@@ -142,14 +142,15 @@ struct Ranked {
     n: usize,
     sort: Arc<SortPattern>,
     rows: Vec<ValueBuf>,
-    /// The first `n` rows are in order: what does not come before the last of them (or after the
-    /// first, at the bottom) is not wanted.
+    /// True if the first `n` rows are the best so far, in order. A new row is then skipped unless
+    /// it comes before the last of them (at the bottom: after the first).
     settled: bool,
     bytes: usize,
 }
 
 impl Ranked {
-    /// The places of the wanted rows in the order of the sort; equal keys in order of arrival.
+    /// Returns the positions of the best n rows in sort order. Rows with equal keys stay in order
+    /// of arrival.
     fn wanted(&self) -> Vec<usize> {
         let rows = self.rows.iter().map(|row| parts(row.as_value()));
         let mut ranked: Vec<_> = rows.enumerate().collect();
@@ -179,7 +180,7 @@ impl Ranked {
     }
 }
 
-/// The sort key and the output, in one vector.
+/// Returns the values of the sort key, then the output.
 fn parts(row: Value<'_>) -> Vec<Value<'_>> {
     row.as_array().unwrap_or(Array::empty()).to_vec()
 }

@@ -1,4 +1,4 @@
-//! A row of the accumulators' registry, and the registry.
+//! The registry of accumulators, and the type of its rows.
 
 use super::spec::Argument;
 use super::{Collation, State, Table};
@@ -13,44 +13,44 @@ use quire_error::{Error, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// Parses the value behind an accumulator's name.
+/// Parses the value after an accumulator's name.
 pub(super) type ParseFn = fn(Value<'_>, &ParseContext) -> Result<Parsed>;
 
 /// An accumulator of `$group`.
 pub struct Accumulator {
-    /// Its name with the dollar sign.
+    /// The name with the dollar sign.
     pub name: &'static str,
     /// The MongoDB version that introduced it.
     pub since: &'static str,
     /// One sentence for COMPATIBILITY.md.
     pub doc: &'static str,
     pub(super) parse: ParseStyle,
-    /// Makes its table where its states have a type of their own there. Such an accumulator fails
-    /// for no value, so a batch may go to one after the other.
+    /// Makes a specialised table of states, if the accumulator has one. Such an accumulator never
+    /// fails, so each of them may process a whole batch before the next one does.
     pub(super) table: Option<fn(Collation) -> Box<dyn Table>>,
 }
 
-/// How an accumulator's argument is parsed.
+/// The way in which an accumulator's argument is parsed.
 pub(super) enum ParseStyle {
-    /// It takes one expression.
+    /// The argument is one expression.
     Unary(fn(Collation) -> Box<dyn State>),
-    /// By its own parser.
+    /// The accumulator has a parser.
     Own(ParseFn),
 }
 
 /// A parsed accumulator.
 pub(crate) struct Parsed {
     pub(crate) argument: Argument,
-    /// How many values it keeps, for those that keep n.
+    /// The n of an accumulator that keeps n values.
     pub(crate) n: Option<Expression>,
     pub(crate) make: Make,
 }
 
-/// Makes the state of a group, given n (0 where there is none).
+/// Makes the state of a group from its n (0 for an accumulator without n).
 pub(crate) type Make = Arc<dyn Fn(usize, Collation) -> Box<dyn State> + Send + Sync>;
 
 impl Accumulator {
-    /// An accumulator of one expression.
+    /// Returns a row for an accumulator of one expression.
     pub(super) const fn unary(
         name: &'static str,
         since: &'static str,
@@ -60,7 +60,7 @@ impl Accumulator {
         Accumulator { name, since, doc, parse: ParseStyle::Unary(make), table: None }
     }
 
-    /// An accumulator with a parser of its own.
+    /// Returns a row for an accumulator with a parser.
     pub(super) const fn own(
         name: &'static str,
         since: &'static str,
@@ -70,7 +70,7 @@ impl Accumulator {
         Accumulator { name, since, doc, parse: ParseStyle::Own(parse), table: None }
     }
 
-    /// The same with a table of its own.
+    /// Returns the row with a specialised table.
     pub(super) const fn with_table(mut self, table: fn(Collation) -> Box<dyn Table>) -> Self {
         self.table = Some(table);
         self
@@ -83,7 +83,8 @@ impl Accumulator {
         self.parsed_in_window(value, cx)
     }
 
-    /// As `parsed`; as a window function it may have an array of expressions as its argument.
+    /// Parses like `parsed`, but the argument may also be an array of expressions, as for a window
+    /// function.
     pub(crate) fn parsed_in_window(&self, value: Value<'_>, cx: &ParseContext) -> Result<Parsed> {
         match self.parse {
             ParseStyle::Unary(make) => {
@@ -94,7 +95,7 @@ impl Accumulator {
     }
 }
 
-/// 40237: an accumulator with a list of arguments.
+/// Returns the error 40237, for an accumulator with a list of arguments.
 pub(super) fn not_unary(name: &str) -> Error {
     Error::location(40237, format!("The {name} accumulator is a unary operator"))
 }
@@ -115,7 +116,7 @@ impl fmt::Debug for Accumulator {
     }
 }
 
-/// Every accumulator, in the order of their names.
+/// All accumulators, in the order of their names.
 pub const ACCUMULATORS: &[Accumulator] = &[
     add_to_set::ADD_TO_SET,
     average::AVG,
@@ -143,7 +144,7 @@ pub const ACCUMULATORS: &[Accumulator] = &[
     ranked::TOP_N,
 ];
 
-/// The accumulator of that name.
+/// Returns the accumulator with this name.
 pub fn find_accumulator(name: &str) -> Option<&'static Accumulator> {
     ACCUMULATORS.iter().find(|accumulator| accumulator.name == name)
 }

@@ -1,5 +1,4 @@
-//! Accumulators of a fixed size: what they are given changes some numbers, and any other value
-//! nothing.
+//! Accumulators whose state is a fixed set of numbers.
 
 use super::State;
 use crate::context::EvalContext;
@@ -7,22 +6,22 @@ use quire_document::{ArrayBuf, Value, ValueBuf};
 use quire_error::Result;
 use std::fmt;
 
-/// Numbers that are kept up to date.
-pub(super) trait Running: Send + fmt::Debug + Sized {
-    /// Takes a value.
+/// A state of fixed size, which each value updates.
+pub(super) trait FixedState: Send + fmt::Debug + Sized {
+    /// Updates the state with a value.
     fn take(&mut self, value: Value<'_>);
 
-    /// The result so far.
+    /// Returns the result so far.
     fn current(&self) -> Value<'static>;
 
-    /// Returns the numbers of which another server makes the whole.
+    /// Returns the numbers that another state needs to merge this one.
     fn parts(&self) -> ArrayBuf;
 
-    /// Takes what another one knew.
+    /// Merges the numbers that another state returned from `parts`.
     fn join(&mut self, parts: &[Value<'_>]);
 }
 
-impl<R: Running> State for R {
+impl<R: FixedState> State for R {
     #[inline]
     fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
         if let Some(value) = value {

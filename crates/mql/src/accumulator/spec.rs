@@ -1,4 +1,4 @@
-//! One accumulator of a stage: what it is given for each document, and how its states are made.
+//! An accumulator of a stage: its argument for each document, and the constructor of its states.
 
 use super::ranked::Ranking;
 use super::registry::{Accumulator, Make, Parsed, find_accumulator, not_unary};
@@ -12,15 +12,16 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// So many accumulators, each of a few nodes, do without a look at the interrupt.
+/// Up to this number of accumulators, each of a few nodes, the interrupt is not checked between
+/// them.
 const FREE_EXPRESSIONS: usize = 8;
 
-/// What an accumulator is given for each document.
+/// The argument of an accumulator, evaluated for each document.
 #[derive(Debug)]
 pub enum Argument {
     /// The value of one expression.
     One(Expression),
-    /// The values of sort keys and of an output expression (`$top` and its like).
+    /// Sort keys and an output expression (for `$top` and similar accumulators).
     Ranked(Ranking),
 }
 
@@ -30,12 +31,12 @@ pub struct AccumulatorSpec {
     argument: Argument,
     n: Option<Expression>,
     make: Make,
-    /// `{$sum: ...}` as it was written.
+    /// The accumulator as the user wrote it, for example `{$sum: ...}`.
     source: DocBuf,
 }
 
 impl AccumulatorSpec {
-    /// Parses `{$sum: "$x"}`, the accumulator of the output field `field`.
+    /// Parses an accumulator such as `{$sum: "$x"}` for the output field `field`.
     pub fn parse(field: &str, spec: Value<'_>, cx: &ParseContext) -> Result<Self> {
         let Value::Document(spec) = spec else { return Err(not_an_object(field)) };
         let Some(first) = spec.first().filter(|first| first.key().starts_with('$')) else {
@@ -59,17 +60,17 @@ impl AccumulatorSpec {
         Ok(AccumulatorSpec { accumulator, argument, n, make, source: spec.to_owned() })
     }
 
-    /// The accumulator's name with the dollar sign.
+    /// Returns the accumulator's name with the dollar sign.
     pub fn name(&self) -> &'static str {
         self.accumulator.name
     }
 
-    /// What it is given for each document.
+    /// Returns the argument.
     pub fn argument(&self) -> &Argument {
         &self.argument
     }
 
-    /// The one expression that it is given, if that is all.
+    /// Returns the expression if the argument is a single one.
     pub fn expression(&self) -> Option<&Expression> {
         match &self.argument {
             Argument::One(expression) => Some(expression),
@@ -77,35 +78,35 @@ impl AccumulatorSpec {
         }
     }
 
-    /// Gives the paths of its expression slots of an extractor.
+    /// Assigns slots of an extractor to the paths of the expression.
     pub fn attach(&mut self, extractor: &mut Extractor) {
         if let Argument::One(expression) = &mut self.argument {
             extractor.attach(expression);
         }
     }
 
-    /// Makes a checkpoint of its expression if the stage has more than a few accumulators (`count`):
-    /// together they could work on one large document for long.
+    /// Makes the expression a checkpoint if the stage has more than a few accumulators (`count`),
+    /// because together they could take long on one large document.
     pub fn guard_one_of(&mut self, count: usize) {
         if let (Argument::One(expression), true) = (&mut self.argument, count > FREE_EXPRESSIONS) {
             expression.guard();
         }
     }
 
-    /// A state for the group with this key (`n` may depend on it).
+    /// Returns a new state for the group with this key. (`n` may depend on the key.)
     pub fn new_state(&self, key: Value<'_>, cx: &EvalContext<'_>) -> Result<Box<dyn State>> {
         let n = self.n(key, cx)?;
         Ok((self.make)(n, Collation(cx.shared.collator.clone())))
     }
 
-    /// How many values the state of the group with this key keeps; 0 where it keeps no n.
+    /// Returns the n of the group with this key; 0 for an accumulator without n.
     pub fn n(&self, key: Value<'_>, cx: &EvalContext<'_>) -> Result<usize> {
         let Some(n) = &self.n else { return Ok(0) };
         let root = cx.copy(key)?.as_document().unwrap_or(Doc::empty());
         super::n_values::evaluate_n(n, &cx.with_root(root))
     }
 
-    /// A table for the states of many groups.
+    /// Returns a table for the states of many groups.
     pub fn new_table(&self, collator: Option<Arc<dyn Collator>>) -> Box<dyn Table> {
         let collation = Collation(collator);
         match self.accumulator.table {
@@ -117,12 +118,12 @@ impl AccumulatorSpec {
         }
     }
 
-    /// True if it takes any value without an error.
+    /// Returns true if every value is accepted without an error.
     pub fn is_infallible(&self) -> bool {
         self.accumulator.table.is_some()
     }
 
-    /// What the document `cx.root` gives it.
+    /// Evaluates the argument for the document `cx.root`.
     pub fn value<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         match &self.argument {
             Argument::One(expression) => {
@@ -132,7 +133,7 @@ impl AccumulatorSpec {
         }
     }
 
-    /// As `value`, with the codes that errors have outside of a `$group`.
+    /// Like `value`, but with the error codes of stages other than `$group`.
     pub fn plain_value<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         match &self.argument {
             Argument::One(expression) => expression.eval(cx),
@@ -140,10 +141,11 @@ impl AccumulatorSpec {
         }
     }
 
-    /// What the documents of a batch give it.
+    /// Evaluates the argument for the documents of a batch.
     ///
     /// # Errors
-    /// Some error if any document has one, not necessarily that of the first.
+    /// Fails if any document has an error, but not necessarily with the error of the first such
+    /// document.
     pub fn column<'a>(
         &'a self,
         batch: &'a Batch<'a>,
@@ -155,13 +157,13 @@ impl AccumulatorSpec {
         }
     }
 
-    /// Gives the state the document `cx.root`.
+    /// Adds the document `cx.root` to the state.
     #[inline]
     pub fn add(&self, state: &mut dyn State, cx: &EvalContext<'_>) -> Result<()> {
         state.add(self.value(cx)?)
     }
 
-    /// Adds what it reads of a document, and what its `n` depends on, to `needed`.
+    /// Adds the fields that the argument and `n` read to `needed`.
     pub fn add_dependencies(&self, needed: &mut Dependencies) {
         match &self.argument {
             Argument::One(expression) => expression.add_dependencies(needed),
@@ -172,7 +174,7 @@ impl AccumulatorSpec {
         }
     }
 
-    /// Appends `{$sum: ...}` as the field `field`.
+    /// Appends the accumulator, for example `{$sum: ...}`, as the field `field`.
     pub fn serialize(&self, field: &str, writer: &mut DocWriter<'_>) {
         match (&self.argument, &self.n) {
             (Argument::One(expression), None) if self.name() != "$count" => {
@@ -186,7 +188,8 @@ impl AccumulatorSpec {
     }
 }
 
-/// mongod runs `$group` in an engine that has codes of its own for division by zero.
+/// Replaces the error code of a division by zero, because mongod runs `$group` in an engine with
+/// different codes.
 pub(crate) fn in_group(error: Error, expression: &Expression) -> Error {
     let number = match error.code() {
         ErrorCode::BadValue if calls(expression, "$divide") => 4848401,
@@ -196,7 +199,7 @@ pub(crate) fn in_group(error: Error, expression: &Expression) -> Error {
     Error::location(number, error.message())
 }
 
-/// The error of an accumulator in another stage than `$group`, where mongod has other codes.
+/// Replaces an error code by the one of stages other than `$group`.
 pub(crate) fn outside_group(error: Error) -> Error {
     let number = match error.code().number() {
         5911200 => 40400,

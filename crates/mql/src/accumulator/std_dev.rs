@@ -1,7 +1,7 @@
-//! `$stdDevPop`, `$stdDevSamp`: standard deviations by Welford's method.
+//! `$stdDevPop`, `$stdDevSamp`: standard deviations, by Welford's method.
 
 use super::registry::Accumulator;
-use super::running::Running;
+use super::running::FixedState;
 use super::table::States;
 use quire_document::{ArrayBuf, Value, array};
 
@@ -21,7 +21,7 @@ pub(super) const STD_DEV_SAMP: Accumulator = Accumulator::unary(
 )
 .with_table(|_| Box::new(States::new(|_| Deviation::new(true))));
 
-/// A running standard deviation.
+/// A standard deviation that is updated with each number.
 #[derive(Clone, Debug)]
 pub struct Deviation {
     sample: bool,
@@ -31,12 +31,12 @@ pub struct Deviation {
 }
 
 impl Deviation {
-    /// Of a sample, or of a whole population.
+    /// Returns the state for a sample, or for a whole population.
     pub fn new(sample: bool) -> Self {
         Deviation { sample, count: 0, mean: 0.0, squares: 0.0 }
     }
 
-    /// Adds a value if it is a number.
+    /// Adds a value if it is a number, and ignores it otherwise.
     pub fn push(&mut self, value: Value<'_>) {
         let number = match value {
             Value::Int32(number) => f64::from(number),
@@ -53,7 +53,7 @@ impl Deviation {
         }
     }
 
-    /// The deviation; null for too few numbers.
+    /// Returns the deviation; null if there are too few numbers.
     pub fn value(&self) -> Value<'static> {
         let divisor = self.count - i64::from(self.sample);
         if divisor <= 0 {
@@ -63,7 +63,7 @@ impl Deviation {
     }
 }
 
-impl Running for Deviation {
+impl FixedState for Deviation {
     #[inline]
     fn take(&mut self, value: Value<'_>) {
         self.push(value);

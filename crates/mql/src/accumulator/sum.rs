@@ -1,7 +1,7 @@
-//! `$sum`: the sum in the widest type of its numbers; everything else counts nothing.
+//! `$sum`: the sum, in the widest type of its numbers. Other values are ignored.
 
 use super::registry::Accumulator;
-use super::running::Running;
+use super::running::FixedState;
 use super::summation::Total;
 use super::table::States;
 use super::{Collation, Table};
@@ -13,7 +13,7 @@ pub(super) const SUM: Accumulator =
     })
     .with_table(table);
 
-/// Sums side by side.
+/// Returns a table of sums.
 pub(super) fn table(_: Collation) -> Box<dyn Table> {
     Box::new(States::new(|_| Sum::default()))
 }
@@ -26,7 +26,7 @@ pub struct Sum {
     decimals: Option<Decimal128>,
 }
 
-/// The widest type seen, apart from decimals.
+/// The widest type so far, not counting decimals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Widest {
     #[default]
@@ -36,7 +36,7 @@ enum Widest {
 }
 
 impl Sum {
-    /// Adds a value if it is a number.
+    /// Adds a value if it is a number, and ignores it otherwise.
     #[inline]
     pub fn push(&mut self, value: Value<'_>) {
         match value {
@@ -54,7 +54,7 @@ impl Sum {
         }
     }
 
-    /// Adds a decimal; the first NaN stays as it is, with its sign.
+    /// Adds a decimal. The first NaN is kept with its sign.
     fn add_decimal(&mut self, number: Decimal128) {
         self.decimals = Some(match self.decimals {
             Some(total) if total.is_nan() => total,
@@ -63,22 +63,22 @@ impl Sum {
         });
     }
 
-    /// The sum of ints and longs alone, if it is a long.
+    /// Returns the sum of ints and longs if it fits in a long.
     fn as_long(&self) -> Option<i64> {
         if self.widest == Widest::Double { None } else { self.total.as_long() }
     }
 
-    /// The sum without the decimals, rounded at each addition.
+    /// Returns the sum without the decimals, rounded at each addition.
     pub(super) fn rounded(&self) -> f64 {
         self.total.doubles().value()
     }
 
-    /// The sum without the decimals: rounded once if it is one of ints and longs.
+    /// Returns the sum without the decimals. A sum of ints and longs is rounded once.
     pub(super) fn binary(&self) -> f64 {
         self.as_long().map_or_else(|| self.rounded(), |long| long as f64)
     }
 
-    /// The sum if decimals are among the numbers.
+    /// Returns the sum if decimals are among the numbers.
     pub(super) fn decimal(&self) -> Option<Decimal128> {
         let decimals = self.decimals?;
         Some(match self.as_long() {
@@ -101,7 +101,7 @@ impl Sum {
     }
 }
 
-impl Running for Sum {
+impl FixedState for Sum {
     #[inline]
     fn take(&mut self, value: Value<'_>) {
         self.push(value);

@@ -1,15 +1,15 @@
-//! Summation of binary numbers as mongod does it: a double and what rounding has left of it, each
-//! addition's error taken exactly (Knuth, TAOCP volume 2, section 4.2.2, theorem B).
+//! Compensated summation of binary numbers, as mongod does it: a double, and the exact rounding
+//! error of each addition (Knuth, TAOCP volume 2, section 4.2.2, theorem B).
 
 use quire_document::Decimal128;
 
-/// A sum of doubles, and apart from it what rounding has left: not a part of the sum itself, as
-/// mongod's replies show, but added to the next number.
+/// A sum of doubles and its rounding error (`addend`). As in mongod, the error is not part of the
+/// result; it is added to the next number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DoubleDouble {
     sum: f64,
     addend: f64,
-    /// The plain sum: what counts once NaN or an infinity is among the numbers.
+    /// The plain sum, which is the result if NaN or an infinity is among the numbers.
     special: f64,
 }
 
@@ -24,7 +24,7 @@ impl DoubleDouble {
         self.addend = lost + rest;
     }
 
-    /// Adds a long in two halves, each of which is exactly a double.
+    /// Adds a long as two halves, each of which is an exact double.
     #[inline]
     fn add_halves(&mut self, number: i64) {
         const HALF: i64 = 1 << 32;
@@ -33,7 +33,7 @@ impl DoubleDouble {
         self.add(high as f64);
     }
 
-    /// Adds what another one has summed up.
+    /// Adds another sum.
     fn merge(&mut self, other: DoubleDouble) {
         let special = self.special + other.special;
         self.add(other.sum);
@@ -41,23 +41,23 @@ impl DoubleDouble {
         self.special = special;
     }
 
-    /// The sum as a double.
+    /// Returns the sum as a double.
     pub(super) fn value(&self) -> f64 {
         self.parts().0
     }
 
-    /// The sum and what is left of it.
+    /// Returns the sum and its rounding error.
     fn parts(&self) -> (f64, f64) {
         if self.sum.is_finite() { (self.sum, self.addend) } else { (self.special, 0.0) }
     }
 
-    /// The sum as a decimal.
+    /// Returns the sum with its rounding error, as a decimal.
     pub(super) fn to_decimal(self) -> Decimal128 {
         let (sum, addend) = self.parts();
         Decimal128::from_f64_exact(sum).add(Decimal128::from_f64_exact(addend))
     }
 
-    /// The sum of whole numbers, exactly.
+    /// Returns the exact sum, if all numbers are integers.
     fn whole(&self) -> i128 {
         self.sum as i128 + self.addend as i128
     }
@@ -66,13 +66,12 @@ impl DoubleDouble {
 /// A sum of ints, longs and doubles.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Total {
-    /// Whole numbers, as long as every double up to their sum is exact: the same as `Doubles`, and
-    /// faster.
+    /// A sum of integers, while all doubles of its size are exact. Equals `Doubles`, but is faster.
     Whole(i64),
     Doubles(DoubleDouble),
 }
 
-/// The greatest sum of whole numbers that is kept as such; one half of a long more is exact, too.
+/// The largest sum that is kept as `Whole`. One half of a long more is still exact.
 const WHOLE_MAX: u64 = 1 << 52;
 
 impl Total {
@@ -98,7 +97,8 @@ impl Total {
         self.change(|doubles| doubles.add(number));
     }
 
-    /// False if the sum is or gets more than a whole number of moderate size.
+    /// Adds an integer, if the sum is a `Whole` and stays within its limit. Returns false
+    /// otherwise.
     #[inline]
     fn add_whole(&mut self, number: i64) -> bool {
         let Total::Whole(total) = self else { return false };
@@ -116,7 +116,7 @@ impl Total {
         *self = Total::Doubles(doubles);
     }
 
-    /// The sum as doubles.
+    /// Returns the sum as doubles.
     #[inline]
     pub(super) fn doubles(&self) -> DoubleDouble {
         match *self {
@@ -128,7 +128,7 @@ impl Total {
         }
     }
 
-    /// The sum of numbers that are all whole, if it is a long.
+    /// Returns the sum of integers if it fits in a long.
     pub(super) fn as_long(&self) -> Option<i64> {
         match self {
             Total::Whole(total) => Some(*total),
@@ -136,13 +136,13 @@ impl Total {
         }
     }
 
-    /// What `merge` takes.
+    /// Returns the numbers that `merge` reads.
     pub(super) fn save(&self) -> [f64; 3] {
         let DoubleDouble { sum, addend, special } = self.doubles();
         [sum, addend, special]
     }
 
-    /// Adds what another one has saved; the first one is taken as it is.
+    /// Adds a saved sum. If nothing was added before, it becomes the sum unchanged.
     pub(super) fn merge(&mut self, [sum, addend, special]: [f64; 3]) {
         let saved = DoubleDouble { sum, addend, special };
         match self {
@@ -158,7 +158,7 @@ impl Default for Total {
     }
 }
 
-/// The rounded sum and its exact error.
+/// Returns the rounded sum, and its exact error.
 #[inline]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(sum(&[0.1; 10]).value(), 1.0);
     }
 
-    /// The error of the last addition stays out of the sum: what mongod 8.2 replies.
+    /// mongod 8.2 leaves the error of the last addition out of the result.
     #[test]
     fn what_the_last_rounding_left_is_no_part_of_the_sum() {
         let prices =
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(sum(&numbers).value(), 41.13000000000011);
         numbers.reverse();
         assert_eq!(sum(&numbers).value(), 0.0);
-        // It is not lost, though: neither for a decimal, nor where the sum is saved and taken up.
+        // The error is kept, though: for decimals, and when the sum is saved and merged.
         assert_eq!(sum(&numbers).addend, 41.13000000000011);
         assert_eq!(saved_and_merged(&[&numbers]).doubles().addend, 41.13000000000011);
         assert_eq!(saved_and_merged(&[&[1.0], &numbers]).doubles().value(), 42.13000000000011);

@@ -1,4 +1,4 @@
-//! The states of one accumulator for all groups of a stage, side by side.
+//! The states of one accumulator for all groups of a stage.
 
 use super::State;
 use crate::context::EvalContext;
@@ -7,24 +7,24 @@ use quire_document::{Value, ValueBuf};
 use quire_error::Result;
 use std::fmt;
 
-/// The states of one accumulator, one for each group, numbered from 0.
+/// The states of one accumulator, one for each group. Groups are numbered from 0.
 pub trait Table: Send + fmt::Debug {
-    /// Appends the state of a new group, which keeps `n` values if it is one that keeps n.
+    /// Appends the state of a new group; `n` is 0 for an accumulator without n.
     fn open(&mut self, n: usize);
 
-    /// Takes a value for a group.
+    /// Adds a value to a group.
     fn add(&mut self, group: usize, value: Option<Value<'_>>) -> Result<()>;
 
-    /// Takes a value of each row for the group that `groups` has for the row.
+    /// Adds the value of each row to the group that `groups` has for the row.
     fn add_column(&mut self, groups: &[u32], column: &Column<'_>) -> Result<()>;
 
-    /// The state of a group.
+    /// Returns the state of a group.
     fn state(&self, group: usize) -> Option<&dyn State>;
 
-    /// Bytes that all states hold, roughly.
+    /// Returns the approximate memory of all states in bytes.
     fn bytes(&self) -> usize;
 
-    /// Forgets all groups.
+    /// Removes all groups.
     fn clear(&mut self);
 }
 
@@ -32,7 +32,7 @@ pub trait Table: Send + fmt::Debug {
 pub(super) struct States<S, F> {
     states: Vec<S>,
     make: F,
-    /// Bytes of the states whose size depends on what they have taken.
+    /// The memory in bytes of the states whose size depends on their values.
     bytes: usize,
 }
 

@@ -1,4 +1,5 @@
-//! Accumulators: results, and that a state split in two, saved and merged gives the same.
+//! Tests of the results of accumulators, and that a state that is split, saved and merged gives the
+//! same result.
 
 use super::AccumulatorSpec;
 use crate::context::{EvalContext, ParseContext, Shared};
@@ -8,7 +9,7 @@ use quire_document::literal::{parse, parse_doc, print};
 use quire_document::testing::Generator;
 use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf, doc, identical};
 
-/// Accumulates over documents `{v: ...}`, at once and in two halves.
+/// Accumulates the values of documents `{v: ...}`, as a whole and in two halves.
 #[track_caller]
 fn gives(spec: &str, values: &[&str], expected: &str) {
     let docs: Vec<DocBuf> = values.iter().map(|doc| parse_doc(doc).unwrap()).collect();
@@ -94,7 +95,7 @@ fn sums_of_longs_are_exact_until_they_are_divided() {
     gives(r#"{$avg: "$v"}"#, &longs, "1099326181967969300.0");
 }
 
-/// The result of the expression over the array, and of the accumulator over its elements.
+/// Returns the result of the expression for the array, and of the accumulator for its elements.
 fn both_ways(name: &str, numbers: &[ValueBuf]) -> (ValueBuf, ValueBuf) {
     let (arena, shared) = (Bump::new(), Shared::default());
     let over_array = doc! { name: "$v" };
@@ -129,7 +130,7 @@ fn expressions_over_arrays_agree_with_accumulators() {
         let whole =
             |number: &ValueBuf| matches!(number.as_value(), Value::Int32(_) | Value::Int64(_));
         for name in ["$sum", "$avg", "$min", "$max", "$stdDevPop", "$stdDevSamp"] {
-            // Means of longs alone differ by what rounding leaves: see `Average::exact`.
+            // Means of longs only differ by rounding errors: see `Average::exact`.
             if name == "$avg" && numbers.iter().all(whole) {
                 continue;
             }
@@ -219,7 +220,7 @@ fn ranked_rows_are_cut_to_the_wanted_ones_in_any_order_of_arrival() {
         let docs: Vec<String> =
             order.iter().map(|at| format!("{{s: {}, v: {at}}}", at / 2)).collect();
         let docs: Vec<&str> = docs.iter().map(String::as_str).collect();
-        // Keys come in pairs; of equal keys the one that came first stands first.
+        // The sort keys come in pairs. Of two equal keys the earlier one comes first.
         let pairs = |keys: &[i32]| {
             let of_key = |key: &i32| order.iter().filter(|at| **at / 2 == *key).collect::<Vec<_>>();
             let values: Vec<&i32> = keys.iter().flat_map(of_key).collect();

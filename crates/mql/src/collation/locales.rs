@@ -1,23 +1,23 @@
-//! The locales that MongoDB's manual lists ("Collation Locales and Default Parameters"), with what
-//! each changes of the defaults and the variants that it has.
+//! The locales in MongoDB's manual ("Collation Locales and Default Parameters"), with the defaults
+//! and the variants of each.
 
 use super::spec::{Alternate, CaseFirst};
 
-/// A locale that a collation may name.
+/// A locale that a collation may have.
 #[derive(Debug)]
 pub(super) struct Locale {
-    /// The name as ICU writes it: `fr_CA`, `sr_Latn`.
+    /// The name in ICU's spelling: `fr_CA`, `sr_Latn`.
     pub name: &'static str,
-    /// What may follow `@collation=`.
+    /// The values that may follow `@collation=`.
     pub variants: &'static [&'static str],
-    /// Whether ICU's data turns normalization on.
+    /// True if ICU's data enables normalization.
     pub normalization: bool,
 }
 
-/// Variants for which the library carries no data (docs/adr/0008-collation.md).
+/// Variants for which the library has no data (docs/adr/0008-collation.md).
 const WITHOUT_DATA: &[&str] = &["search", "searchjl", "big5han", "gb2312han"];
 
-/// ICU's other names of locales, which MongoDB refuses and answers with the name it knows.
+/// ICU's other names of locales. MongoDB refuses them with an error that contains the known name.
 const ALIASES: &[(&str, &str)] = &[
     ("no", "nb"),
     ("iw", "he"),
@@ -31,7 +31,7 @@ const ALIASES: &[(&str, &str)] = &[
 ];
 
 impl Locale {
-    /// The default of `caseFirst`.
+    /// Returns the default of `caseFirst`.
     pub fn case_first(&self) -> CaseFirst {
         match self.name {
             "da" | "mt" => CaseFirst::Upper,
@@ -39,7 +39,7 @@ impl Locale {
         }
     }
 
-    /// The default of `alternate`.
+    /// Returns the default of `alternate`.
     pub fn alternate(&self) -> Alternate {
         match self.name {
             "th" => Alternate::Shifted,
@@ -47,23 +47,23 @@ impl Locale {
         }
     }
 
-    /// The default of `backwards`.
+    /// Returns the default of `backwards`.
     pub fn backwards(&self) -> bool {
         self.name == "fr_CA"
     }
 }
 
-/// What a string names.
+/// The result of looking up a name.
 pub(super) enum Named {
-    /// This locale, and this variant of it if one is written.
+    /// A known locale, with the variant if the name has one.
     Known(&'static Locale, Option<&'static str>),
-    /// No locale as it is written; ICU would take it for this one.
+    /// Not a valid name; ICU would fall back to this locale.
     Meant(&'static str),
-    /// Nothing that ICU knows.
+    /// A name that ICU does not know.
     Unknown,
 }
 
-/// Looks a locale up as MongoDB does: only names in ICU's canonical spelling are accepted.
+/// Looks up a locale as MongoDB does: only names in ICU's canonical spelling are valid.
 pub(super) fn find(text: &str) -> Named {
     let (name, keywords) = match text.split_once('@') {
         Some((name, keywords)) => (name, Some(keywords)),
@@ -82,12 +82,12 @@ pub(super) fn find(text: &str) -> Named {
     }
 }
 
-/// Whether the library has data for a variant.
+/// Returns true if the library has data for a variant.
 pub(super) fn has_data(variant: &str) -> bool {
     !WITHOUT_DATA.contains(&variant)
 }
 
-/// The locale that ICU falls back to from a name it does not have; `None` for the root.
+/// Returns the locale to which ICU falls back from an unknown name; `None` for the root locale.
 fn meant(name: &str) -> Option<&'static str> {
     let mut parts: Vec<String> = name.split(['_', '-']).map(str::to_owned).collect();
     let language = parts.first_mut()?;
@@ -117,7 +117,7 @@ const fn plain(name: &'static str) -> Locale {
     Locale { name, variants: &[], normalization: false }
 }
 
-/// A locale whose script needs normalization.
+/// Returns a locale whose script needs normalization.
 const fn normalized(name: &'static str) -> Locale {
     Locale { name, variants: &[], normalization: true }
 }
@@ -241,7 +241,7 @@ const LOCALES: &[Locale] = &[
     plain("zu"),
 ];
 
-/// Every name with each of its variants that has data.
+/// Returns every locale with each of its variants that has data.
 #[cfg(test)]
 pub(super) fn all() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     LOCALES.iter().flat_map(|locale| {

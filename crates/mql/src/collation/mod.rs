@@ -1,7 +1,7 @@
-//! Collations: what a `collation` document says, and the order of strings that it asks for.
+//! Collations: the `collation` document, and the order of strings that it defines.
 //!
-//! MongoDB's manual, "Collation". The simple collation, which compares bytes, is no [`Collation`]:
-//! it is `None` wherever one may stand.
+//! See "Collation" in MongoDB's manual. The simple collation, which compares bytes, is not a
+//! [`Collation`]: it is the `None` of an `Option`.
 
 mod locales;
 mod order;
@@ -19,26 +19,27 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// A collation other than the simple one. Two are equal if they order strings alike.
+/// A collation other than the simple one. Two collations are equal if they order strings in the
+/// same way.
 pub struct Collation {
     spec: CollationSpec,
     order: Order,
 }
 
 impl Collation {
-    /// Parses the collation of an operation or an index. `None` is the simple collation.
+    /// Parses the collation of an operation or an index. Returns `None` for the simple collation.
     ///
     /// # Errors
-    /// 40414, 40415, `TypeMismatch` and `BadValue` for a document that is none,
-    /// `IncompatibleCollationVersion` for another version than [`VERSION`], `CommandNotSupported`
+    /// 40414, 40415, `TypeMismatch` and `BadValue` for a malformed document,
+    /// `IncompatibleCollationVersion` for a version other than [`VERSION`], `CommandNotSupported`
     /// for a variant without data.
     pub fn parse(doc: Doc<'_>) -> Result<Option<Arc<Self>>> {
         let spec = Given::read(doc, "collation")?.complete(doc)?;
         spec.map(Self::new).transpose()
     }
 
-    /// Parses the collation of `create`, which takes the general defaults for the locale's own, but
-    /// for `backwards`. Errors as [`Collation::parse`].
+    /// Parses the collation of `create`, which uses the general defaults instead of the locale's,
+    /// except for `backwards`. Errors as [`Collation::parse`].
     pub fn parse_default(doc: Doc<'_>) -> Result<Option<Arc<Self>>> {
         let given = Given::read(doc, "create.collation")?.with_general_defaults();
         let spec = given.complete(given.to_document().as_doc())?;
@@ -50,13 +51,13 @@ impl Collation {
         Ok(Arc::new(Collation { spec, order }))
     }
 
-    /// Returns the options that make this collation.
+    /// Returns the options of this collation.
     pub fn spec(&self) -> &CollationSpec {
         &self.spec
     }
 
-    /// Returns the value with the hexadecimal digits of their sort keys in place of all strings,
-    /// as the error of a duplicate key shows it.
+    /// Returns the value with all strings replaced by the hexadecimal digits of their sort keys, as
+    /// the error of a duplicate key shows it.
     pub fn hex_value(&self, value: Value<'_>) -> ValueBuf {
         with_strings(value, &|text| {
             let mut sort_key = Vec::with_capacity(text.len() * 2);
@@ -115,19 +116,19 @@ impl fmt::Debug for Collation {
     }
 }
 
-/// The collation that an operation or an index asks for.
+/// The collation that the user gave for an operation or an index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum AskedCollation {
-    /// None is named: the collection's default holds.
+    /// None was given: the collection's default applies.
     #[default]
     Default,
-    /// This one, `None` for the simple collation.
+    /// The given one; `None` for the simple collation.
     Own(Option<Arc<Collation>>),
 }
 
 impl AskedCollation {
-    /// Parses the collation of an operation; an empty document names none.
-    /// Errors as [`Collation::parse`].
+    /// Parses the collation of an operation. An empty document means that none was given. Errors as
+    /// [`Collation::parse`].
     pub fn parse(doc: Doc<'_>) -> Result<Self> {
         match doc.is_empty() {
             true => Ok(AskedCollation::Default),
@@ -135,7 +136,7 @@ impl AskedCollation {
         }
     }
 
-    /// Returns the collation that holds where `default` is the collection's.
+    /// Returns the collation that applies if `default` is the collection's.
     pub fn or<'c>(&'c self, default: Option<&'c Arc<Collation>>) -> Option<&'c Arc<Collation>> {
         match self {
             AskedCollation::Default => default,
@@ -144,7 +145,7 @@ impl AskedCollation {
     }
 }
 
-/// The collation as comparisons take it.
+/// Returns the collation in the form that comparisons use.
 pub fn as_collator(collation: Option<&Arc<Collation>>) -> Option<Arc<dyn Collator>> {
     collation.map(|collation| Arc::clone(collation) as Arc<dyn Collator>)
 }

@@ -1,4 +1,4 @@
-//! The order of strings under a specification, through ICU4X.
+//! The order of strings by a collation, computed with ICU4X.
 
 use super::spec::{Alternate, CaseFirst, CollationSpec, MaxVariable};
 use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, Strength};
@@ -15,23 +15,23 @@ use quire_error::{Error, Result};
 use std::cmp::Ordering;
 use std::convert::Infallible;
 
-/// Compares strings and makes sort keys. The two give one order, which indexes rest on.
+/// Compares strings and makes sort keys. Both have the same order, on which indexes depend.
 pub(super) struct Order {
     collator: Data,
-    /// Comparisons compare sort keys.
+    /// True if comparisons compare sort keys.
     by_keys: bool,
 }
 
 /// The library's collator.
 enum Data {
-    /// With the library's own data.
+    /// Uses the library's data unchanged.
     Compiled(CollatorBorrowed<'static>),
-    /// With accents compared from the end, where the locale's data does not say so.
+    /// Compares accents from the end of the string, for a locale whose data does not have this.
     Backwards(Box<Collator>),
 }
 
 impl Order {
-    /// Builds the order of a checked specification.
+    /// Returns the order of a specification that was checked.
     pub fn new(spec: &CollationSpec) -> Result<Self> {
         let (preferences, options) = (preferences(spec)?, options(spec));
         let collator = if spec.backwards && &*spec.locale != "fr_CA" {
@@ -75,11 +75,11 @@ impl Order {
     }
 }
 
-/// Returns true if the library's comparison of some strings differs from the order of their sort keys.
-/// It skips the beginning that both strings share, and then loses what this beginning says about the
-/// rest: combining marks before it (identical level, accents from the end), ignorable characters behind
-/// a shifted one. On the case level with capitals first, runs of more than 13 letters of one case have
-/// keys out of order, as in ICU4C. MongoDB sorts and indexes by sort keys.
+/// Returns true if the library's comparison may differ from the order of sort keys. A comparison
+/// skips the common prefix of both strings, and then ignores its effect on the rest: combining
+/// marks before the rest (identical level, accents from the end), and ignorable characters after a
+/// shifted one. On the case level with upper case first, runs of more than 13 letters of one case
+/// have keys that are out of order, as in ICU4C. MongoDB sorts and indexes by sort keys.
 fn compares_by_keys(spec: &CollationSpec) -> bool {
     spec.strength == 5
         || spec.backwards
@@ -91,13 +91,13 @@ fn no_data(error: DataError) -> Error {
     Error::internal(format!("no collation data: {error}"))
 }
 
-/// The locale in the spelling of BCP 47, with case and digits as the specification wants them.
+/// Returns the locale in the spelling of BCP 47, with the specification's case and digit options.
 fn preferences(spec: &CollationSpec) -> Result<CollatorPreferences> {
     let (name, variant) = match spec.locale.split_once("@collation=") {
         Some((name, variant)) => (name, Some(variant)),
         None => (&*spec.locale, None),
     };
-    // The data of fr_CA is that of fr but for `backwards`.
+    // The data of fr_CA equals that of fr except for `backwards`.
     let name = match name {
         "en_US_POSIX" => "en-US-posix".to_owned(),
         "fr_CA" if !spec.backwards => "fr".to_owned(),
@@ -146,8 +146,8 @@ fn options(spec: &CollationSpec) -> CollatorOptions {
     options
 }
 
-/// The library's data with one bit more: it has no option for the direction of accents, which its
-/// data say for Canadian French only.
+/// The library's data with an additional bit. The library has no option for the direction of
+/// accents; its data has it only for Canadian French.
 struct BackwardsData;
 
 /// The bit of a backward secondary level in the library's `CollationMetadata`.

@@ -1,5 +1,5 @@
-//! From a collation document to its specification: types, values, combinations, with MongoDB's
-//! codes and texts.
+//! Parses a collation document into its specification: types, values and combinations, with
+//! MongoDB's error codes and texts.
 
 use super::locales::{Named, find, has_data};
 use super::spec::{Alternate, CaseFirst, CollationSpec, MaxVariable, VERSION};
@@ -8,7 +8,7 @@ use quire_document::decimal::Rounding;
 use quire_document::{Doc, DocBuf, Value, message};
 use quire_error::{Error, ErrorCode, Result};
 
-/// What a document says, before a locale's defaults are known.
+/// The fields of a document, before the locale's defaults are added.
 #[derive(Default)]
 pub(super) struct Given<'a> {
     locale: &'a str,
@@ -24,14 +24,14 @@ pub(super) struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// Reads the fields. `owner` names the structure in errors: `collation`, `create.collation`.
+    /// Parses the fields. Errors name the structure `owner`: `collation`, `create.collation`.
     pub fn read(doc: Doc<'a>, owner: &str) -> Result<Self> {
         let mut given = Given::default();
         let mut has_locale = false;
         let options = Options(owner);
         for field in options.fields(doc) {
             let (name, value) = field?;
-            // Null is the same as nothing, but for `backwards`.
+            // Null means that the field is missing, except for `backwards`.
             if value.is_nullish() && name != "backwards" && FIELDS.contains(&name) {
                 continue;
             }
@@ -59,7 +59,8 @@ impl<'a> Given<'a> {
         Ok(given)
     }
 
-    /// Sets what is missing to the general defaults, whatever the locale has: `create` does.
+    /// Sets missing fields to the general defaults, whatever the locale's defaults are, as `create`
+    /// does.
     pub fn with_general_defaults(mut self) -> Self {
         self.case_level.get_or_insert(false);
         self.case_first.get_or_insert(CaseFirst::Off);
@@ -71,7 +72,7 @@ impl<'a> Given<'a> {
         self
     }
 
-    /// The fields that are set, in MongoDB's order.
+    /// Returns the fields that are set, in MongoDB's order.
     pub fn to_document(&self) -> DocBuf {
         DocBuf::build(|writer| {
             writer
@@ -88,8 +89,8 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// Fills in the locale's defaults and checks how the options go together. `None` is the simple
-    /// collation, which leaves the other options unread. `shown` stands in errors.
+    /// Adds the locale's defaults and checks the combination of options. Returns `None` for the
+    /// simple collation, whose other options are not checked. Errors show the document `shown`.
     pub fn complete(&self, shown: Doc<'_>) -> Result<Option<CollationSpec>> {
         if self.locale == "simple" {
             return Ok(None);
@@ -170,7 +171,7 @@ const ALTERNATE: [(&str, Alternate); 2] =
 const MAX_VARIABLE: [(&str, MaxVariable); 2] =
     [("punct", MaxVariable::Punct), ("space", MaxVariable::Space)];
 
-/// One field of a collation document.
+/// A field of a collation document.
 struct Field<'a, 'o> {
     owner: &'o str,
     name: &'a str,
@@ -215,7 +216,7 @@ impl<'a> Field<'a, '_> {
         found.map(|(_, value)| *value).ok_or_else(|| self.not_a_value(text))
     }
 
-    /// A double is cut towards zero, a decimal rounded with half to even.
+    /// Returns the strength as an integer. Truncates a double, and rounds a decimal half to even.
     fn strength(&self) -> Result<u8> {
         let number = match self.value {
             Value::Int32(number) => i64::from(number),

@@ -1,9 +1,9 @@
-//! What a collation says: its options, complete, and how MongoDB prints them.
+//! The complete options of a collation, and their representation in documents.
 
 use quire_document::DocBuf;
 
-/// The version of ICU that MongoDB prints and demands. Stored keys carry the version of this
-/// server's own library in the catalog's format, not this one.
+/// The version of ICU that MongoDB shows and requires. It is not the version of this server's
+/// library, which is stored in the catalog with the keys.
 pub const VERSION: &str = "57.1";
 
 /// Whether upper or lower case comes first on the tertiary level.
@@ -15,7 +15,7 @@ pub enum CaseFirst {
     Off,
 }
 
-/// Whether spaces and punctuation are characters like others.
+/// Whether spaces and punctuation are compared like other characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Alternate {
@@ -23,7 +23,7 @@ pub enum Alternate {
     Shifted,
 }
 
-/// What `Alternate::Shifted` applies to.
+/// The characters to which `Alternate::Shifted` applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum MaxVariable {
@@ -31,32 +31,32 @@ pub enum MaxVariable {
     Space,
 }
 
-/// The options of a collation with the defaults of its locale filled in. Two collations with equal
-/// options order strings alike.
+/// The options of a collation, with the defaults of its locale. Two collations with equal options
+/// order strings in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CollationSpec {
     /// The locale, with its variant if it has one: `de@collation=phonebook`.
     pub locale: Box<str>,
-    /// Case decides between the secondary and the tertiary level.
+    /// True if a separate case level comes between the secondary and the tertiary level.
     pub case_level: bool,
     /// Which case comes first.
     pub case_first: CaseFirst,
-    /// The levels that are compared, 1 to 5.
+    /// The number of levels that are compared, 1 to 5.
     pub strength: u8,
-    /// Digits compare as numbers.
+    /// True if digits are compared as numbers.
     pub numeric_ordering: bool,
-    /// Whether spaces and punctuation count.
+    /// Whether spaces and punctuation are compared.
     pub alternate: Alternate,
-    /// What `alternate` applies to.
+    /// The characters to which `alternate` applies.
     pub max_variable: MaxVariable,
-    /// Shown back; strings are always compared as if they were normalized.
+    /// Shown in replies only: strings are always compared as if they were normalized.
     pub normalization: bool,
-    /// Accents compare from the end of the string.
+    /// True if accents are compared from the end of the string.
     pub backwards: bool,
 }
 
 impl CaseFirst {
-    /// The spelling in documents.
+    /// Returns the spelling in documents.
     pub const fn as_str(self) -> &'static str {
         match self {
             CaseFirst::Upper => "upper",
@@ -67,7 +67,7 @@ impl CaseFirst {
 }
 
 impl Alternate {
-    /// The spelling in documents.
+    /// Returns the spelling in documents.
     pub const fn as_str(self) -> &'static str {
         match self {
             Alternate::NonIgnorable => "non-ignorable",
@@ -77,7 +77,7 @@ impl Alternate {
 }
 
 impl MaxVariable {
-    /// The spelling in documents.
+    /// Returns the spelling in documents.
     pub const fn as_str(self) -> &'static str {
         match self {
             MaxVariable::Punct => "punct",

@@ -1,4 +1,4 @@
-//! Which documents are collations, and what orders they make.
+//! Tests of the collation documents that are valid, and of the orders that they define.
 
 use super::*;
 use quire_document::testing::Generator;
@@ -115,9 +115,9 @@ fn accents_compare_from_either_end() {
     }
 }
 
-/// Code points at which collation algorithms go wrong: letters with tailorings and contractions,
-/// marks of many combining classes, digits of several scripts, ignorable, unassigned and private code
-/// points, non-characters, conjoining jamo, supplementary planes.
+/// Code points that are difficult for collation algorithms: letters with tailorings and
+/// contractions, marks of many combining classes, digits of several scripts, ignorable, unassigned
+/// and private code points, non-characters, conjoining jamo, supplementary planes.
 const RANGES: &[(u32, u32)] = &[
     (0x00, 0x7f),
     (0x61, 0x7a),
@@ -153,7 +153,7 @@ const RANGES: &[(u32, u32)] = &[
     (0xe_0080, 0xe_0083),
     (0x10_fffd, 0x10_ffff),
 ];
-/// Sequences that a locale takes as one letter, and sequences that are not in the form FCD.
+/// Sequences that a locale treats as one letter, and sequences that are not in the form FCD.
 const SEQUENCES: &[&str] = &[
     "ch",
     "CH",
@@ -188,7 +188,7 @@ const SEQUENCES: &[&str] = &[
     "\u{ac00}\u{11a8}",
 ];
 
-/// Returns a text of up to 8 pieces, seldom a long one.
+/// Returns a text of at most 8 pieces, and rarely a long one.
 fn text(random: &mut Generator) -> String {
     let pieces = if random.one_in(40) { random.below(400) } else { random.below(8) };
     let mut text = String::new();
@@ -205,7 +205,7 @@ fn text(random: &mut Generator) -> String {
     text
 }
 
-/// Returns a text that differs little from another one, so that the first levels often agree.
+/// Returns a text that differs little from another one, so that the first levels are often equal.
 fn like(text: &str, random: &mut Generator) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     let at = random.below(chars.len() as u64 + 1) as usize;
@@ -239,8 +239,8 @@ fn random_spec(locale: &str, random: &mut Generator) -> Option<Arc<Collation>> {
     Collation::parse(spec.as_doc()).ok().flatten()
 }
 
-/// Indexes, hashes and sorts use sort keys, filters and expressions compare: both have to give one
-/// order for every locale and every option.
+/// Indexes, hashes and sorts use sort keys; filters and expressions use comparisons. Both must have
+/// the same order for every locale and every option.
 #[test]
 fn sort_keys_are_in_the_order_of_comparisons() {
     let mut random = Generator::new(0x5eed);
@@ -269,8 +269,8 @@ fn sort_keys_are_in_the_order_of_comparisons() {
     }
 }
 
-/// The library's own comparison gave another order than its sort keys for these, so that a filter
-/// found other documents with an index than without one.
+/// For these the library's comparison differed from the order of its sort keys, so a filter found
+/// other documents with an index than without one.
 #[test]
 fn a_shared_beginning_changes_no_order() {
     for (spec, one, other) in [

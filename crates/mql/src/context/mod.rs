@@ -1,6 +1,6 @@
-//! The inputs of parsing and evaluation: variables, time, collation, memory, interrupts.
+//! The inputs of parsing and evaluation: variables, time, collation, memory limits, interrupts.
 //!
-//! `mql` reads no clock and draws no random numbers; its caller passes them in here.
+//! `mql` reads no clock and draws no random numbers; its caller provides both.
 
 mod parse;
 mod shared;
@@ -18,57 +18,58 @@ pub use parse::{Binding, EXPRESSION_DEPTH_MAX, Known, ParseContext, Slot, UserVa
 pub use quire_document::Collator;
 pub use shared::{InterruptCheck, MEMORY_BYTES_MAX, Shared};
 
-/// Copies up to this length go into an arena without a check of the memory limit. To exceed the limit
-/// with such copies takes a loop, and loops check it.
+/// Copies of at most this length go into an arena without a check of the memory limit. Only a loop
+/// can exceed the limit with such copies, and loops check it.
 const UNCHARGED_BYTES: usize = 1024;
 
-/// Arrays of up to this many bytes go into a vector without a look at the limit: counting their
-/// elements would take as long as reading them, and such a vector has less than 256 KiB.
+/// Arrays of at most this many bytes go into a vector without a check of the memory limit: counting
+/// their elements would take as long as reading them, and such a vector has less than 256 KiB.
 const UNCHARGED_ARRAY_BYTES: usize = 16 * 1024;
 
-/// The variables that one expression bound during evaluation; a linked list, innermost first.
+/// The variables that one expression has bound during evaluation. A linked list, innermost first.
 #[derive(Clone, Copy, Debug)]
 struct Frame<'a> {
-    /// The slot of the first; the others follow.
+    /// The slot of the first variable; the others have the next slots.
     first: Slot,
     values: &'a [Option<Value<'a>>],
     outer: Option<&'a Frame<'a>>,
 }
 
-/// What evaluating an expression for one document needs. `Copy` and covariant in `'a`, so a
-/// context may be narrowed to a shorter-lived arena (`with_arena`).
+/// The input of evaluating an expression for one document. It is `Copy` and covariant in `'a`, so
+/// it can be narrowed to an arena with a shorter life (`with_arena`).
 #[derive(Clone, Copy, Debug)]
 pub struct EvalContext<'a> {
-    /// Where results that stand nowhere else are built.
+    /// The arena for results that are not part of the document.
     pub arena: &'a Bump,
-    /// Bytes that the arenas around this one hold: those of the loops that this evaluation is in.
+    /// The bytes in the arenas of the enclosing loops.
     outer_bytes: usize,
-    /// The document that `$$ROOT` stands for.
+    /// The document of `$$ROOT`.
     pub root: Doc<'a>,
-    /// Values of the user variables, in the order of `ParseContext::variables`.
+    /// The values of the user variables, in the order of `ParseContext::variables`.
     pub variables: &'a [Option<Value<'a>>],
-    /// Per-document metadata for `$meta`: a field for each kind ("textScore", "recordId", ...).
+    /// The document's metadata for `$meta`, with a field for each kind ("textScore", "recordId",
+    /// ...).
     pub metadata: Option<Doc<'a>>,
-    /// What the whole command shares.
+    /// The part that all evaluations of the command share.
     pub shared: &'a Shared,
     frames: Option<&'a Frame<'a>>,
     extracted: Extracted<'a>,
-    /// What the loops around this evaluation remember.
+    /// The cache of the enclosing loops.
     pub(crate) loop_cache: Option<&'a LoopCache<'a>>,
 }
 
-/// What an `Extractor` has taken from the root document.
+/// The values that an `Extractor` has read from the root document.
 #[derive(Clone, Copy, Debug)]
 enum Extracted<'a> {
     Nothing,
     /// A value for each slot.
     Values(&'a [Option<Value<'a>>]),
-    /// A row of a batch's columns, one for each slot.
+    /// A row of a batch, with one column for each slot.
     Row(&'a [Column<'a>], usize),
 }
 
 impl<'a> EvalContext<'a> {
-    /// A context for one document, without user variables and metadata.
+    /// Returns a context for one document, without user variables and metadata.
     pub fn new(arena: &'a Bump, root: Doc<'a>, shared: &'a Shared) -> Self {
         EvalContext {
             arena,
@@ -83,22 +84,22 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// The same for another document.
+    /// Returns the context for another document.
     pub fn with_root(self, root: Doc<'a>) -> Self {
         EvalContext { root, extracted: Extracted::Nothing, ..self }
     }
 
-    /// The same with the values that an `Extractor` has taken from the root document.
+    /// Returns the context with the values that an `Extractor` has read from the root document.
     pub fn with_extracted(self, extracted: &'a [Option<Value<'a>>]) -> Self {
         EvalContext { extracted: Extracted::Values(extracted), ..self }
     }
 
-    /// The same with those of one document of a batch.
+    /// Returns the context with the extracted values of one document of a batch.
     pub(crate) fn with_row(self, columns: &'a [Column<'a>], row: usize) -> Self {
         EvalContext { extracted: Extracted::Row(columns, row), ..self }
     }
 
-    /// The value that was extracted for `slot`; `None` if nothing was extracted there.
+    /// Returns the extracted value for `slot`; `None` if nothing was extracted.
     #[inline]
     pub(crate) fn extracted(&self, slot: u32) -> Option<Option<Value<'a>>> {
         match self.extracted {
@@ -108,18 +109,19 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// The same with values for the user variables.
+    /// Returns the context with values for the user variables.
     pub fn with_variables(self, variables: &'a [Option<Value<'a>>]) -> Self {
         EvalContext { variables, ..self }
     }
 
-    /// The same with metadata of the document.
+    /// Returns the context with metadata of the document.
     pub fn with_metadata(self, metadata: Option<Doc<'a>>) -> Self {
         EvalContext { metadata, ..self }
     }
 
-    /// The same with a shorter-lived arena: loops evaluate their body in a scratch arena, copy
-    /// what they keep (`EvalContext::copy` of the outer context), and reset the scratch.
+    /// Returns the context with an arena that has a shorter life. A loop evaluates its body in a
+    /// scratch arena, copies the results that it keeps (`EvalContext::copy` of the outer context),
+    /// and resets the scratch arena.
     pub fn with_arena<'s>(self, arena: &'s Bump) -> EvalContext<'s>
     where
         'a: 's,
@@ -127,35 +129,36 @@ impl<'a> EvalContext<'a> {
         EvalContext { arena, outer_bytes: self.held(), ..self }
     }
 
-    /// The same where the evaluation around it holds `bytes` more outside of its arenas.
+    /// Returns the context with `bytes` more counted as held outside its arena.
     pub(crate) fn holding(self, bytes: usize) -> Self {
         EvalContext { outer_bytes: self.outer_bytes.saturating_add(bytes), ..self }
     }
 
-    /// The same within a loop that remembers.
+    /// Returns the context with the cache of a loop.
     pub(crate) fn with_loop_cache(self, loop_cache: &'a LoopCache<'a>) -> Self {
         EvalContext { loop_cache: Some(loop_cache), ..self }
     }
 
-    /// The document and the values of all variables: they outlive what is evaluated here.
+    /// Returns the document and the values of all variables, which live longer than the results of
+    /// this evaluation.
     pub(crate) fn kept(&self) -> impl Iterator<Item = Value<'a>> {
         let frames = std::iter::successors(self.frames, |frame| frame.outer);
         let values = frames.map(|frame| frame.values).chain([self.variables]);
         [Value::Document(self.root)].into_iter().chain(values.flatten().copied().flatten())
     }
 
-    /// The same with a variable bound; the frame lives in the arena.
+    /// Returns the context with a variable bound. The frame is allocated in the arena.
     pub fn bind(self, slot: Slot, value: Option<Value<'a>>) -> Self {
         self.bind_all(slot, self.arena.alloc([value]))
     }
 
-    /// The same with several bound, the first of them at the slot `first`.
+    /// Returns the context with several variables bound; the first has the slot `first`.
     pub fn bind_all(self, first: Slot, values: &'a [Option<Value<'a>>]) -> Self {
         let frame = self.arena.alloc(Frame { first, values, outer: self.frames });
         EvalContext { frames: Some(frame), ..self }
     }
 
-    /// The value of a variable bound by an enclosing expression.
+    /// Returns the value of a variable that an enclosing expression has bound.
     pub fn scoped(&self, slot: Slot) -> Option<Value<'a>> {
         let mut frame = self.frames;
         while let Some(here) = frame {
@@ -168,7 +171,7 @@ impl<'a> EvalContext<'a> {
         None
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub fn variable(&self, binding: Binding) -> Option<Value<'a>> {
         match binding {
             Binding::Root => Some(Value::Document(self.root)),
@@ -185,34 +188,34 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// The collation's order of strings, if there is one.
+    /// Returns the collator, if there is a collation.
     pub fn collator(&self) -> Option<&'a dyn Collator> {
         self.shared.collator.as_deref().map(|collator| collator as &dyn Collator)
     }
 
-    /// Bytes that this evaluation's arenas hold.
+    /// Returns the bytes in this evaluation's arenas.
     fn held(&self) -> usize {
         self.outer_bytes + self.arena.allocated_bytes()
     }
 
-    /// Fails if the operation was killed, or if the arenas hold more than they may.
-    /// For loops: every few thousand rounds, or after building something big.
+    /// Fails if the operation was killed, or if the arenas exceed the memory limit. Loops call it
+    /// every few thousand iterations, or after building a large value.
     pub fn check_limits(&self) -> Result<()> {
         self.charge(0)?;
         self.shared.check_interrupt()
     }
 
-    /// Fails with 146 if this evaluation may not hold `bytes` more. Called before they are
-    /// allocated, for allocations that grow with the input. The bytes count as long as they are in
-    /// the arena; those of a temporary vector count in this call only.
+    /// Fails with 146 ExceededMemoryLimit if this evaluation may not use `bytes` more. Called
+    /// before an allocation whose size depends on the input. Bytes in the arena count until it is
+    /// freed; those of a temporary vector count only in this call.
     pub fn charge(&self, bytes: usize) -> Result<()> {
         let wanted = self.held().saturating_add(bytes);
         self.check_size(wanted)?;
         memory::reserve(wanted).map_err(|refused| self.shared.refused(refused))
     }
 
-    /// Fails if a result under construction has grown past the memory limit, or was not allowed to
-    /// grow: what a loop writes after that is left out, so that the loop may as well end.
+    /// Fails if a result under construction exceeds the memory limit, or was not allowed to grow. A
+    /// loop that gets the error should end, because everything that it would write is left out.
     pub fn check_size(&self, bytes: usize) -> Result<()> {
         let past = (bytes > self.shared.memory_bytes_max).then_some(Refused::Evaluation);
         match past.or_else(memory::refused) {
@@ -221,14 +224,14 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// Fails with 15 Overflow if a result nests deeper than a reply may: expressions and stages
-    /// that feed on their own results could go on for ever, and whatever compares, hashes or
-    /// prints a value goes down into it.
+    /// Fails with 15 Overflow if a result nests deeper than a reply may. Otherwise expressions and
+    /// stages that use their own results could nest without limit, and comparing, hashing or
+    /// printing a value recurses into it.
     pub fn check_depth(&self, value: Value<'_>) -> Result<()> {
         self.check_levels(value, limits::DEPTH_MAX)
     }
 
-    /// The same for a field of a result.
+    /// Like `check_depth`, for a field of a result.
     pub(crate) fn check_field_depth(&self, value: Value<'_>) -> Result<()> {
         self.check_levels(value, limits::DEPTH_MAX - 1)
     }
@@ -246,7 +249,8 @@ impl<'a> EvalContext<'a> {
         Err(Error::new(ErrorCode::Overflow, text))
     }
 
-    /// Copies a string into the arena. Fails with 146 past the memory limit, as all that follow.
+    /// Copies a string into the arena. Like all functions below, fails with 146 ExceededMemoryLimit
+    /// beyond the memory limit.
     pub fn string(&self, text: &str) -> Result<Value<'a>> {
         self.text(text).map(Value::String)
     }
@@ -266,13 +270,14 @@ impl<'a> EvalContext<'a> {
         Ok(self.arena.alloc_slice_copy(bytes))
     }
 
-    /// The elements of an array in a vector, charged before it is made.
+    /// Returns the elements of an array in a vector, whose memory is charged before it is
+    /// allocated.
     pub fn elements(&self, array: Array<'a>) -> Result<Vec<Value<'a>>> {
         self.charge_elements([array])?;
         Ok(array.to_vec())
     }
 
-    /// Charges a vector of all elements of some arrays. Counts no further than the limit goes.
+    /// Charges the memory of a vector of all elements of some arrays. Stops counting at the limit.
     pub fn charge_elements(
         &self,
         arrays: impl IntoIterator<Item = Array<'a>> + Clone,
@@ -289,12 +294,12 @@ impl<'a> EvalContext<'a> {
         Ok(())
     }
 
-    /// Charges a vector of `count` values.
+    /// Charges the memory of a vector of `count` values.
     pub fn charge_values(&self, count: usize) -> Result<()> {
         self.charge(count.saturating_mul(size_of::<Value<'_>>()))
     }
 
-    /// Copies a value (all that it refers to) into this context's arena.
+    /// Copies a value, with everything that it refers to, into this context's arena.
     pub fn copy(&self, value: Value<'_>) -> Result<Value<'a>> {
         use quire_document::{Binary, CodeWithScope, DbPointer, Regex};
         Ok(match value {
@@ -338,7 +343,7 @@ impl<'a> EvalContext<'a> {
         })
     }
 
-    /// Builds a document in the arena. `fill` may write as much as the evaluation may still hold.
+    /// Builds a document in the arena. `fill` may write as much as the memory limit leaves.
     pub fn document(&self, fill: impl FnOnce(&mut DocWriter<'_>) -> Result<()>) -> Result<Doc<'a>> {
         self.build(|buffer| fill(&mut DocWriter::new(buffer))).map(Doc::from_valid_bytes)
     }
@@ -369,7 +374,7 @@ impl<'a> EvalContext<'a> {
     fn build(&self, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<&'a [u8]> {
         with_buffer(|buffer| {
             let left = self.shared.memory_bytes_max.saturating_sub(self.held());
-            // What the limit refused is the error, whatever came of it.
+            // If the limit refused memory, that is the error, whatever the result is.
             match memory::limited(left, || fill(buffer)) {
                 Ok(filled) => filled?,
                 Err(refused) => return Err(self.shared.refused(refused)),
@@ -379,13 +384,13 @@ impl<'a> EvalContext<'a> {
         })
     }
 
-    /// Takes a document that owns its bytes into the arena.
+    /// Copies an owned document into the arena.
     pub fn adopt(&self, doc: &DocBuf) -> Result<Doc<'a>> {
         self.bytes(doc.as_bytes()).map(Doc::from_valid_bytes)
     }
 }
 
-/// The text of the error where the process has no memory left for a request.
+/// Returns the text of the error for a process without memory for a request.
 pub fn process_memory() -> String {
     format!(
         "The requests of this server together use too much memory. Memory limit: {} bytes",
@@ -394,11 +399,12 @@ pub fn process_memory() -> String {
 }
 
 thread_local! {
-    /// Buffers in which results grow before they are copied to their arena at their final size.
+    /// Buffers in which results grow, before they are copied to their arena with their final size.
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` with an empty buffer of this thread, which keeps its capacity for the next.
+/// Calls `work` with an empty buffer of this thread. The buffer keeps its capacity for the next
+/// call.
 fn with_buffer<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     const KEPT_BYTES_MAX: usize = 1 << 20;
     let mut buffer = BUFFERS.with(|free| free.borrow_mut().pop()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What parsing needs to know: the variables that are in scope, and what they stand for.
+//! The input of parsing: the variables in scope, and their meaning.
 
 use super::InterruptCheck;
 use crate::expression::Folding;
@@ -9,64 +9,64 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// How deep an expression or a value may nest (MongoDB's BSON depth limit).
+/// The most levels of nesting of an expression or a value (MongoDB's BSON depth limit).
 pub const EXPRESSION_DEPTH_MAX: u32 = 200;
 
-/// What parsing an expression needs to know. Cheap to clone; a nested scope is a clone.
+/// The input of parsing an expression. Cheap to clone; a nested scope is a clone.
 #[derive(Clone, Default)]
 pub struct ParseContext {
-    /// Compares strings; part of what constant folding must know.
+    /// The collator for strings, which constant folding uses too.
     pub collator: Option<Arc<dyn Collator>>,
-    /// The user variables (command `let`, `$lookup.let`): the one at `i` reads
+    /// The user variables (`let` of a command, `$lookup.let`). The one at `i` has the value
     /// `EvalContext::variables[i]`.
     pub variables: Arc<Vec<UserVariable>>,
-    /// `$$NOW` and `$$CLUSTER_TIME` have no value here (`count`, `distinct`, filters of listings);
-    /// using them answers 51144.
+    /// True if `$$NOW` and `$$CLUSTER_TIME` have no value here (in `count`, `distinct` and filters
+    /// of listings). Their use fails with 51144.
     pub no_clock: bool,
-    /// `$$CLUSTER_TIME` is known (the server is a replica set).
+    /// True if `$$CLUSTER_TIME` has a value, because the server is a replica set.
     pub cluster_time: bool,
-    /// `$$DESCEND`, `$$PRUNE` and `$$KEEP` exist (inside `$redact` only).
+    /// True inside `$redact`, where `$$DESCEND`, `$$PRUNE` and `$$KEEP` exist.
     pub redact: bool,
-    /// `apiStrict: true`: operators outside the stable API answer `APIStrictError` (323).
+    /// True for `apiStrict: true`: operators outside the stable API fail with 323 APIStrictError.
     pub api_strict: bool,
-    /// The pipeline that is being parsed; `None` outside of pipelines.
+    /// The place in the pipeline that is being parsed; `None` outside pipelines.
     pub place: Option<Arc<Place>>,
-    /// Whether the operation that the request belongs to goes on. Parsing and optimising look at
-    /// it once in a while: a request can have millions of parts.
+    /// Tells whether the operation may continue. Parsing and optimisation check it from time to
+    /// time, because a request can have millions of parts.
     pub interrupt: Option<Arc<dyn InterruptCheck>>,
-    /// Constants are not folded (tests compare with and without).
+    /// True if constants are not folded. (Tests compare the results with and without folding.)
     pub no_folding: bool,
-    /// The stages of pipelines run in the order in which they are written, none of them joined with
-    /// another (tests compare with and without).
+    /// True if the stages of a pipeline run in the written order, and none is merged with another.
+    /// (Tests compare the results with and without.)
     pub as_written: bool,
-    /// What folding the request's constants has taken.
+    /// The memory and work of folding the request's constants so far.
     pub(crate) folding: Folding,
-    /// Variables bound by enclosing expressions; `None` where there are none.
+    /// The variables that enclosing expressions have bound; `None` if there are none.
     scope: Option<Arc<HashMap<Box<str>, Slot>>>,
     next_slot: u32,
     depth: u32,
 }
 
-/// A variable that comes with a command or stage.
+/// A variable of a command or a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserVariable {
     /// The name without dollar signs.
     pub name: Box<str>,
-    /// Its value, where that is known before anything runs: then it is a constant.
+    /// The value, if it is known before execution; the variable is then a constant.
     pub known: Option<Known>,
 }
 
-/// What a variable is known to be.
+/// The known value of a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Known {
-    /// `$$REMOVE`, or what evaluates to it.
+    /// The missing value: `$$REMOVE`, or an expression that evaluates to it.
     Missing,
-    /// A value that the request gives.
+    /// A value from the request.
     Value(ValueBuf),
 }
 
 impl UserVariable {
-    /// The value, `None` if it is missing or not known.
+    /// Returns the value; `None` if it is missing or not known.
     pub fn value(&self) -> Option<Value<'_>> {
         match &self.known {
             Some(Known::Value(value)) => Some(value.as_value()),
@@ -81,18 +81,18 @@ impl fmt::Debug for ParseContext {
     }
 }
 
-/// Identifies a variable that an expression binds (`$let`, `$map`, ...).
+/// The slot of a variable that an expression binds (`$let`, `$map`, ...).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub(super) u32);
 
-/// What a variable's name stands for.
+/// The meaning of a variable's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// `$$ROOT`, and `$$CURRENT` where nothing rebinds it.
+    /// `$$ROOT`, or `$$CURRENT` unless it is bound to another value.
     Root,
-    /// Bound by an enclosing expression.
+    /// A variable that an enclosing expression has bound.
     Scoped(Slot),
-    /// Given with the command or stage: an index into `EvalContext::variables`.
+    /// A variable of the command or stage: an index into `EvalContext::variables`.
     User(usize),
     /// The time of `$$NOW`.
     Now,
@@ -100,14 +100,14 @@ pub enum Binding {
     ClusterTime,
     /// `$$REMOVE`: always missing.
     Remove,
-    /// `$$DESCEND`, `$$PRUNE`, `$$KEEP`: a string that `$redact` knows.
+    /// `$$DESCEND`, `$$PRUNE` or `$$KEEP`: a string with a meaning for `$redact`.
     Redact(&'static str),
     /// The roles of `$$USER_ROLES`.
     UserRoles,
 }
 
 impl ParseContext {
-    /// A context with the user variables `names`.
+    /// Returns a context with the user variables `names`.
     pub fn with_user_variables<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
         let variables = names.into_iter();
         let variables: Vec<_> = variables
@@ -116,26 +116,26 @@ impl ParseContext {
         ParseContext { variables: Arc::new(variables), ..ParseContext::default() }
     }
 
-    /// The same context, with constants left as they are.
+    /// Returns the context without constant folding.
     pub fn without_folding(mut self) -> Self {
         self.no_folding = true;
         self
     }
 
-    /// The same context in the pipeline at `place`.
+    /// Returns the context for the pipeline at `place`.
     pub fn at(&self, place: Place) -> Self {
         let mut inner = self.clone();
         inner.place = Some(Arc::new(place));
         inner
     }
 
-    /// The same context inside an expression that binds `name`.
+    /// Returns the context inside an expression that binds `name`, and the slot of the variable.
     pub fn bind(&self, name: &str) -> (Self, Slot) {
         self.bind_all(std::iter::once(name))
     }
 
-    /// The same inside an expression that binds `names`: their slots follow each other from the
-    /// one that is given back.
+    /// Returns the context inside an expression that binds `names`, and the slot of the first. The
+    /// others have the next slots.
     pub fn bind_all<'n>(&self, names: impl Iterator<Item = &'n str>) -> (Self, Slot) {
         let mut inner = self.clone();
         let first = Slot(inner.next_slot);
@@ -147,7 +147,7 @@ impl ParseContext {
         (inner, first)
     }
 
-    /// The same context one level deeper; answers `Overflow` (15) past the limit.
+    /// Returns the context one level deeper. Fails with 15 Overflow beyond the limit.
     pub fn deeper(&self) -> Result<Self> {
         if self.depth >= EXPRESSION_DEPTH_MAX {
             let text = format!("Expression exceeded the maximum depth of {EXPRESSION_DEPTH_MAX}");
@@ -158,12 +158,12 @@ impl ParseContext {
         Ok(inner)
     }
 
-    /// True outside of any expression: here parsing ends with folding.
+    /// Returns true outside any expression. Parsing an expression there ends with constant folding.
     pub(crate) fn is_outermost(&self) -> bool {
         self.depth == 0
     }
 
-    /// What `$$name` stands for here; 17276 if it is unknown.
+    /// Returns the meaning of `$$name`. Fails with 17276 if it is unknown.
     pub fn resolve(&self, name: &str) -> Result<Binding> {
         if let Some(slot) = self.scope.as_ref().and_then(|scope| scope.get(name)) {
             return Ok(Binding::Scoped(*slot));

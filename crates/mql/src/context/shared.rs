@@ -1,16 +1,17 @@
-//! What all evaluations of one command share: clock, random source, collation, limits, interrupt.
+//! The part of the context that all evaluations of a command share: clock, random source,
+//! collation, limits, interrupt.
 
 use quire_document::{Collator, Timestamp, ValueBuf};
 use quire_error::{Error, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes one evaluation may hold before it answers `ExceededMemoryLimit` (146).
+/// The most bytes that one evaluation may use (146 ExceededMemoryLimit beyond it).
 pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// Knows whether an operation may go on.
+/// Tells whether an operation may continue.
 pub trait InterruptCheck: Send + Sync {
-    /// Fails once the operation was killed or its deadline passed.
+    /// Fails if the operation was killed or its deadline has passed.
     fn check(&self) -> Result<()>;
 }
 
@@ -20,18 +21,18 @@ impl<F: Fn() -> Result<()> + Send + Sync> InterruptCheck for F {
     }
 }
 
-/// What all evaluations of one command share.
+/// The context that all evaluations of one command share.
 #[derive(Clone)]
 pub struct Shared {
-    /// `$$NOW` in milliseconds since the epoch: one reading for the whole command.
+    /// `$$NOW` in milliseconds since the epoch. It is read once for the whole command.
     pub now_ms: i64,
-    /// The time of `$$CLUSTER_TIME`; `None` on a standalone.
+    /// The value of `$$CLUSTER_TIME`; `None` on a standalone server.
     pub cluster_time: Option<Timestamp>,
     /// `$$USER_ROLES`: an array of role documents.
     pub user_roles: Option<ValueBuf>,
-    /// Compares strings; `None` for byte order.
+    /// The collator for strings; `None` for byte order.
     pub collator: Option<Arc<dyn Collator>>,
-    /// Bytes one evaluation may take from its arena.
+    /// The most bytes that one evaluation may use in its arena.
     pub memory_bytes_max: usize,
     random: Option<fn() -> u64>,
     interrupt: Option<Arc<dyn InterruptCheck>>,
@@ -58,30 +59,30 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// A shared context whose `$$NOW` is `now_ms`.
+    /// Returns a shared context whose `$$NOW` is `now_ms`.
     pub fn new(now_ms: i64) -> Self {
         Shared { now_ms, ..Shared::default() }
     }
 
-    /// The same with a random source (`$rand`, `$sampleRate`).
+    /// Returns the context with a random source (for `$rand` and `$sampleRate`).
     pub fn with_random(mut self, random: fn() -> u64) -> Self {
         self.random = Some(random);
         self
     }
 
-    /// The same with an interrupt check; loops over long input call it.
+    /// Returns the context with an interrupt check, which loops over long input call.
     pub fn with_interrupt(mut self, interrupt: Arc<dyn InterruptCheck>) -> Self {
         self.interrupt = Some(interrupt);
         self
     }
 
-    /// The same with a collation.
+    /// Returns the context with a collation.
     pub fn with_collator(mut self, collator: Option<Arc<dyn Collator>>) -> Self {
         self.collator = collator;
         self
     }
 
-    /// A random word; an error where no source was given.
+    /// Returns a random number. Fails if there is no random source.
     pub fn random(&self) -> Result<u64> {
         match &self.random {
             Some(random) => Ok(random()),
@@ -89,7 +90,7 @@ impl Shared {
         }
     }
 
-    /// Fails if the operation was killed or its deadline passed.
+    /// Fails if the operation was killed or its deadline has passed.
     pub fn check_interrupt(&self) -> Result<()> {
         self.interrupt.as_ref().map_or(Ok(()), |interrupt| interrupt.check())
     }

@@ -1,5 +1,4 @@
-//! Accumulators that also work as expressions: over the elements of one array, or over several
-//! arguments.
+//! Accumulators as expressions: applied to the elements of one array, or to several arguments.
 
 use super::operator::{Arity, Call, Operator};
 use super::tree::{Expression, Form};
@@ -10,7 +9,7 @@ use quire_document::{DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$sum", Arity::Any, |call, cx| {
         let mut sum = Sum::default();
@@ -46,7 +45,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .since("7.0"),
 ];
 
-/// Visits the elements of the one argument if it is an array, else all arguments.
+/// Visits the elements of a single argument that is an array, or otherwise all arguments.
 fn for_each<'a>(
     call: &'a Call,
     cx: &EvalContext<'a>,

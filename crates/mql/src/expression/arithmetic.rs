@@ -1,7 +1,8 @@
 //! `$add`, `$subtract`, `$multiply`, `$divide`, `$mod`.
 //!
-//! The result has the widest type of the arguments: int grows to long, long to double where it
-//! overflows; a decimal makes everything decimal. Null and missing make the result null.
+//! The result has the widest type of the arguments. An int that overflows becomes a long, and a
+//! long a double; with a decimal the result is a decimal. With a null or missing argument the
+//! result is null.
 
 use super::array_access::type_name;
 use super::operator::{Arity, Call, Operator};
@@ -11,7 +12,7 @@ use quire_document::number::{self, OnOverflow};
 use quire_document::{Decimal128, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$add", Arity::Any, add)
         .doc("The sum; with one date among the arguments, that date moved by milliseconds."),
@@ -23,7 +24,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .doc("The remainder, with the sign of the dividend."),
 ];
 
-/// The number as a decimal; a double with 15 digits. Zero for what is no number.
+/// Returns the number as a decimal, a double with 15 digits. Returns zero for other types.
 pub(super) fn as_decimal(value: Value<'_>) -> Decimal128 {
     match value {
         Value::Int32(number) => Decimal128::from_i64(number.into()),
@@ -34,7 +35,7 @@ pub(super) fn as_decimal(value: Value<'_>) -> Decimal128 {
     }
 }
 
-/// The number as a double; NaN for what is no number.
+/// Returns the number as a double. Returns NaN for other types.
 pub(super) fn as_double(value: Value<'_>) -> f64 {
     match value {
         Value::Int32(number) => number.into(),
@@ -45,12 +46,12 @@ pub(super) fn as_double(value: Value<'_>) -> f64 {
     }
 }
 
-/// An int where it fits, else a long.
+/// Returns an int if the number fits, otherwise a long.
 pub(super) fn int_or_long<'a>(number: i64) -> Value<'a> {
     i32::try_from(number).map_or(Value::Int64(number), Value::Int32)
 }
 
-/// A running sum or product in the widest type met so far.
+/// A sum or product so far, in the widest type of the numbers so far.
 #[derive(Clone, Copy)]
 enum RunningTotal {
     Int(i64),
@@ -138,7 +139,7 @@ fn date_overflow(operator: &str) -> Error {
     Error::new(ErrorCode::Overflow, format!("date overflow in {operator}"))
 }
 
-/// The nearest long, halves away from zero; `None` outside of the longs.
+/// Rounds to the nearest long, half away from zero; `None` for a number out of range.
 fn round_to_i64(number: f64) -> Option<i64> {
     const TWO_63: f64 = 9_223_372_036_854_775_808.0;
     (-TWO_63..TWO_63).contains(&number).then(|| number.round() as i64)
@@ -154,7 +155,7 @@ fn subtract<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
     difference(left, right).map(Some)
 }
 
-/// What `$subtract` makes of two values.
+/// Returns the result of `$subtract` for two values.
 pub(crate) fn difference<'a>(left: Value<'_>, right: Value<'_>) -> Result<Value<'a>> {
     if left.is_nullish() || right.is_nullish() {
         return Ok(Value::Null);
@@ -181,17 +182,17 @@ pub(crate) fn difference<'a>(left: Value<'_>, right: Value<'_>) -> Result<Value<
     Ok(difference)
 }
 
-/// The sum of two numbers; null if either is no number.
+/// Returns the sum of two numbers; null if either is not a number.
 pub(crate) fn total(left: Value<'_>, right: Value<'_>) -> Value<'static> {
     number::add(left, right, OnOverflow::Double).unwrap_or(Value::Null)
 }
 
-/// The product of two numbers; null if either is no number.
+/// Returns the product of two numbers; null if either is not a number.
 pub(crate) fn product(left: Value<'_>, right: Value<'_>) -> Value<'static> {
     number::multiply(left, right, OnOverflow::Double).unwrap_or(Value::Null)
 }
 
-/// The value of an int or a long.
+/// Returns the value of an int or a long.
 fn long(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(number.into()),
@@ -236,8 +237,8 @@ fn multiply<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
     Ok(Some(product.running.value()))
 }
 
-/// A product that keeps its double beside it, so that an overflow of longs loses no more than
-/// doubles would have.
+/// A product that is also computed as a double, so that after an overflow of longs the result
+/// equals that of doubles.
 struct Product {
     running: RunningTotal,
     double: f64,
@@ -271,7 +272,7 @@ fn divide<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
     divided(left, right).map(Some)
 }
 
-/// What `$divide` makes of two values.
+/// Returns the result of `$divide` for two values.
 pub(crate) fn quotient<'a>(left: Value<'_>, right: Value<'_>) -> Result<Value<'a>> {
     divided(Some(left), Some(right))
 }

@@ -1,12 +1,12 @@
-//! Reading arrays: `$arrayElemAt`, `$first`, `$last`, `$in`, `$indexOfArray`, `$isArray`,
-//! `$size`, `$slice`, `$reverseArray`.
+//! Operators that read arrays: `$arrayElemAt`, `$first`, `$last`, `$in`, `$indexOfArray`,
+//! `$isArray`, `$size`, `$slice`, `$reverseArray`.
 
 use super::operator::{Arity, Call, Operator};
 use crate::context::EvalContext;
 use quire_document::{Array, Value, equal, message};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$arrayElemAt", Arity::Exactly(2), array_elem_at)
         .doc("The element at an index; a negative one counts from the end.")
@@ -36,22 +36,23 @@ pub(super) const OPERATORS: &[Operator] = &[
         .since("3.4"),
 ];
 
-/// The value as a 32-bit integer if it is one exactly, whatever its numeric type.
+/// Returns the value as a 32-bit integer if it equals one, whatever its numeric type.
 pub(super) fn integral(value: Value<'_>) -> Option<i32> {
     i32::try_from(value.as_number()?.exact_i64()?).ok()
 }
 
-/// "missing" or the type's name.
+/// Returns "missing" or the name of the type.
 pub(super) fn type_name(value: Option<Value<'_>>) -> &'static str {
     value.map_or("missing", |value| value.type_name())
 }
 
-/// True for null, undefined and missing.
+/// Returns true for null, undefined and missing values.
 pub(super) fn is_nullish(value: Option<Value<'_>>) -> bool {
     value.is_none_or(|value| value.is_nullish())
 }
 
-/// Evaluates argument `index` to an array; null, undefined and missing answer `None`.
+/// Evaluates argument `index`, which must be an array. Returns `None` for null, undefined and
+/// missing values.
 pub(super) fn array_or_null<'a>(
     call: &'a Call,
     index: usize,

@@ -1,4 +1,5 @@
-//! Making arrays: `$concatArrays`, `$range`, `$zip`, `$arrayToObject`, `$objectToArray`.
+//! Operators that build arrays: `$concatArrays`, `$range`, `$zip`, `$arrayToObject`,
+//! `$objectToArray`.
 
 use super::array_access::{integral, is_nullish, type_name};
 use super::boolean::is_true;
@@ -10,10 +11,10 @@ use quire_document::{Array, Doc, Value, message};
 use quire_error::{Error, Result};
 use std::collections::HashMap;
 
-/// The largest number of keys that are compared one by one; more are hashed.
+/// Up to this number of keys a linear search is used; beyond it a hash table.
 const COMPARED_KEYS_MAX: usize = 16;
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$concatArrays", Arity::Any, concat)
         .doc("The elements of all arguments in one array.")
@@ -88,7 +89,7 @@ fn range<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
     cx.array_of(numbers.map(|at| Value::Int32(at as i32))).map(Some)
 }
 
-/// `inputs` and `defaults` must be written as arrays.
+/// Checks that `inputs` and `defaults` are written as arrays.
 fn check_zip(call: &Call) -> Result<()> {
     let length = |index| match call.arg(index).map(Expression::node) {
         Some(ExpressionNode::Array(items)) => Ok(items.len()),
@@ -166,7 +167,7 @@ fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     Ok(Some(Value::Array(zipped?)))
 }
 
-/// The values of an argument that is written as an array of expressions.
+/// Returns the values of an argument that is written as an array of expressions.
 fn list_items<'a>(
     call: &'a Call,
     index: usize,
@@ -184,7 +185,7 @@ fn list_items<'a>(
     }
 }
 
-/// One entry of `$arrayToObject`'s input.
+/// An entry of `$arrayToObject`'s input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Entry {
     Pair,
@@ -214,8 +215,8 @@ fn array_to_object<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Va
     Ok(Some(Value::Document(last_of_each(&entries, cx)?)))
 }
 
-/// Charges what a list of `held` entries and of a document's fields, and a table of their names,
-/// take together.
+/// Charges the memory of a list of `held` entries and of a document's fields, with a hash table of
+/// their names.
 pub(super) fn charge_entries(held: usize, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<()> {
     const ENTRY_BYTES: usize = 4 * size_of::<(&str, Value<'_>)>();
     const UNCHARGED_BYTES: usize = 1024;
@@ -226,7 +227,7 @@ pub(super) fn charge_entries(held: usize, doc: Doc<'_>, cx: &EvalContext<'_>) ->
     }
 }
 
-/// Writes the entries; a name that comes twice keeps its first place and its last value.
+/// Writes the entries. A repeated name keeps its first position and its last value.
 pub(super) fn last_of_each<'a>(
     entries: &[(&'a str, Value<'a>)],
     cx: &EvalContext<'a>,

@@ -1,9 +1,9 @@
-//! Expressions over a batch of documents: paths are taken from each document once, arithmetic and
-//! comparisons work on typed columns.
+//! Evaluates expressions for a batch of documents. Paths are read from each document once, and
+//! arithmetic and comparisons work on typed columns.
 //!
-//! A column of numbers is computed without making values. Whatever is not of one type throughout,
-//! overflows, or is another operator goes document by document, so the results (and the first
-//! error) are those of `Expression::eval`.
+//! A column of numbers is computed without making values. A column of mixed types, an overflow or
+//! another operator is evaluated document by document, so results (and the first error) equal those
+//! of `Expression::eval`.
 
 use super::column::Column;
 use super::extract::Extractor;
@@ -15,11 +15,11 @@ use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
 use std::borrow::Cow;
 
-/// Bytes that the results of a batch may take. Whoever is told so goes on one by one, where an
-/// arena holds what one document needs.
+/// The most bytes that the results of a batch may use. Beyond it the caller continues document by
+/// document, with an arena for only one document's results.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Documents with the values that an extractor takes from them.
+/// Documents with the values that an extractor has read from them.
 #[derive(Debug)]
 pub struct Batch<'a> {
     docs: &'a [Doc<'a>],
@@ -27,7 +27,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Takes the values of the extractor's paths from each document in one pass.
+    /// Reads the extractor's paths from each document in one pass.
     pub fn new(
         docs: &'a [Doc<'a>],
         extractor: &Extractor,
@@ -36,26 +36,26 @@ impl<'a> Batch<'a> {
         Ok(Batch { docs, columns: extractor.columns(docs, cx)? })
     }
 
-    /// How many documents it has.
+    /// Returns the number of documents.
     pub fn len(&self) -> usize {
         self.docs.len()
     }
 
-    /// True if it has no document.
+    /// Returns true if there are no documents.
     pub fn is_empty(&self) -> bool {
         self.docs.is_empty()
     }
 
-    /// The context of document `row`.
+    /// Returns the context of document `row`.
     pub fn context(&'a self, row: usize, cx: &EvalContext<'a>) -> EvalContext<'a> {
         let doc = self.docs.get(row).copied().unwrap_or_default();
         cx.with_root(doc).with_row(&self.columns, row)
     }
 
-    /// The column that `eval` gives, document by document.
+    /// Returns the column of the results of `eval`, called for one document after the other.
     ///
     /// # Errors
-    /// The first of `eval`; 146 ExceededMemoryLimit if the results take more than a batch may.
+    /// The first error of `eval`; 146 ExceededMemoryLimit if the results use more than a batch may.
     pub fn each(
         &'a self,
         cx: &EvalContext<'a>,
@@ -77,12 +77,12 @@ impl<'a> Batch<'a> {
 }
 
 impl Expression {
-    /// Evaluates it for each document of a batch whose extractor it was attached to; all results
-    /// live in `cx`'s arena. Answers what `eval` answers one by one.
+    /// Evaluates the expression for each document of a batch. The expression must be attached to
+    /// the batch's extractor. All results are in `cx`'s arena and equal those of `eval`.
     ///
     /// # Errors
-    /// That of the first document that has one; 146 ExceededMemoryLimit if the results take more
-    /// than a batch may.
+    /// The error of the first document that has one; 146 ExceededMemoryLimit if the results use
+    /// more than a batch may.
     pub fn eval_batch<'a>(
         &'a self,
         batch: &'a Batch<'a>,
@@ -90,12 +90,12 @@ impl Expression {
     ) -> Result<Cow<'a, Column<'a>>> {
         match self.columns(batch, cx) {
             Ok(column) => Ok(column),
-            // Columns meet errors in another order than documents.
+            // Columns may find another error before that of the first document.
             Err(_) => batch.each(cx, |cx| self.eval(cx)).map(Cow::Owned),
         }
     }
 
-    /// The same with the error that happens to be met first.
+    /// Like `eval_batch`, but may fail with an error that is not that of the first document.
     pub(crate) fn columns<'a>(
         &'a self,
         batch: &'a Batch<'a>,

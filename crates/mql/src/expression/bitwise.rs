@@ -5,7 +5,7 @@ use crate::context::EvalContext;
 use quire_document::Value;
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$bitAnd", Arity::Any, |call, cx| combine(call, cx, -1, |a, b| a & b))
         .doc("Bitwise and of ints and longs.")

@@ -1,11 +1,11 @@
-//! `$and`, `$or`, `$not`, and what counts as true.
+//! `$and`, `$or`, `$not`, and the truth of a value.
 
 use super::operator::{Arity, Call, Operator};
 use crate::context::EvalContext;
 use quire_document::Value;
 use quire_error::Result;
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$and", Arity::Any, and)
         .doc("True if all arguments are true; none: true.")
@@ -18,7 +18,8 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$not", Arity::Exactly(1), not).doc("True if the argument is not.").total(),
 ];
 
-/// False for missing, null, undefined, false and zero; true for everything else, NaN included.
+/// Returns false for missing, null, undefined, false and zero, and true for everything else, NaN
+/// included.
 pub fn is_true(value: Option<Value<'_>>) -> bool {
     match value {
         None | Some(Value::Null | Value::Undefined) => false,

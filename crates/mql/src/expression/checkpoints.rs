@@ -1,11 +1,11 @@
-//! Checkpoints in large expressions, where evaluation looks at the interrupt.
+//! Checkpoints in large expressions, at which evaluation checks the interrupt.
 //!
-//! Loops count their rounds as work (`work.rs`). An expression can also be long without a loop:
-//! 50,000 operators, each over one array of a million numbers, are one evaluation of minutes. To
-//! count at each operator would cost the usual short expression more than a hundredth of its time.
-//! So parsing divides an expression of many nodes into groups, and the first node of each becomes a
-//! checkpoint: it counts what all nodes of its group may have to read, before they do. A short
-//! expression has no checkpoint and pays nothing.
+//! Loops count their iterations as work (`work.rs`). But an expression can take long without a
+//! loop: 50,000 operators, each on an array of a million numbers, are one evaluation of minutes.
+//! Counting at each operator would slow down short expressions, which are common, by more than one
+//! percent. Therefore parsing divides an expression of many nodes into groups and makes the first
+//! node of each a checkpoint. Before the group is evaluated, the checkpoint counts what all of its
+//! nodes may read. A short expression has no checkpoint.
 
 use super::tree::Expression;
 use crate::context::EvalContext;
@@ -14,19 +14,19 @@ use quire_document::Value;
 use quire_error::Result;
 use smallvec::SmallVec;
 
-/// How many nodes a group has, or a few more.
+/// The approximate number of nodes in a group; the least, except for a last group.
 const GROUP_NODES: u32 = 32;
 
-/// The first node of a group.
+/// A checkpoint: the first node of a group.
 #[derive(Debug)]
 pub struct Checkpoint {
     pub(super) first: Expression,
-    /// Nodes of the group, without those that belong to groups inside of it.
+    /// The number of nodes in the group, without those of nested groups.
     nodes: u32,
 }
 
 impl Checkpoint {
-    /// Evaluates the first node, after a look.
+    /// Counts the work of the group and evaluates its first node.
     #[cold]
     #[inline(never)]
     pub(super) fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
@@ -34,7 +34,7 @@ impl Checkpoint {
         self.first.eval(cx)
     }
 
-    /// Counts what the group may read.
+    /// Counts the work that the group may do.
     #[cold]
     #[inline(never)]
     pub(super) fn pass(&self, cx: &EvalContext<'_>) -> Result<()> {
@@ -43,7 +43,7 @@ impl Checkpoint {
 }
 
 impl Expression {
-    /// Puts checkpoints into an expression that is parsed and optimised, and has none yet.
+    /// Adds checkpoints to an expression that is parsed and optimised and has none yet.
     pub(super) fn divide(&mut self) {
         let mut left = GROUP_NODES;
         if self.has_nodes(&mut left) {
@@ -51,12 +51,12 @@ impl Expression {
         }
     }
 
-    /// Makes a checkpoint of the top, for an expression of a few nodes that is one of many.
+    /// Makes the top node a checkpoint, for a small expression that is one of many.
     pub(crate) fn guard(&mut self) {
         self.put_checkpoint(|first| Checkpoint { first, nodes: GROUP_NODES });
     }
 
-    /// Whether it has at least `left` nodes.
+    /// Returns true if the expression has at least `left` nodes.
     fn has_nodes(&self, left: &mut u32) -> bool {
         *left = left.saturating_sub(1);
         self.children(&mut |child| {
@@ -67,10 +67,10 @@ impl Expression {
         *left == 0
     }
 
-    /// Divides the children into groups, and returns how many nodes are in none of them: this
-    /// node, and those of a last group that is too small.
+    /// Divides the descendants into groups. Returns the number of nodes in no group: this node, and
+    /// those of a last group that is too small.
     ///
-    /// An operator evaluates its children in order and may leave some out, but not the first. So the
+    /// An operator evaluates its children in order and may skip some, but not the first. So the
     /// first child of a group counts for the whole group.
     fn divided(&mut self) -> u32 {
         let mut sizes: SmallVec<[u32; 8]> = SmallVec::new();
@@ -79,7 +79,8 @@ impl Expression {
             Ok(())
         });
         let (mut rest, mut at) = (0, sizes.len());
-        // From the last child to the first: `sizes` becomes what a checkpoint there counts.
+        // From the last child to the first, `sizes` becomes the number of nodes that a checkpoint
+        // at the child counts, or 0 for no checkpoint.
         while let Some(before) = at.checked_sub(1) {
             at = before;
             rest += sizes[at];
@@ -98,10 +99,11 @@ impl Expression {
 }
 
 impl EvalContext<'_> {
-    /// Counts what one expression of a few nodes may read, before it is evaluated as one of many.
+    /// Counts the work of one small expression, before it is evaluated as one of many.
     ///
     /// # Errors
-    /// Those of an operation that was killed or whose deadline passed; 146 if memory was refused.
+    /// The operation was killed or its deadline passed; 146 ExceededMemoryLimit if memory was
+    /// refused.
     #[inline(always)]
     pub fn pass(&self) -> Result<()> {
         if self.root.len() <= FREE_BYTES && self.variables.is_empty() {
@@ -116,11 +118,11 @@ impl EvalContext<'_> {
         self.shared.work(self.units_of_kept())
     }
 
-    /// What reading the document and all variables once counts as work.
+    /// Returns the work of reading the document and all variables once.
     fn units_of_kept(&self) -> u32 {
         units(self.kept().map(bytes_of).fold(0, usize::saturating_add))
     }
 }
 
-/// An expression of a few nodes over a document of no more bytes is not counted.
+/// A small expression is not counted if its document has at most this many bytes.
 const FREE_BYTES: usize = 4096;

@@ -1,9 +1,9 @@
-//! Values of a batch of documents, one for each: typed where all are of one type.
+//! Columns: one value for each document of a batch, typed if all have the same type.
 
 use quire_document::{Value, ValueBuf, ValuesBuf};
 use std::borrow::Cow;
 
-/// The results for a batch, one for each document.
+/// The results of a batch, one for each document.
 #[derive(Clone, Debug)]
 pub enum Column<'a> {
     /// All are ints.
@@ -18,32 +18,32 @@ pub enum Column<'a> {
     Bool(Vec<bool>),
     /// All are strings.
     Text(Vec<&'a str>),
-    /// One value for all documents, and their number; `None` is missing.
+    /// The same value for all documents, and their number; `None` is missing.
     Same(Option<Value<'a>>, usize),
-    /// Anything; `None` is missing.
+    /// Values of any types; `None` is missing.
     Values(Vec<Option<Value<'a>>>),
 }
 
-/// A column that owns its values, and so may go to another thread.
+/// A column that owns its values, so that it can move to another thread.
 #[derive(Clone, Debug)]
 pub enum OwnedColumn {
-    /// Numbers, or the same nothing for all.
+    /// Numbers, or the missing value for all documents.
     Plain(Column<'static>),
-    /// Strings behind each other, and where each of them ends.
+    /// Strings, concatenated, and the end of each.
     Text(String, Vec<usize>),
-    /// One value for all documents, and their number.
+    /// The same value for all documents, and their number.
     Same(ValueBuf, usize),
     /// Values of any type.
     Values(ValuesBuf),
 }
 
 impl OwnedColumn {
-    /// A column without values: it takes the type of the first that it is given.
+    /// Returns an empty column. The first value sets its type.
     pub const fn new() -> Self {
         OwnedColumn::Values(ValuesBuf::new())
     }
 
-    /// Appends a value. Answers how many bytes it takes, roughly.
+    /// Appends a value. Returns its approximate size in bytes.
     #[inline]
     pub fn push(&mut self, value: Option<Value<'_>>) -> usize {
         match (&mut *self, value) {
@@ -67,7 +67,7 @@ impl OwnedColumn {
         8
     }
 
-    /// The first value, or one of another type than those before it.
+    /// Appends the first value, or one whose type differs from the column's.
     fn push_other(&mut self, value: Option<Value<'_>>) -> usize {
         let column = self.as_column();
         *self = match value {
@@ -92,7 +92,7 @@ impl OwnedColumn {
         self.size()
     }
 
-    /// A view on it.
+    /// Returns a view of the column.
     pub fn as_column(&self) -> Cow<'_, Column<'_>> {
         match self {
             OwnedColumn::Plain(column) => Cow::Borrowed(column),
@@ -110,7 +110,7 @@ impl OwnedColumn {
         }
     }
 
-    /// Bytes that it holds, roughly.
+    /// Returns the approximate memory in bytes.
     pub fn size(&self) -> usize {
         match self {
             OwnedColumn::Plain(Column::Same(..)) => 0,
@@ -123,7 +123,7 @@ impl OwnedColumn {
 }
 
 impl<'a> Column<'a> {
-    /// The same values, owned.
+    /// Returns a copy that owns its values.
     pub fn owned(&self) -> OwnedColumn {
         match self {
             Column::Int(all) => OwnedColumn::Plain(Column::Int(all.clone())),
@@ -150,12 +150,12 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// A column without results yet: it takes the type of the first that it is given.
+    /// Returns an empty column. The first value sets its type.
     pub const fn new() -> Self {
         Column::Values(Vec::new())
     }
 
-    /// How many results it has.
+    /// Returns the number of results.
     pub fn len(&self) -> usize {
         match self {
             Column::Int(numbers) => numbers.len(),
@@ -168,12 +168,12 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// True if it has no result.
+    /// Returns true if there are no results.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The result for document `row`.
+    /// Returns the result for document `row`.
     #[inline]
     pub fn get(&self, row: usize) -> Option<Value<'a>> {
         match self {
@@ -188,8 +188,8 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Sets the result for document `row` of `rows`; those before it that were left out are
-    /// missing.
+    /// Sets the result of document `row` of `rows`. Documents that were skipped before it get the
+    /// missing value.
     #[inline]
     pub(super) fn put(&mut self, row: usize, value: Value<'a>, rows: usize) {
         match (&mut *self, value) {
@@ -207,7 +207,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The first value, a value of a rarer type or of another one than those before it.
+    /// Sets the first value, a value of a rarer type, or one whose type differs from the column's.
     fn put_other(&mut self, row: usize, value: Value<'a>, rows: usize) {
         fn first<T>(value: T, rows: usize) -> Vec<T> {
             let mut values = Vec::with_capacity(rows);
@@ -239,7 +239,8 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Ends a column of this number of rows; those left out at its end are missing.
+    /// Completes a column of `rows` documents. Documents that were skipped at its end get the
+    /// missing value.
     pub(super) fn end(&mut self, rows: usize) {
         match self {
             Column::Values(values) => values.resize(rows, None),
@@ -250,7 +251,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The column as values, `len` of them.
+    /// Converts the column to `Values` and resizes it to `len`.
     fn values_mut(&mut self, len: usize, rows: usize) -> &mut Vec<Option<Value<'a>>> {
         if !matches!(self, Column::Values(_)) {
             let mut values = Vec::with_capacity(rows);
@@ -281,7 +282,7 @@ mod tests {
     use quire_document::testing::Generator;
     use quire_document::{ValueBuf, identical};
 
-    /// Whatever is put, in whatever types and with whatever gaps, comes back.
+    /// A column returns all values that were put, of any types and with any gaps.
     #[test]
     fn columns_give_back_what_was_put() {
         let mut random = Generator::new(11);

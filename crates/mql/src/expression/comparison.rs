@@ -1,4 +1,5 @@
-//! `$eq`, `$ne`, `$lt`, `$lte`, `$gt`, `$gte`, `$cmp`: MongoDB's total order, across types.
+//! `$eq`, `$ne`, `$lt`, `$lte`, `$gt`, `$gte`, `$cmp`: comparisons in MongoDB's total order, across
+//! types.
 
 use super::operator::{Arity, Call, Operator};
 use crate::context::{Collator, EvalContext};
@@ -6,7 +7,7 @@ use quire_document::{Value, compare};
 use quire_error::Result;
 use std::cmp::Ordering;
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$eq", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_eq))
         .doc("True if both arguments are equal.")
@@ -31,7 +32,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .total(),
 ];
 
-/// The order of two results; missing stands where undefined does, below null.
+/// Compares two results. A missing value sorts like undefined, below null.
 pub fn compare_results(
     left: Option<Value<'_>>,
     right: Option<Value<'_>>,

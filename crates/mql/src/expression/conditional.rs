@@ -1,4 +1,4 @@
-//! `$cond`, `$switch`, `$ifNull`: only the branch that is taken runs.
+//! `$cond`, `$switch`, `$ifNull`: only the selected branch is evaluated.
 
 use super::batch::Batch;
 use super::boolean::is_true;
@@ -10,7 +10,7 @@ use crate::context::{EvalContext, ParseContext};
 use quire_document::{DocWriter, Value};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::form("$cond", parse_cond)
         .doc("The second argument if the first is true, else the third."),
@@ -129,7 +129,7 @@ impl Form for Cond {
 struct Switch {
     branches: Vec<(Expression, Expression)>,
     default: Option<Expression>,
-    /// Set by `optimize`, if the cases are ranges.
+    /// The ranges of the cases, if all cases are ranges; set by `optimize`.
     ranges: Option<Ranges>,
 }
 
@@ -202,7 +202,7 @@ fn no_branch() -> Error {
 }
 
 impl Switch {
-    /// The expression of the first branch whose case is true.
+    /// Returns the expression of the first branch whose case is true.
     fn taken<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<&'a Expression>> {
         if let Some(ranges) = self.ranges.as_ref().filter(|_| cx.collator().is_none())
             && let Some(compared) = self.branches.first().and_then(|(case, _)| compared(case))
@@ -243,8 +243,9 @@ impl Form for Switch {
         self.default.iter_mut().try_for_each(visit)
     }
 
-    /// Branches whose case is constantly false go, what follows a constantly true one becomes
-    /// unreachable; the default is folded even then, as mongod does.
+    /// Removes branches whose case is always false. A branch whose case is always true becomes the
+    /// default, and later branches are removed. As in mongod, the original default is folded even
+    /// then.
     fn optimize(&mut self, context: &ParseContext) -> Result<Option<Expression>> {
         if let Some(default) = &mut self.default {
             default.optimize(context)?;

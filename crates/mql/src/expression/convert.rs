@@ -1,5 +1,5 @@
-//! `$convert` and its shorthands: one type made of another, or an error that `onError` catches.
-//! (Manual: "$convert (aggregation)", its tables of results by type.)
+//! `$convert` and its short forms: converts a value to another type, with an error that `onError`
+//! catches. (Manual: "$convert (aggregation)", its tables of results by type.)
 
 mod binary;
 mod hexadecimal;
@@ -31,7 +31,7 @@ const ON_NULL: usize = 3;
 const FORMAT: usize = 4;
 const BYTE_ORDER: usize = 5;
 
-/// The shorthand for a target type.
+/// Defines the short form for a target type.
 macro_rules! shorthand {
     ($name:literal, $kind:expr, $doc:literal) => {
         Operator::checked($name, Arity::Any, one_argument, |call, cx| to(call, cx, $kind))
@@ -40,7 +40,7 @@ macro_rules! shorthand {
     };
 }
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$convert", Arity::Named(&FIELDS), convert)
         .doc("A value as another type.")
@@ -58,7 +58,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .since("8.0"),
 ];
 
-/// How a value is converted, besides its target.
+/// The options of a conversion, except its target.
 #[derive(Clone, Copy)]
 struct How {
     format: Option<Format>,
@@ -124,7 +124,7 @@ fn convert<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>
     }
 }
 
-/// What `onError` catches: a conversion that failed, not one that was asked for wrongly.
+/// Returns true for errors that `onError` catches: failed conversions, but not invalid requests.
 fn is_caught(error: &Error) -> bool {
     let year_range = ErrorCode::location(18537);
     let too_long = ErrorCode::location(16493);
@@ -145,7 +145,7 @@ fn unsupported(value: Value<'_>, target: &str) -> Error {
     ))
 }
 
-/// One value as another type.
+/// Converts one value to another type.
 fn value_to<'a>(
     value: Value<'a>,
     target: Target,

@@ -1,8 +1,8 @@
-//! Date operators. Reading order: `zone` (time zones), `moment` (a point in local time, weeks),
-//! `arguments` (what all operators do with theirs), then `components` (`$year` and its like),
-//! `parts` (`$dateToParts`, `$dateFromParts`), `text` (`$dateToString`), `format` and `lenient`
-//! (`$dateFromString` with and without a format), `units`, `arithmetic` (`$dateAdd`, `$dateDiff`,
-//! `$dateTrunc`).
+//! Date operators. Read in this order: `zone` (time zones), `moment` (a point in local time,
+//! weeks), `arguments` (the common arguments of the operators), then `components` (`$year` and
+//! similar operators), `parts` (`$dateToParts`, `$dateFromParts`), `text` (`$dateToString`),
+//! `format` and `lenient` (`$dateFromString` with and without a format), `units`, `arithmetic`
+//! (`$dateAdd`, `$dateDiff`, `$dateTrunc`).
 
 mod arguments;
 mod arithmetic;

@@ -1,4 +1,4 @@
-//! Conversions of binary data: to and from strings in a format, to and from numbers.
+//! Conversions of binary data: to and from formatted strings, and to and from numbers.
 
 use super::target::{ByteOrder, Format};
 use super::{How, failure, unsupported};
@@ -13,16 +13,16 @@ use quire_document::{Binary, Type, Value};
 use quire_error::{Error, Result};
 
 const UUID_SUBTYPE: u8 = 4;
-/// Bytes of the largest string, its terminator included.
+/// The largest string in bytes, with its terminator.
 const STRING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// base64url with or without padding.
+/// base64url, with or without padding.
 const URL_SAFE_ANY: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// 4341115: between strings and binary data a format must be named.
+/// Returns the error 4341115: conversions between strings and binary data need a format.
 fn needs_format() -> Error {
     Error::location(4341115, "Format must be speficied when converting from/to binData in $convert")
 }
@@ -168,7 +168,7 @@ fn array<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-/// A little-endian two's-complement number of up to eight bytes.
+/// Decodes a little-endian two's-complement number of at most eight bytes.
 fn signed(bytes: &[u8]) -> i64 {
     let negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
     let mut whole = [if negative { 0xff } else { 0 }; 8];

@@ -1,9 +1,9 @@
-//! Doubles as C writes them in base 16: `0X1.8P1` is 3.
+//! Hexadecimal floating-point numbers in C's notation: `0X1.8P1` is 3.
 
-/// Bits of a significand that are kept; what lies below only decides the rounding.
+/// The most bits of the significand that are kept; lower bits only affect the rounding.
 const BITS_MAX: u32 = 60;
 
-/// The number, if the text is one. As in mongod a lower-case `0x` needs a sign before it.
+/// Parses a number. As in mongod, a lower-case `0x` is valid only after a sign.
 pub(super) fn double(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let negative = text.starts_with('-');
@@ -25,7 +25,7 @@ pub(super) fn double(text: &str) -> Option<f64> {
         if significand >> (BITS_MAX - 4) == 0 {
             significand = significand << 4 | digit;
         } else {
-            // A bit for all that is cut off keeps the rounding right.
+            // One bit represents all dropped bits, so that the rounding is correct.
             significand |= u64::from(digit != 0);
             exponent += 4;
         }
@@ -34,7 +34,8 @@ pub(super) fn double(text: &str) -> Option<f64> {
     Some(if negative { -number } else { number })
 }
 
-/// A decimal exponent with its sign; one that is far too large stays far too large.
+/// Parses a decimal exponent with its sign. A huge exponent is reduced to one that is still out of
+/// range.
 fn power(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -44,7 +45,7 @@ fn power(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -size } else { size })
 }
 
-/// `number` times 2 to the power of `exponent`, in steps that are doubles.
+/// Returns `number` times 2^`exponent`, multiplied in steps that are valid doubles.
 fn scaled(mut number: f64, exponent: i64) -> f64 {
     let mut left = exponent.clamp(-3000, 3000) as i32;
     while left != 0 && number != 0.0 && number.is_finite() {

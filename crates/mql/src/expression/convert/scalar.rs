@@ -8,7 +8,7 @@ use quire_document::number::conversion_text;
 use quire_document::{Decimal128, ObjectId, Value};
 use quire_error::{Error, Result};
 
-/// Zero, false and null are false; everything else is true.
+/// Returns false for zero, false and null, and true for everything else.
 pub(super) fn truth(value: Value<'_>) -> bool {
     super::super::is_true(Some(value))
 }
@@ -28,7 +28,7 @@ pub(super) fn to_string<'a>(value: Value<'a>, cx: &EvalContext<'a>) -> Result<Va
     cx.string(&text)
 }
 
-/// ISO 8601, for the years 0 to 9999.
+/// Returns the ISO 8601 text; only for the years 0 to 9999.
 fn date_text(millis: i64) -> Result<String> {
     const YEAR_0: i64 = -62_167_219_200_000;
     const YEAR_10000: i64 = 253_402_300_800_000;
@@ -39,7 +39,7 @@ fn date_text(millis: i64) -> Result<String> {
     Err(Error::location(18537, text))
 }
 
-/// A whole number of a double, cut towards zero, within `least..=most`.
+/// Truncates a double to an integer, which must be within `least..=most`.
 fn cut(number: f64, least: i64, most: i64) -> Result<i64> {
     if number.is_nan() {
         return Err(failure(
@@ -52,7 +52,7 @@ fn cut(number: f64, least: i64, most: i64) -> Result<i64> {
         ));
     }
     let cut = number.trunc();
-    // The greatest long is no double; the next one above it is out of range.
+    // The largest long is not a double, and the next double above it is out of range.
     if cut < least as f64 || cut >= most as f64 + 1.0 {
         return Err(overflow(&conversion_text(number)));
     }
@@ -75,7 +75,7 @@ fn cut_decimal(number: Decimal128, least: i64, most: i64) -> Result<i64> {
     }
 }
 
-/// Decimal digits with a sign; nothing else.
+/// Parses decimal digits with an optional sign.
 fn whole_text(text: &str, least: i64, most: i64) -> Result<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -159,7 +159,7 @@ fn says_infinite(text: &str) -> bool {
     text.trim_start_matches(['+', '-']).starts_with(['i', 'I'])
 }
 
-/// True if no digit before the exponent is other than 0.
+/// Returns true if all digits before the exponent are 0.
 fn says_zero(text: &str) -> bool {
     let unsigned = text.trim_start_matches(['+', '-']);
     match unsigned.strip_prefix(['0']).and_then(|rest| rest.strip_prefix(['x', 'X'])) {

@@ -1,4 +1,4 @@
-//! What a `$convert` asks for: type, subtype, format and byte order, with their errors.
+//! The target of `$convert`: type, subtype, format and byte order, with their errors.
 
 use quire_document::number::Number;
 use quire_document::{Type, Value};
@@ -8,11 +8,11 @@ use quire_error::{Error, Result};
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub kind: Type,
-    /// Of binary data.
+    /// The subtype, for binary data.
     pub subtype: u8,
 }
 
-/// How binary data stands in a string.
+/// The representation of binary data in a string.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Auto,
@@ -23,7 +23,7 @@ pub(super) enum Format {
     Uuid,
 }
 
-/// Which byte of a number comes first.
+/// The order of the bytes of a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ByteOrder {
     Little,
@@ -36,8 +36,8 @@ impl Target {
     }
 }
 
-/// The type of `to`: a name, a number, or a document with one of them in `type`. `None` is the
-/// type "missing", to which nothing converts.
+/// Parses `to`: a name, a number, or a document with one of them in `type`. Returns `None` for the
+/// type "missing", to which no value converts.
 pub(super) fn parse_kind(to: Value<'_>) -> Result<Option<Type>> {
     let to = match to {
         Value::Document(doc) => match doc.get("type") {
@@ -85,7 +85,7 @@ fn by_name(name: &str) -> Option<Type> {
     bytes.filter_map(Type::from_byte).find(|kind| kind.alias() == name)
 }
 
-/// The subtype of binary data; 0 where none was given.
+/// Parses the subtype of binary data; 0 if none was given.
 pub(super) fn parse_subtype(to: Value<'_>, kind: Option<Type>) -> Result<u8> {
     let given = to.as_document().and_then(|doc| doc.get("subtype"));
     let (Some(subtype), Some(Type::Binary)) = (given, kind) else { return Ok(0) };
@@ -111,7 +111,7 @@ pub(super) fn parse_subtype(to: Value<'_>, kind: Option<Type>) -> Result<u8> {
     }
 }
 
-/// The format; `None` where none was given.
+/// Parses the format; `None` if none was given.
 pub(super) fn parse_format(format: Option<Value<'_>>) -> Result<Option<Format>> {
     let name = match format {
         None | Some(Value::Null | Value::Undefined) => return Ok(None),
@@ -138,7 +138,7 @@ pub(super) fn parse_format(format: Option<Value<'_>>) -> Result<Option<Format>> 
     }))
 }
 
-/// The byte order; little where none was given.
+/// Parses the byte order; little-endian if none was given.
 pub(super) fn parse_byte_order(order: Option<Value<'_>>) -> Result<ByteOrder> {
     match order {
         None | Some(Value::Null | Value::Undefined | Value::String("little")) => {

@@ -1,4 +1,4 @@
-//! What all date operators do with their arguments.
+//! The common arguments of date operators.
 
 use super::zone::Zone;
 use crate::context::EvalContext;
@@ -7,7 +7,7 @@ use crate::update::text;
 use quire_document::Value;
 use quire_error::{Error, ErrorCode, Result};
 
-/// The value, unless it is null or missing.
+/// Evaluates an argument; `None` if it is null or missing.
 pub(super) fn present<'a>(
     call: &'a Call,
     index: usize,
@@ -16,23 +16,23 @@ pub(super) fn present<'a>(
     Ok(call.eval(index, cx)?.filter(|value| !value.is_nullish()))
 }
 
-/// The type's name, `missing` for none.
+/// Returns the name of the type, or `missing`.
 pub(super) fn type_name(value: Option<Value<'_>>) -> &'static str {
     value.map_or("missing", |value| value.type_name())
 }
 
-/// Milliseconds of a date, a timestamp or an object id; `None` for another type.
+/// Returns the milliseconds of a date, a timestamp or an object id; `None` for other types.
 pub(crate) fn millis(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Date(millis) => Some(millis),
         Value::Timestamp(timestamp) => Some(i64::from(timestamp.seconds) * 1000),
-        // mongod reads an object id's seconds as signed.
+        // mongod treats an object id's seconds as a signed number.
         Value::ObjectId(id) => Some(i64::from(id.seconds() as i32) * 1000),
         _ => None,
     }
 }
 
-/// The same; 16006 for another type.
+/// Like `millis`, but fails with 16006 for other types.
 pub(super) fn date(value: Value<'_>) -> Result<i64> {
     millis(value).ok_or_else(|| {
         let message = format!("can't convert from BSON type {} to Date", value.type_name());
@@ -40,7 +40,8 @@ pub(super) fn date(value: Value<'_>) -> Result<i64> {
     })
 }
 
-/// The zone that argument `index` names: UTC if it was not given, `None` if it is null or missing.
+/// Evaluates argument `index` as a time zone: UTC if it was not given, `None` if it is null or
+/// missing.
 pub(super) fn zone<'a>(call: &'a Call, index: usize, cx: &EvalContext<'a>) -> Result<Option<Zone>> {
     zone_of(call.arg(index), cx)
 }
@@ -58,8 +59,8 @@ fn zone_of<'a>(argument: Option<&'a Expression>, cx: &EvalContext<'a>) -> Result
     }
 }
 
-/// The format that argument `index` gives, checked for specifiers other than `known`; `None` if it
-/// is missing or null, `code` if it is no string.
+/// Evaluates argument `index` as a format and checks that it has only the specifiers in `known`.
+/// Returns `None` if it is missing or null, and fails with `code` if it is not a string.
 pub(super) fn format<'a>(
     call: &'a Call,
     index: usize,
@@ -81,7 +82,7 @@ pub(super) fn format<'a>(
     Ok(Some(format))
 }
 
-/// What stands for a null date: argument `index` (`onNull`), or null.
+/// Returns the result for a null date: argument `index` (`onNull`), or null.
 pub(super) fn on_null<'a>(
     call: &'a Call,
     index: usize,
@@ -90,12 +91,12 @@ pub(super) fn on_null<'a>(
     if call.has(index) { call.eval(index, cx) } else { Ok(Some(Value::Null)) }
 }
 
-/// The error of a calendar's date that is no date of 64 bits.
+/// Returns the error for a calendar date that does not fit in a 64-bit date.
 pub(super) fn does_not_fit() -> Error {
     Error::new(ErrorCode::DurationOverflow, "the date does not fit")
 }
 
-/// The long, if the value is a whole number of any type.
+/// Returns the value as a long, if it is an integer of any numeric type.
 pub(super) fn whole(value: Value<'_>) -> Option<i64> {
     value.as_number().and_then(|number| number.exact_i64())
 }

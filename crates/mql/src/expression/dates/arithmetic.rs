@@ -12,7 +12,7 @@ use quire_document::Value;
 use quire_document::calendar::DAY_MS;
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(in crate::expression) const OPERATORS: &[Operator] = &[
     Operator::function("$dateAdd", Arity::Named(&ADD), |call, cx| add(call, cx, 1))
         .doc("A date plus a number of time units.")
@@ -39,7 +39,7 @@ const ADD: Fields = Fields {
     unknown: 5166401,
 };
 
-/// The greatest amount of a unit that may be added, above the range of dates.
+/// Returns the largest amount of a unit that may be added. It exceeds the range of dates.
 fn amount_max(unit: Unit) -> i64 {
     const YEARS: i64 = 584_942_417;
     match unit {
@@ -80,13 +80,14 @@ fn add<'a>(call: &'a Call, cx: &EvalContext<'a>, sign: i64) -> Result<Option<Val
     shifted(start, unit, amount, &zone).map(|date| Some(Value::Date(date))).ok_or_else(overflow)
 }
 
-/// A date moved by an amount of a unit in UTC; `None` beyond the range of dates.
+/// Returns a date moved by an amount of a unit in UTC; `None` if it is out of range.
 pub(crate) fn moved_date(start: i64, unit: Unit, amount: i64) -> Option<i64> {
     let is_huge = unit != Unit::Millisecond && amount.unsigned_abs() > amount_max(unit) as u64;
     if is_huge { None } else { shifted(start, unit, amount, &Zone::Utc) }
 }
 
-/// A date moved by an amount of a unit; days and longer by the calendar, shorter by the clock.
+/// Returns a date moved by an amount of a unit. Days and longer units follow the calendar, shorter
+/// ones the clock.
 fn shifted(start: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
     let length = match unit {
         Unit::Year | Unit::Quarter | Unit::Month | Unit::Week | Unit::Day => None,
@@ -128,7 +129,8 @@ fn required_date(name: &str, field: &str, value: Value<'_>) -> Result<i64> {
     })
 }
 
-/// The first day of the week, Sunday unless given; `None` if it is null or missing.
+/// Evaluates the first day of the week: Sunday if it was not given, `None` if it is null or
+/// missing.
 fn start_of_week<'a>(
     call: &'a Call,
     index: usize,
@@ -162,7 +164,8 @@ fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
     Ok(Some(Value::Int64(boundaries(start, end, unit, first_day, &zone))))
 }
 
-/// For units longer than a millisecond, of which any two dates are few enough apart.
+/// Counts the unit boundaries between two dates, for units longer than a millisecond, so that the
+/// count cannot overflow.
 fn boundaries(start: i64, end: i64, unit: Unit, first_day: i64, zone: &Zone) -> i64 {
     let (first, last) = (Moment::new(start, zone), Moment::new(end, zone));
     let months = |moment: &Moment| moment.civil.year * 12 + i64::from(moment.civil.month) - 1;
@@ -176,11 +179,12 @@ fn boundaries(start: i64, end: i64, unit: Unit, first_day: i64, zone: &Zone) -> 
         unit => {
             let length = unit.millis().unwrap_or(1);
             let local = |millis: i64, moment: &Moment| {
-                // Whole units and the rest, as the local time may be no date.
+                // Divides into whole units and a remainder, because the local time may be out of
+                // the range of dates.
                 let (whole, rest) = (millis.div_euclid(length), millis.rem_euclid(length));
                 whole + (rest + moment.offset * 1000).div_euclid(length)
             };
-            // Clocks that were moved in between don't count.
+            // Changes of the zone's offset between the two dates are not counted.
             let moved = (last.offset - first.offset) * 1000 / length;
             local(end, &last) - local(start, &first) - moved
         }
@@ -213,7 +217,7 @@ fn truncate<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
     let Some(unit) = present(call, 1, cx)? else { return null };
     let unit = Unit::parse(name, unit)?;
     let Some(first_day) = start_of_week(call, 4, unit, cx)? else { return null };
-    // Of another unit it only matters that it is not null, and that only for a date that is read.
+    // For other units it only matters whether it is null, and only if the date is not a constant.
     let constant = call.arg(0).is_none_or(Expression::is_constant);
     if unit != Unit::Week && !constant && call.has(4) && present(call, 4, cx)?.is_none() {
         return null;
@@ -240,7 +244,8 @@ fn bin_size(value: Value<'_>) -> Result<i64> {
     Ok(size)
 }
 
-/// Bins count from the beginning of 2000, weeks from its first day of that name.
+/// Truncates a date to the start of its bin. Bins are counted from the beginning of 2000; weeks
+/// from the first `first_day` of 2000.
 fn truncated(date: i64, unit: Unit, size: i64, first_day: i64, zone: &Zone) -> Result<i64> {
     const BIN_MAX: i64 = 100_000_000_000;
     let too_large = |code| Error::location(code, "$dateTrunc unsupported binSize value: too large");

@@ -8,7 +8,7 @@ use crate::expression::tree::{Expression, ExpressionNode};
 use quire_document::Value;
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(in crate::expression) const OPERATORS: &[Operator] = &[
     component("$year").doc("The year of a date."),
     component("$month").doc("The month of a date, 1 to 12."),
@@ -27,7 +27,7 @@ pub(in crate::expression) const OPERATORS: &[Operator] = &[
 
 const fn component(name: &'static str) -> Operator {
     let mut operator = Operator::form(name, parse);
-    // How explain prints it.
+    // The arity with which explain prints it.
     operator.arity = Arity::Named(&FIELDS);
     operator
 }
@@ -38,7 +38,7 @@ const FIELDS: Fields = Fields {
     unknown: 40535,
 };
 
-/// A date, a list of one, or `{date, timezone}`.
+/// Parses a date, a list of one date, or `{date, timezone}`.
 fn parse(operator: &'static Operator, value: Value<'_>, cx: &ParseContext) -> Result<Expression> {
     let name = operator.name;
     let absent = || Expression::from_node(ExpressionNode::Absent);

@@ -1,10 +1,10 @@
-//! Formats of dates: which specifiers there are, and reading a text by a format.
+//! Date formats: their specifiers, and parsing a text by a format.
 
 use super::lenient::Reading;
 use super::moment::{days_carried, days_in_month, iso_year_start};
 use quire_error::{Error, Result};
 
-/// The months' English names.
+/// The English names of the months.
 pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -20,12 +20,13 @@ pub(super) const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// What `$dateToString` knows.
+/// The specifiers of `$dateToString`.
 pub(super) const TO_TEXT: &str = "%bBdGHjLmMSuUVwYzZ";
-/// What `$dateFromString` knows.
+/// The specifiers of `$dateFromString`.
 pub(super) const FROM_TEXT: &str = "%bBdGHjLmMSuVYzZ";
 
-/// Refuses a format with unknown specifiers (18536) or a lone percent sign at its end (18535).
+/// Checks a format. Fails with 18536 for an unknown specifier, and with 18535 for a percent sign at
+/// its end.
 pub(super) fn check(format: &str, known: &str) -> Result<()> {
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {
@@ -47,7 +48,7 @@ pub(super) fn check(format: &str, known: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a format has found in a text.
+/// The parts of a date that were parsed by a format.
 #[derive(Default)]
 struct Found {
     year: Option<i64>,
@@ -61,7 +62,7 @@ struct Found {
     offset_seconds: Option<i64>,
 }
 
-/// Reads a text by a format that has been checked; the error says what is wrong.
+/// Parses a text by a format that was checked. The error is a message.
 pub(super) fn read(text: &str, format: &str) -> Result<Reading, String> {
     let mut found = Found::default();
     let mut rest = text;
@@ -128,7 +129,7 @@ fn read_one(specifier: char, rest: &mut &str, found: &mut Found) -> Result<(), S
     Ok(())
 }
 
-/// Up to `most` digits; the message is the error where there is none.
+/// Parses at most `most` digits. The error is `message` if there are none.
 fn digits(rest: &mut &str, most: usize, message: &str) -> Result<i64, String> {
     let count = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
     let (number, after) = rest.split_at(count);
@@ -137,7 +138,7 @@ fn digits(rest: &mut &str, most: usize, message: &str) -> Result<i64, String> {
     Ok(number)
 }
 
-/// The number of a month by its name or its first three letters.
+/// Returns the number of a month, by its name or its first three letters.
 pub(super) fn month(name: &str) -> Option<i64> {
     let lower = name.to_ascii_lowercase();
     let known = MONTHS.iter().map(|month| month.to_ascii_lowercase());
@@ -162,7 +163,7 @@ impl Found {
                 .year
                 .ok_or("an incomplete date/time string has been found, with elements missing")?;
             match self.day_of_year {
-                // Counted from 0, as mongod's date library does.
+                // The day of the year counts from 0, as in mongod's date library.
                 Some(day) => days_carried(year, 1, day + 1),
                 None => {
                     let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
@@ -179,7 +180,7 @@ impl Found {
     }
 }
 
-/// Refuses months and days that the calendar has not.
+/// Fails for a month or day that does not exist.
 pub(super) fn check_date(year: i64, month: i64, day: i64) -> Result<(), String> {
     if (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day) {
         return Ok(());

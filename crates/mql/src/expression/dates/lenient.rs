@@ -1,29 +1,29 @@
-//! Reading dates without a format: ISO 8601 and the usual ways in which people write dates.
+//! Parses dates without a format: ISO 8601 and other common notations.
 
 use super::format::{check_date, month};
 use super::moment::{days_carried, iso_year_start, local_millis};
 use super::zone::Zone;
 
-/// A date that was read: local, and what the text says about its zone.
+/// A parsed date in local time, and the zone in the text.
 #[derive(Debug)]
 pub(super) struct Reading {
     /// Days since 1970-01-01.
     pub(super) days: i64,
     /// Hour, minute, second, millisecond.
     pub(super) time: [i64; 4],
-    /// Seconds east of UTC.
+    /// Seconds east of UTC, if the text has an offset.
     pub(super) offset_seconds: Option<i64>,
-    /// A zone by name.
+    /// The zone, if the text names one.
     pub(super) zone: Option<Zone>,
 }
 
 impl Reading {
-    /// True if the text names a zone or an offset.
+    /// Returns true if the text has a zone or an offset.
     pub(super) fn has_zone(&self) -> bool {
         self.offset_seconds.is_some() || self.zone.is_some()
     }
 
-    /// Milliseconds since the epoch; `default` where the text has no zone.
+    /// Returns milliseconds since the epoch; `default` is the zone of a text without one.
     pub(super) fn millis(&self, default: &Zone) -> Option<i64> {
         let local = local_millis(self.days, self.time);
         match (self.offset_seconds, &self.zone) {
@@ -34,13 +34,14 @@ impl Reading {
     }
 }
 
-/// Milliseconds of a text such as `2025-01-15T08:30:00Z`; the error says what is wrong.
+/// Parses a text such as `2025-01-15T08:30:00Z` to milliseconds since the epoch. The error is a
+/// message.
 pub(crate) fn parse_text(text: &str) -> Result<i64, String> {
     let reading = read(text)?;
     reading.millis(&Zone::Utc).ok_or_else(|| "The date does not fit".to_owned())
 }
 
-/// The date as far as it is known.
+/// The parts of a date that were parsed so far.
 #[derive(Default)]
 struct Parts {
     date: Option<(i64, i64, i64)>,
@@ -54,12 +55,13 @@ struct Parts {
     zone: Option<Zone>,
 }
 
-/// What may stand around a date: of the spaces beyond ASCII only the one that does not break.
+/// Returns true for characters that may surround a date. Outside ASCII that is only the no-break
+/// space.
 fn is_blank(letter: char) -> bool {
     letter.is_ascii_whitespace() || matches!(letter, '\0' | '\u{a0}')
 }
 
-/// Reads a text.
+/// Parses a text. The error is a message.
 pub(super) fn read(text: &str) -> Result<Reading, String> {
     let mut parts = Parts::default();
     let mut rest = text.trim_matches(is_blank);
@@ -114,7 +116,7 @@ impl Parts {
     }
 }
 
-/// Splits `count.0..=count.1` digits off.
+/// Splits off at least `count.0` and at most `count.1` digits.
 fn digits(text: &str, count: (usize, usize)) -> Option<(i64, &str)> {
     let found = text.bytes().take_while(u8::is_ascii_digit).count();
     if found < count.0 || found > count.1 {
@@ -124,7 +126,7 @@ fn digits(text: &str, count: (usize, usize)) -> Option<(i64, &str)> {
     Some((number.parse().ok()?, rest))
 }
 
-/// `-2025-01-15`: a year before 0, at the beginning of the text only.
+/// Parses `-2025-01-15`: a year before 0, only at the beginning of the text.
 fn early_date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     let (year, rest) = digits(text.strip_prefix('-')?, (4, 4))?;
     let (month, rest) = digits(rest.strip_prefix('-')?, (2, 2))?;
@@ -133,7 +135,8 @@ fn early_date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     Some(after_date(rest))
 }
 
-/// `2025W034`, `2025-W03-4`, `2025015`, `2025-015`: a day by its week or its number in the year.
+/// Parses `2025W034`, `2025-W03-4`, `2025015`, `2025-015`: a day given by its week or its number in
+/// the year.
 fn counted_date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     let (year, rest) = text.split_at_checked(4)?;
     let (year, _) = digits(year, (4, 4))?;
@@ -149,7 +152,7 @@ fn counted_date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     Some(after_date(rest))
 }
 
-/// `2025-01-15`, `2025/01/15`, `20250115`, `01/15/2025`, `15-01-2025`, `15.01.2025`.
+/// Parses `2025-01-15`, `2025/01/15`, `20250115`, `01/15/2025`, `15-01-2025`, `15.01.2025`.
 fn date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     if let Some((number, rest)) = digits(text, (8, 8)) {
         parts.set_date(number / 10_000, number / 100 % 100, number % 100)?;
@@ -179,7 +182,7 @@ fn date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     Some(after_date(rest))
 }
 
-/// Takes the `T` between date and time away.
+/// Removes the `T` between date and time.
 fn after_date(rest: &str) -> &str {
     match rest.strip_prefix(['T', 't']) {
         Some(time) if time.starts_with(|first: char| first.is_ascii_digit()) => time,
@@ -187,7 +190,7 @@ fn after_date(rest: &str) -> &str {
     }
 }
 
-/// `08:30`, `08:30:15.250`, `083015` after a date.
+/// Parses `08:30`, `08:30:15.250`, `083015` after a date.
 fn time<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     if parts.time.is_some() {
         return None;
@@ -215,7 +218,7 @@ fn time<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
             }
         }
     } else {
-        // A bare hour is one only before "am" and "pm".
+        // A lone hour is valid only before "am" or "pm".
         let word = rest.trim_start().get(..2)?;
         if !word.eq_ignore_ascii_case("am") && !word.eq_ignore_ascii_case("pm") {
             return None;
@@ -228,7 +231,7 @@ fn time<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     Some(rest)
 }
 
-/// Zones that people write by letters, with their hours east of UTC.
+/// Zones with letters for names, and their hours east of UTC.
 const LETTERS: [(&str, i64); 18] = [
     ("Z", 0),
     ("UTC", 0),
@@ -250,7 +253,7 @@ const LETTERS: [(&str, i64); 18] = [
     ("PDT", -7),
 ];
 
-/// `Z`, `UTC`, `EST`, `+05:30`, `GMT+2`, `Europe/Paris`.
+/// Parses `Z`, `UTC`, `EST`, `+05:30`, `GMT+2`, `Europe/Paris`.
 fn zone<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     if parts.offset_seconds.is_some() || parts.zone.is_some() {
         return None;
@@ -275,7 +278,7 @@ fn zone<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     Some(rest)
 }
 
-/// An offset from UTC at the start of a text, in seconds.
+/// Parses an offset from UTC at the start of a text, in seconds.
 pub(super) fn offset(text: &str) -> Option<(i64, &str)> {
     let length = 1 + text
         .get(1..)?
@@ -286,7 +289,7 @@ pub(super) fn offset(text: &str) -> Option<(i64, &str)> {
     if let Some(seconds) = super::zone::parse_offset(offset) {
         return Some((seconds, rest));
     }
-    // `+5`, `+530`
+    // The forms `+5` and `+530`.
     let (sign, digits) = match offset.split_at_checked(1)? {
         ("+", digits) => (1, digits),
         ("-", digits) => (-1, digits),
@@ -301,7 +304,7 @@ pub(super) fn offset(text: &str) -> Option<(i64, &str)> {
     Some((sign * seconds, rest))
 }
 
-/// Names of months and weekdays, `am` and `pm`.
+/// Parses names of months and weekdays, `am` and `pm`.
 fn word<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (word, rest) = text.split_at(letters);
@@ -323,7 +326,7 @@ fn word<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     weekday.then_some(rest)
 }
 
-/// A day of the month or a year beside the name of a month.
+/// Parses a day of the month, or a year, next to the name of a month.
 fn number<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     if let Some((day, rest)) = digits(text, (1, 2)).filter(|_| parts.day.is_none()) {
         parts.day = Some(day);

@@ -1,4 +1,4 @@
-//! A point in time as clocks and calendars show it: civil fields, weeks, days of the year.
+//! A point in local time: date and time of day, week, day of the year.
 
 use super::zone::Zone;
 use quire_document::calendar::{Civil, DAY_MS, civil_from_days, days_from_civil};
@@ -6,9 +6,9 @@ use quire_document::calendar::{Civil, DAY_MS, civil_from_days, days_from_civil};
 /// A point in time in a zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    /// What clocks and calendars show.
+    /// The date and time of day.
     pub(super) civil: Civil,
-    /// Days since 1970-01-01 of the local date.
+    /// The days from 1970-01-01 to the local date.
     pub(super) days: i64,
     /// Seconds east of UTC.
     pub(super) offset: i64,
@@ -17,34 +17,35 @@ pub(super) struct Moment {
 impl Moment {
     pub(super) fn new(millis: i64, zone: &Zone) -> Self {
         let offset = zone.offset_seconds(millis);
-        // Near the ends of the dates a zone's clocks show what is no date in UTC.
+        // Near the ends of the range of dates, the local time would be out of range as a UTC date.
         let (days, within) = (millis.div_euclid(DAY_MS), millis.rem_euclid(DAY_MS));
         let local = within + offset * 1000;
         let days = days + local.div_euclid(DAY_MS);
         Moment { civil: Civil::at(days, local.rem_euclid(DAY_MS)), days, offset }
     }
 
-    /// 0 for Sunday to 6.
+    /// Returns 0 for Sunday to 6 for Saturday.
     pub(super) fn weekday(&self) -> i64 {
         (self.days + 4).rem_euclid(7)
     }
 
-    /// 1 for Monday to 7.
+    /// Returns 1 for Monday to 7 for Sunday.
     pub(super) fn iso_weekday(&self) -> i64 {
         (self.days + 3).rem_euclid(7) + 1
     }
 
-    /// 1 to 366.
+    /// Returns 1 to 366.
     pub(super) fn day_of_year(&self) -> i64 {
         self.days - days_from_civil(self.civil.year, 1, 1) + 1
     }
 
-    /// Weeks begin on Sundays; 0 before the year's first.
+    /// Returns the week of the year. Weeks begin on Sundays; days before the first Sunday are in
+    /// week 0.
     pub(super) fn week(&self) -> i64 {
         (self.day_of_year() + 6 - self.weekday()) / 7
     }
 
-    /// The year to which the ISO week belongs, and the week.
+    /// Returns the year of the ISO week, and the week.
     pub(super) fn iso_week(&self) -> (i64, i64) {
         let thursday = self.days - self.iso_weekday() + 4;
         let (year, _, _) = civil_from_days(thursday);
@@ -52,7 +53,7 @@ impl Moment {
     }
 }
 
-/// Days since 1970-01-01 of the Monday of an ISO year's first week.
+/// Returns the days from 1970-01-01 to the Monday of an ISO year's first week.
 pub(super) fn iso_year_start(year: i64) -> i64 {
     let fourth = days_from_civil(year, 1, 4);
     fourth - (fourth + 3).rem_euclid(7)
