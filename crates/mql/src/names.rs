@@ -1,33 +1,33 @@
-//! Names with their numbers: compared one by one while they are few, looked up in a table when
-//! they are many. Every field of every document asks here.
+//! A table of names with numbers. A few names are searched linearly, many in a hash table. It is
+//! used for every field of every document.
 
 use std::collections::HashMap;
 
-/// The largest number of names that are compared one by one; more are hashed.
+/// Up to this number of names a linear search is used; beyond it a hash table.
 const LINEAR_NAMES_MAX: usize = 12;
 
-/// Different names, numbered from 0 in the order in which they came.
+/// Distinct names, numbered from 0 in the order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     list: Vec<Box<[u8]>>,
-    /// What tells most names apart, side by side.
+    /// A digest of each name, in one vector. Different names rarely have the same digest.
     digests: Vec<u32>,
-    /// All of them, once they are many.
+    /// The numbers of all names, once there are many.
     table: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
 }
 
 impl Names {
-    /// How many there are.
+    /// Returns the number of names.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// The names in order.
+    /// Returns the names in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|name| std::str::from_utf8(name).unwrap_or_default())
     }
 
-    /// The name, if there is one alone.
+    /// Returns the name, if there is exactly one.
     #[inline]
     pub(crate) fn only(&self) -> Option<&[u8]> {
         match self.list.as_slice() {
@@ -36,7 +36,7 @@ impl Names {
         }
     }
 
-    /// The number of a name.
+    /// Returns the number of a name.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
         if self.list.len() > LINEAR_NAMES_MAX {
@@ -47,7 +47,7 @@ impl Names {
         places.position(|(known, other)| *known == digest && **other == *name)
     }
 
-    /// The number of a name, a new one if it has none.
+    /// Returns the number of a name, which is a new one if it has none.
     pub(crate) fn number(&mut self, name: &str) -> usize {
         self.find(name.as_bytes()).unwrap_or_else(|| self.push(name))
     }
@@ -65,7 +65,7 @@ impl Names {
     }
 }
 
-/// The length, the first and the last byte.
+/// Returns the length, the first and the last byte of a name.
 #[inline]
 fn digest(name: &[u8]) -> u32 {
     match (name.first(), name.last()) {

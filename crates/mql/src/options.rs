@@ -1,17 +1,18 @@
-//! The fields of an operand that is a document: the errors of fields that it has not, has twice, or
-//! has of another type.
+//! The fields of an operand that is a document, with the errors for fields that are unknown,
+//! repeated or of a wrong type.
 
 use quire_document::decimal::Rounding;
 use quire_document::{Decimal128, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// The operand of `owner`, which is how messages call it: `$merge`, or `$densify.range`.
+/// The name of the operand's owner in messages, for example `$merge` or `$densify.range`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options<'n>(pub &'n str);
 
 impl<'n> Options<'n> {
-    /// Returns the fields of `spec` in order; 40413 IDLDuplicateField in place of one whose name was
-    /// there before. A caller refuses unknown names as they come, so that there are few.
+    /// Returns the fields of `spec` in order, with the error 40413 IDLDuplicateField for a repeated
+    /// one. The caller must refuse unknown names as they come, because repeated names are found
+    /// with a linear search.
     pub fn fields<'v>(
         self,
         spec: Doc<'v>,
@@ -27,22 +28,22 @@ impl<'n> Options<'n> {
         })
     }
 
-    /// The error of a field that is no option.
+    /// Returns the error for an unknown field.
     pub fn unknown(self, name: &str) -> Error {
         let text = format!("BSON field '{}.{name}' is an unknown field.", self.0);
         Error::new(ErrorCode::IDLUnknownField, text)
     }
 
-    /// The error of a required field that is not there.
+    /// Returns the error for a missing required field.
     pub fn missing(self, name: &str) -> Error {
         let text = format!("BSON field '{}.{name}' is missing but a required field", self.0);
         Error::new(ErrorCode::IDLFailedToParse, text)
     }
 
-    /// Returns a whole number that is at least `least`.
+    /// Returns an integer that is at least `least`.
     ///
     /// # Errors
-    /// 14 TypeMismatch for what is no number, 2 BadValue for one that is too small.
+    /// 14 TypeMismatch for a value that is not a number, 2 BadValue for a number that is too small.
     pub fn integer_from(self, least: i64, name: &str, value: Value<'_>) -> Result<i64> {
         let Some(number) = whole(value) else {
             let (owner, found) = (self.0, value.type_name());
@@ -58,7 +59,7 @@ impl<'n> Options<'n> {
         Ok(number)
     }
 
-    /// The error of a field with a value of another type than `expected`.
+    /// Returns the error for a field that does not have the type `expected`.
     pub fn wrong_type(self, name: &str, value: Value<'_>, expected: &str) -> Error {
         let (owner, found) = (self.0, value.type_name());
         Error::type_mismatch(format!(

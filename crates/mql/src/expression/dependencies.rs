@@ -1,33 +1,33 @@
-//! What an expression reads: the planner fetches no more than that.
+//! The fields and variables that an expression depends on. The planner fetches only these.
 
 use super::tree::{Expression, ExpressionNode};
 use crate::context::Binding;
 use std::collections::BTreeSet;
 
-/// What expressions read.
+/// The dependencies of expressions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
-    /// Dotted paths of the root document.
+    /// Dotted paths in the root document.
     pub paths: BTreeSet<String>,
-    /// The root document as a whole is read (`$$ROOT`).
+    /// True if the whole root document is read (`$$ROOT`).
     pub whole_document: bool,
-    /// User variables, by index.
+    /// Indexes of user variables.
     pub variables: BTreeSet<usize>,
     /// Kinds of metadata (`$meta`).
     pub metadata: BTreeSet<String>,
-    /// The result differs from call to call (`$rand`).
+    /// True if the result differs from call to call (`$rand`).
     pub volatile: bool,
 }
 
 impl Expression {
-    /// What it reads.
+    /// Returns the dependencies of the expression.
     pub fn dependencies(&self) -> Dependencies {
         let mut needed = Dependencies::default();
         self.add_dependencies(&mut needed);
         needed
     }
 
-    /// Adds what it reads to `needed`.
+    /// Adds the dependencies of the expression to `needed`.
     pub fn add_dependencies(&self, needed: &mut Dependencies) {
         match self.node() {
             ExpressionNode::Path(path) => {
@@ -52,8 +52,8 @@ impl Expression {
 }
 
 impl Dependencies {
-    /// Adds what an expression depends on that is evaluated on another root document than the
-    /// input, as the `n` of an accumulator is: its paths are no paths of the input.
+    /// Adds the dependencies of an expression that is evaluated with another root document than the
+    /// input, such as the `n` of an accumulator. Its paths are not paths of the input.
     pub fn add_without_root(&mut self, expression: &Expression) {
         let reads = expression.dependencies();
         self.variables.extend(reads.variables);

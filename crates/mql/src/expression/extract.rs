@@ -1,7 +1,8 @@
-//! All field paths of some expressions, taken from a document in one pass.
+//! Extracts the values of all field paths of several expressions from a document, in one pass.
 //!
-//! `Extractor::attach` gives each path of an expression a slot; `extract` walks a document once and
-//! fills the slots; an `EvalContext` that carries them (`with_extracted`) saves every path its walk.
+//! `Extractor::attach` assigns a slot to each path of an expression. `extract` reads a document
+//! once and fills the slots. With an `EvalContext` that has them (`with_extracted`), evaluation
+//! does not search the document for the paths.
 
 use super::column::Column;
 use super::field_path::{FieldPath, into};
@@ -12,35 +13,35 @@ use quire_document::{Doc, Value};
 use quire_error::Result;
 use std::collections::HashMap;
 
-/// Paths and the slots of their values.
+/// Paths, and the slots of their values.
 #[derive(Debug, Default)]
 pub struct Extractor {
     root: Level,
     slots: HashMap<Box<[Box<str>]>, u32>,
 }
 
-/// The names that are wanted on some level.
+/// The field names to extract at one level of a document.
 #[derive(Debug, Default)]
 struct Level {
     names: Names,
     branches: Vec<Branch>,
 }
 
-/// What is wanted of a name's value.
+/// The slots to fill from the value of a field.
 #[derive(Debug, Default)]
 struct Branch {
-    /// The value itself goes here.
+    /// The slot of the value itself.
     slot: Option<u32>,
-    /// Paths that go on inside it: slot and remaining components.
+    /// Paths that continue inside the value: slot and remaining components. Used if the value is an
+    /// array.
     deeper: Vec<(u32, Box<[Box<str>]>)>,
-    /// The same, for a value that is a document.
+    /// The same paths as a tree. Used if the value is a document.
     children: Level,
 }
 
 impl Extractor {
-    /// Gives each path of the expression a slot (paths that occur twice share one). Afterwards the
-    /// expression still evaluates alike without extracted values, but must not be given those of
-    /// another extractor.
+    /// Assigns a slot to each path of the expression; equal paths share one. The expression can
+    /// still be evaluated without extracted values, but not with those of another extractor.
     pub fn attach(&mut self, expression: &mut Expression) {
         if let ExpressionNode::Path(path) = expression.node_mut() {
             path.slot = Some(self.slot(path));
@@ -53,7 +54,7 @@ impl Extractor {
             .unwrap_or(());
     }
 
-    /// The slot of a path.
+    /// Returns the slot of a path, which is a new one if the path has none.
     pub fn slot(&mut self, path: &FieldPath) -> u32 {
         if let Some(known) = self.slots.get(&path.components) {
             return *known;
@@ -64,17 +65,17 @@ impl Extractor {
         slot
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// True if no path has been attached.
+    /// Returns true if there are no slots.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// The values of all slots in a document; they live in the context's arena.
+    /// Returns the values of all slots for a document, in the context's arena.
     pub fn extract<'a>(
         &self,
         doc: Doc<'a>,
@@ -89,12 +90,12 @@ impl Extractor {
         Ok(values)
     }
 
-    /// The top-level fields in which its paths begin.
+    /// Returns the top-level field names of all paths.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.root.names.iter()
     }
 
-    /// The values of all slots where `fields` are the values of `names`, in their order.
+    /// Returns the values of all slots; `fields` are the values of `names`, in the same order.
     pub(crate) fn extract_from<'a>(
         &self,
         fields: impl Iterator<Item = Option<Value<'a>>>,
@@ -112,7 +113,8 @@ impl Extractor {
         Ok(values)
     }
 
-    /// The same context with the values of all slots in `cx.root`, where that saves a walk.
+    /// Returns the context with the values of all slots for `cx.root`, if that is faster than
+    /// searching each path.
     pub fn context<'a>(&self, cx: &EvalContext<'a>) -> Result<EvalContext<'a>> {
         if self.len() < 2 {
             return Ok(*cx);
@@ -120,7 +122,7 @@ impl Extractor {
         Ok(cx.with_extracted(self.extract(cx.root, cx)?))
     }
 
-    /// The values of all slots in each document.
+    /// Returns the values of all slots for each document.
     pub(super) fn columns<'a>(
         &self,
         docs: &[Doc<'a>],
@@ -157,7 +159,7 @@ impl Level {
 }
 
 impl Branch {
-    /// Takes what is wanted of the name's value.
+    /// Fills the slots of a field from its value.
     fn take<'a>(
         &self,
         value: Value<'a>,
@@ -182,7 +184,7 @@ impl Branch {
     }
 }
 
-/// Which names of a level have been met: the first field of a name counts.
+/// The set of names at a level that were found. If a name is repeated, the first field counts.
 struct Seen {
     few: u64,
     many: Vec<u64>,
@@ -194,7 +196,7 @@ impl Seen {
         Seen { few: 0, many }
     }
 
-    /// False if it had been noted before.
+    /// Adds a name. Returns false if it was added before.
     #[inline]
     fn insert(&mut self, at: usize) -> bool {
         let word = match at / 64 {

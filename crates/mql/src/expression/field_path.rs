@@ -1,21 +1,22 @@
-//! Dotted field paths as expressions read them.
+//! Dotted field paths in expressions.
 //!
-//! Unlike in filters, a numeric component names a field only; an array on the way maps the rest
-//! of the path over those of its elements that are documents.
+//! Unlike in filters, a numeric component is only a field name. At an array, the rest of the path
+//! is applied to each element that is a document, and the result is an array.
 
 use crate::context::EvalContext;
 use quire_document::{Array, ArrayWriter, Doc, Value};
 use quire_error::{Error, Result};
 use std::fmt;
 
-/// How many components a path may have.
+/// The most components of a path.
 pub const PATH_COMPONENTS_MAX: usize = 200;
 
-/// A parsed path: at least one component, none of them empty.
+/// A parsed path with at least one component. No component is empty.
 #[derive(Clone)]
 pub struct FieldPath {
     pub(super) components: Box<[Box<str>]>,
-    /// Where an `Extractor` puts the path's value; no part of what the path is.
+    /// The slot in which an `Extractor` puts the path's value. It is ignored in comparisons of
+    /// paths.
     pub(super) slot: Option<u32>,
 }
 
@@ -28,7 +29,7 @@ impl PartialEq for FieldPath {
 impl Eq for FieldPath {}
 
 impl FieldPath {
-    /// Parses `a.b.c`, with MongoDB's codes for what a path must not be.
+    /// Parses `a.b.c`. Fails with MongoDB's codes for invalid paths.
     pub fn parse(dotted: &str) -> Result<FieldPath> {
         if dotted.is_empty() {
             let text = "FieldPath cannot be constructed with empty string";
@@ -48,23 +49,23 @@ impl FieldPath {
         Ok(FieldPath { components: components.into(), slot: None })
     }
 
-    /// The components in order.
+    /// Returns the components in order.
     pub fn components(&self) -> impl ExactSizeIterator<Item = &str> {
         self.components.iter().map(|component| &**component)
     }
 
-    /// The first component.
+    /// Returns the first component.
     pub fn first(&self) -> &str {
         self.components.first().map_or("", |component| component)
     }
 
-    /// The value at the path in a document.
+    /// Returns the value at the path in a document.
     #[inline]
     pub fn eval<'a>(&self, doc: Doc<'a>, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         walk(&self.components, doc, cx)
     }
 
-    /// The value at the path in any value: a document, or an array that it is mapped over.
+    /// Returns the value at the path in a document, or in each element of an array.
     pub fn eval_in<'a>(&self, value: Value<'a>, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         into(&self.components, value, cx)
     }
@@ -117,13 +118,13 @@ fn map(path: &[Box<str>], array: Array<'_>, writer: &mut ArrayWriter<'_>) {
     }
 }
 
-/// Refuses what a field name in a path or an object expression must not be.
+/// Fails for a name that a path or an object expression must not have.
 pub fn check_field_name(name: &str) -> Result<()> {
     if name.is_empty() {
         let text = "FieldPath field names may not be empty strings.";
         return Err(Error::location(15998, text));
     }
-    // The fields of a DBRef are the ones with a dollar sign that paths may name.
+    // The fields of a DBRef are the only names with a dollar sign that paths may have.
     if name.starts_with('$') && !matches!(name, "$id" | "$ref" | "$db") {
         let text =
             "FieldPath field names may not start with '$'. Consider using $getField or $setField.";

@@ -1,27 +1,28 @@
-//! What folding constants may take while one request is parsed.
+//! The limits of constant folding while one request is parsed.
 //!
-//! The result of a constant operation takes its place before any document is read. Parsing knows
-//! neither the memory limit nor the interrupt of the operation, so what would take much is left to
-//! the evaluation, which does.
+//! The result of a constant operation replaces the operation before any document is read. Parsing
+//! does not know the memory limit and the interrupt of the operation. So an operation that takes
+//! much time or memory is not folded and is left to evaluation.
 
 use crate::context::InterruptCheck;
 use quire_error::{Error, ErrorCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Bytes that one folded constant may hold.
+/// The most bytes of one folded constant.
 const CONSTANT_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes that all folded constants of a request may hold beyond 64 each.
+/// The most bytes of all folded constants of a request, beyond 64 bytes for each.
 const CONSTANTS_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes of a constant that are always kept: the operation takes about as many.
+/// A constant of at most this many bytes is always kept, because its operation takes as much
+/// memory.
 const SMALL_BYTES: usize = 64;
 
-/// How many times the evaluations of a request's constants may come to look at the interrupt.
+/// How many times the evaluations of a request's constants may check the interrupt.
 const LOOKS_MAX: u32 = 256;
 
-/// What the constants of one request have taken so far. Clones share it.
+/// The resources that folding the constants of one request has used. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folding(Arc<Taken>);
 
@@ -32,13 +33,14 @@ struct Taken {
 }
 
 impl Folding {
-    /// Bytes that the evaluation of a constant may use.
+    /// Returns the bytes that the evaluation of a constant may use.
     pub(super) fn bytes_left(&self) -> usize {
         let left = CONSTANTS_BYTES_MAX.saturating_sub(self.0.bytes.load(Ordering::Relaxed));
         left.min(CONSTANT_BYTES_MAX)
     }
 
-    /// An interrupt that ends an evaluation once those of the request have taken long together.
+    /// Returns an interrupt that ends an evaluation once all evaluations of the request together
+    /// have taken too long.
     pub(super) fn interrupt(&self) -> Arc<dyn InterruptCheck> {
         let taken = Arc::clone(&self.0);
         Arc::new(move || match taken.looks.fetch_add(1, Ordering::Relaxed) {
@@ -47,12 +49,12 @@ impl Folding {
         })
     }
 
-    /// True if the error says that an evaluation took more than it may.
+    /// Returns true for the error of an evaluation that exceeded the limits.
     pub(super) fn is_exhausted(error: &Error) -> bool {
         error.code() == ErrorCode::ExceededMemoryLimit
     }
 
-    /// True if a constant of `bytes` may be kept.
+    /// Reserves `bytes` for a constant. Returns false if it may not be kept.
     pub(super) fn keep(&self, bytes: usize) -> bool {
         if bytes <= SMALL_BYTES {
             return true;

@@ -1,5 +1,5 @@
-//! `$toHashedIndexKey`, and the hash that hashed indexes store: the first eight bytes of an MD5
-//! over the value, in which all numbers count as the long they are cut to.
+//! `$toHashedIndexKey`, and the hash in hashed indexes: the first eight bytes of an MD5 of the
+//! value. Numbers are hashed as longs, so that their fraction does not matter.
 
 use super::operator::{Arity, Call, Operator};
 use crate::context::EvalContext;
@@ -7,7 +7,7 @@ use md5::{Digest, Md5};
 use quire_document::{Doc, DocBuf, Element, Type, Value};
 use quire_error::Result;
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] =
     &[Operator::function("$toHashedIndexKey", Arity::Exactly(1), to_hashed_index_key)
         .doc("The long under which a hashed index finds the argument.")
@@ -17,13 +17,13 @@ fn to_hashed_index_key<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Optio
     Ok(Some(Value::Int64(hashed_key(call.eval(0, cx)?))))
 }
 
-/// The hash of a value as hashed indexes store it; missing counts as null.
+/// Returns the hash of a value as hashed indexes store it. A missing value is hashed as null.
 pub fn hashed_key(value: Option<Value<'_>>) -> i64 {
     let holder = DocBuf::build(|writer| {
         writer.append("", value.unwrap_or(Value::Null));
     });
     let mut hasher = Md5::new();
-    // The seed; mongod has always used 0.
+    // The seed, which is always 0 in mongod.
     hasher.update(0i32.to_le_bytes());
     if let Some(element) = holder.as_doc().first() {
         add_element(&mut hasher, element, false);
@@ -58,11 +58,11 @@ fn add_fields(hasher: &mut Md5, doc: Doc<'_>) {
     for element in doc.iter() {
         add_element(hasher, element, true);
     }
-    // The element that ends a document: its type, no name, no value.
+    // The element that ends a document: a type without name and value.
     hasher.update(0i32.to_le_bytes());
 }
 
-/// Cut towards zero; NaN is 0, and what no long holds the nearest one.
+/// Truncates to a long. Returns 0 for NaN, and the nearest long for a number out of range.
 fn cut_to_long(number: quire_document::number::Number) -> i64 {
     use quire_document::number::Number;
     match number {
@@ -75,7 +75,7 @@ fn cut_to_long(number: quire_document::number::Number) -> i64 {
     }
 }
 
-/// The number of the type in mongod's order, as the hash has it.
+/// Returns the number of the type in mongod's order, which is part of the hash.
 fn canonical_type(kind: Type) -> i32 {
     match kind {
         Type::MinKey => -1,
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(one, hashed_key(Some(Value::Double(1.5))));
         assert_eq!(one, hashed_key(Some(Value::Int64(1))));
         assert_ne!(one, hashed_key(Some(Value::Int32(2))));
-        // convertShardKeyToHashed(1) in mongosh.
+        // The result of convertShardKeyToHashed(1) in mongosh.
         assert_eq!(one, 5_902_408_780_260_971_510);
         assert_eq!(hashed_key(None), hashed_key(Some(Value::Null)));
     }

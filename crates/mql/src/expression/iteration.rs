@@ -1,6 +1,6 @@
-//! `$map`, `$filter`, `$reduce`: expressions run for each element of an array.
+//! `$map`, `$filter`, `$reduce`: expressions that are evaluated for each element of an array.
 //!
-//! The body of a round is evaluated in a scratch arena, so that a long input holds no more
+//! The body of an iteration is evaluated in a scratch arena, so that a long input needs no more
 //! memory than its result.
 
 use super::boolean::is_true;
@@ -12,7 +12,7 @@ use crate::rounds::Rounds;
 use quire_document::{Array, Doc, DocWriter, Value, ValueBuf, message};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::form("$map", parse_map)
         .doc("An array of `in` evaluated for each element of `input`."),
@@ -24,7 +24,8 @@ pub(super) const OPERATORS: &[Operator] = &[
         .since("3.4"),
 ];
 
-/// The elements to loop over: `None` if the input is null or missing.
+/// Returns the array to loop over; `None` if the input is null or missing. Fails with `code` for
+/// any other value.
 fn elements<'a>(input: Option<Value<'a>>, code: i32, operator: &str) -> Result<Option<Array<'a>>> {
     match input {
         None | Some(Value::Null | Value::Undefined) => Ok(None),
@@ -36,7 +37,7 @@ fn elements<'a>(input: Option<Value<'a>>, code: i32, operator: &str) -> Result<O
     }
 }
 
-/// The operator's argument as a document; `code` if it is something else.
+/// Returns the operator's argument as a document. Fails with `code` if it is not one.
 fn object_argument<'v>(value: Value<'v>, code: i32, operator: &str) -> Result<Doc<'v>> {
     value.as_document().ok_or_else(|| {
         let text = format!(
@@ -257,8 +258,8 @@ fn parse_reduce(
     })))
 }
 
-/// After how many rounds the result so far is looked at. A round adds no more levels than the
-/// expression has.
+/// The number of iterations after which the depth of the result is checked. An iteration adds at
+/// most as many levels as the expression has.
 const DEPTH_ROUNDS: u32 = 16;
 
 impl Form for Reduce {

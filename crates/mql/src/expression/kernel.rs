@@ -5,7 +5,7 @@ use super::operator::Call;
 use quire_document::{Value, number};
 use std::cmp::Ordering;
 
-/// An operator that has a form for columns.
+/// An operator that can work on whole columns.
 #[derive(Clone, Copy)]
 pub(super) enum Kernel {
     Add,
@@ -15,14 +15,14 @@ pub(super) enum Kernel {
     Compare(fn(Ordering) -> bool),
 }
 
-/// One side of an operation: a number for each document, or the same for all.
+/// One operand: a value for each document, or the same value for all.
 #[derive(Clone, Copy)]
 enum Lane<'c, T> {
     Each(&'c [T]),
     Same(T),
 }
 
-/// A column that an operation can work on.
+/// A column that a kernel can process.
 #[derive(Clone, Copy)]
 enum Side<'c, 'a> {
     Int(Lane<'c, i32>),
@@ -50,7 +50,7 @@ impl<'c, 'a> Side<'c, 'a> {
     }
 }
 
-/// A number as a double, rounded as `$add` and its like do.
+/// Converts a number to a double with the rounding of `$add` and similar operators.
 trait AsDouble: Copy {
     fn as_double(self) -> f64;
 }
@@ -73,7 +73,7 @@ impl AsDouble for f64 {
     }
 }
 
-/// What `op` makes of each pair.
+/// Applies `op` to each pair of values.
 fn each<A: Copy, B: Copy, R, C: FromIterator<R>>(
     left: Lane<'_, A>,
     right: Lane<'_, B>,
@@ -106,7 +106,8 @@ impl Kernel {
         (call.args.len() == 2).then_some(kernel)
     }
 
-    /// `None` where the columns' types, an overflow or a zero need values.
+    /// Computes a column. Returns `None` if the types of the columns, an overflow or a division by
+    /// zero require single values.
     pub(super) fn run(
         self,
         left: &Column<'_>,
@@ -122,7 +123,7 @@ impl Kernel {
             (Side::Double(a), Side::Double(b)) => self.doubles(a, b, rows),
             (Side::Double(a), Side::Int(b)) => self.doubles(a, b, rows),
             (Side::Int(a), Side::Double(b)) => self.doubles(a, b, rows),
-            // A long and a double compare exactly, not as doubles.
+            // A long and a double compare exactly, so they are not converted to doubles.
             (Side::Double(a), Side::Long(b)) if !self.compares() => self.doubles(a, b, rows),
             (Side::Long(a), Side::Double(b)) if !self.compares() => self.doubles(a, b, rows),
             (Side::Date(a), Side::Date(b)) => self.ordered(a, b, rows),
@@ -172,7 +173,7 @@ impl Kernel {
         rows: usize,
     ) -> Option<Column<'static>> {
         let all: Option<Vec<f64>> = match self {
-            // A sum begins with 0, which is not -0.
+            // A sum starts with 0, so that -0 becomes 0.
             Kernel::Add => each(a, b, rows, |a, b| Some(0.0 + a.as_double() + b.as_double())),
             Kernel::Subtract => each(a, b, rows, |a, b| Some(a.as_double() - b.as_double())),
             Kernel::Multiply => each(a, b, rows, |a, b| Some(a.as_double() * b.as_double())),

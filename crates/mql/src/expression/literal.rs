@@ -1,4 +1,4 @@
-//! `$literal` and its old spelling `$const`: a value as it stands.
+//! `$literal` and its older name `$const`: a value that is not interpreted.
 
 use super::operator::Operator;
 use super::tree::Expression;
@@ -6,7 +6,7 @@ use crate::context::ParseContext;
 use quire_document::Value;
 use quire_error::Result;
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::form("$literal", parse).doc("The value without interpretation."),
     Operator::form("$const", parse).doc("Older spelling of $literal."),

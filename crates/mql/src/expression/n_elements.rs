@@ -1,4 +1,4 @@
-//! `$firstN`, `$lastN`, `$maxN`, `$minN` over an array.
+//! `$firstN`, `$lastN`, `$maxN`, `$minN` of an array.
 
 use super::array_access::type_name;
 use super::operator::{Arity, Call, Field, Fields, Operator};
@@ -7,7 +7,7 @@ use crate::work::sort_by;
 use quire_document::{Array, Value, compare};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$firstN", Arity::Named(&FIELDS), |call, cx| {
         let (input, n) = arguments(call, cx)?;

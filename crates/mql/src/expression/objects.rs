@@ -8,7 +8,7 @@ use crate::context::{EvalContext, ParseContext};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$mergeObjects", Arity::Any, merge)
         .doc("One document with the fields of all arguments, later ones winning.")
@@ -24,7 +24,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .since("5.0"),
 ];
 
-/// One argument that is an array stands for its elements, as for the accumulators.
+/// A single argument that is an array is replaced by its elements, as for accumulators.
 fn merge<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let mut docs = Vec::with_capacity(call.args.len());
     if let [only] = &call.args[..] {
@@ -137,7 +137,7 @@ impl Form for GetField {
     }
 }
 
-/// `$setField`, and `$unsetField` where `value` is missing.
+/// `$setField`; or `$unsetField`, if `value` is missing.
 #[derive(Debug)]
 struct SetField {
     operator: &'static str,
@@ -250,7 +250,7 @@ impl Form for SetField {
     }
 }
 
-/// The document with `field` replaced in its place, appended, or removed.
+/// Returns the document with `field` replaced in its position, appended, or removed.
 fn set_field<'a>(
     input: Doc<'a>,
     field: &str,

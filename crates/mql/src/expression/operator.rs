@@ -1,4 +1,4 @@
-//! A row of the registry: an operator's name, shape, run function and documentation.
+//! The type of the registry's rows: an operator's name, arguments, function and documentation.
 
 use super::tree::{Expression, ExpressionNode};
 use crate::context::{EvalContext, ParseContext};
@@ -8,71 +8,72 @@ use std::fmt;
 
 /// An expression operator.
 pub struct Operator {
-    /// Its name with the dollar sign.
+    /// The name with the dollar sign.
     pub name: &'static str,
     /// The MongoDB version that introduced it.
     pub since: &'static str,
     /// One sentence for COMPATIBILITY.md.
     pub doc: &'static str,
-    /// How many arguments, or which named ones.
+    /// The number of arguments, or their names.
     pub arity: Arity,
-    /// How it is parsed and run.
+    /// The functions that parse and evaluate it.
     pub run: Run,
-    /// The result differs from call to call: never folded.
+    /// True if the result differs from call to call, so that it is never folded.
     pub volatile: bool,
-    /// Constant arguments are looked at only where there is a document: never folded.
+    /// True if constant arguments are evaluated only when a document is read, so that it is never
+    /// folded.
     pub unfolded: bool,
-    /// Part of the stable API (`apiStrict` allows it).
+    /// True if it is part of the stable API (allowed with `apiStrict`).
     pub stable: bool,
-    /// A constant argument of this truth is the result, whatever the others are (`$and`: false).
+    /// The truth of a constant argument that alone determines the result (`$and`: false).
     pub decided_by: Option<bool>,
-    /// It has a result for any values: it fails only if an argument does.
+    /// True if it has a result for all values, so that it fails only if an argument does.
     pub total: bool,
 }
 
-/// The shape of an operator's arguments.
+/// The arguments that an operator accepts.
 #[derive(Clone, Copy)]
 pub enum Arity {
     /// Any number of arguments.
     Any,
-    /// Exactly this number; 16020 otherwise.
+    /// Exactly this number (error 16020 otherwise).
     Exactly(usize),
-    /// At least the first number and at most the second; 28667 otherwise.
+    /// At least the first and at most the second number (error 28667 otherwise).
     Between(usize, usize),
-    /// At least the first number; the second is the code of the error otherwise.
+    /// At least the first number; the second number is the error code otherwise.
     AtLeast(usize, i32),
     /// An object with named arguments.
     Named(&'static Fields),
-    /// The operator's own parser decides.
+    /// The operator's parser checks the arguments.
     Special,
 }
 
-/// The named arguments of an operator. Argument `i` of the call is field `i`; one that was not
-/// given is `ExpressionNode::Absent`.
+/// The named arguments of an operator. Argument `i` of a call is field `i`. For a field that was
+/// not given it is `ExpressionNode::Absent`.
 pub struct Fields {
     /// The fields, in the order of the call's arguments.
     pub fields: &'static [Field],
-    /// The code when the argument is not an object.
+    /// The error code if the argument is not an object.
     pub not_object: i32,
-    /// The code when the object has another field.
+    /// The error code if the object has an unknown field.
     pub unknown: i32,
 }
 
-/// One named argument.
+/// A named argument.
 pub struct Field {
-    /// The name of the operator.
+    /// The name of the argument.
     pub name: &'static str,
-    /// The code when it is missing; 0 for an optional one.
+    /// The error code if it is missing; 0 if it is optional.
     pub missing: i32,
 }
 
 impl Field {
-    /// A field that must be given; `code` answers its absence.
+    /// Returns a required field; `code` is the error if it is missing.
     pub const fn required(name: &'static str, code: i32) -> Self {
         Field { name, missing: code }
     }
 
-    /// A field that may be left out.
+    /// Returns an optional field.
     pub const fn optional(name: &'static str) -> Self {
         Field { name, missing: 0 }
     }
@@ -84,17 +85,17 @@ pub type RunFn = for<'a> fn(&'a Call, &EvalContext<'a>) -> Result<Option<Value<'
 /// Parses an operator's whole argument into a tree.
 pub type ParseFn = fn(&'static Operator, Value<'_>, &ParseContext) -> Result<Expression>;
 
-/// Looks at a freshly parsed call, before folding: further checks of constants.
+/// Checks the constant arguments of a call, after parsing and before folding.
 pub type CheckFn = fn(&Call) -> Result<()>;
 
-/// How an operator is parsed and run.
+/// The functions that parse and evaluate an operator.
 #[derive(Clone, Copy)]
 pub enum Run {
-    /// Arguments are expressions; the function evaluates those it needs.
+    /// The arguments are expressions, and the function evaluates those that it needs.
     Function(RunFn),
-    /// The same, with a check of the arguments at parse time.
+    /// A function as above, with a check of the arguments during parsing.
     Checked(CheckFn, RunFn),
-    /// It has a parser of its own.
+    /// The operator has a parser.
     Form(ParseFn),
 }
 
@@ -102,23 +103,23 @@ pub enum Run {
 pub struct Call {
     /// The operator that is called.
     pub operator: &'static Operator,
-    /// Its arguments; for named ones in the order of `Fields::fields`.
+    /// The arguments. Named arguments are in the order of `Fields::fields`.
     pub args: Box<[Expression]>,
     pub(super) run: RunFn,
 }
 
 impl Operator {
-    /// A function of its arguments.
+    /// Returns a row for a function of the arguments.
     pub const fn function(name: &'static str, arity: Arity, run: RunFn) -> Self {
         Operator::new(name, arity, Run::Function(run))
     }
 
-    /// A function of its arguments with a check at parse time.
+    /// Returns a row for a function of the arguments with a check during parsing.
     pub const fn checked(name: &'static str, arity: Arity, check: CheckFn, run: RunFn) -> Self {
         Operator::new(name, arity, Run::Checked(check, run))
     }
 
-    /// An operator with a parser of its own.
+    /// Returns a row for an operator with a parser.
     pub const fn form(name: &'static str, parse: ParseFn) -> Self {
         Operator::new(name, Arity::Special, Run::Form(parse))
     }
@@ -138,43 +139,43 @@ impl Operator {
         }
     }
 
-    /// The same, introduced in `version`.
+    /// Sets the version that introduced the operator.
     pub const fn since(mut self, version: &'static str) -> Self {
         self.since = version;
         self
     }
 
-    /// The same with its sentence of documentation.
+    /// Sets the sentence of documentation.
     pub const fn doc(mut self, text: &'static str) -> Self {
         self.doc = text;
         self
     }
 
-    /// The same, never folded.
+    /// Marks the operator as volatile, so that it is never folded.
     pub const fn volatile(mut self) -> Self {
         self.volatile = true;
         self
     }
 
-    /// The same, run for every document whatever its arguments are.
+    /// Marks the operator as evaluated for every document, whatever its arguments are.
     pub const fn unfolded(mut self) -> Self {
         self.unfolded = true;
         self
     }
 
-    /// The same, with its result decided by a constant argument of that truth.
+    /// Marks the operator as decided by a constant argument with this truth.
     pub const fn decided_by(mut self, truth: bool) -> Self {
         self.decided_by = Some(truth);
         self
     }
 
-    /// The same, with a result for any values.
+    /// Marks the operator as one with a result for all values.
     pub const fn total(mut self) -> Self {
         self.total = true;
         self
     }
 
-    /// The same, outside the stable API.
+    /// Marks the operator as not part of the stable API.
     pub const fn unstable(mut self) -> Self {
         self.stable = false;
         self
@@ -182,12 +183,12 @@ impl Operator {
 }
 
 impl Call {
-    /// The operator's name.
+    /// Returns the operator's name.
     pub fn name(&self) -> &'static str {
         self.operator.name
     }
 
-    /// Evaluates argument `index`; missing where it was not given.
+    /// Evaluates argument `index`. Returns `None` if it is missing or was not given.
     #[inline]
     pub fn eval<'a>(&'a self, index: usize, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         match self.args.get(index) {
@@ -196,17 +197,17 @@ impl Call {
         }
     }
 
-    /// Argument `index`, if it was given.
+    /// Returns argument `index`, if it was given.
     pub fn arg(&self, index: usize) -> Option<&Expression> {
         self.args.get(index).filter(|arg| !matches!(arg.node(), ExpressionNode::Absent))
     }
 
-    /// True if argument `index` was given.
+    /// Returns true if argument `index` was given.
     pub fn has(&self, index: usize) -> bool {
         self.arg(index).is_some()
     }
 
-    /// The value of argument `index` if it is a constant.
+    /// Returns the value of argument `index`, if it is a constant.
     pub fn constant(&self, index: usize) -> Option<Value<'_>> {
         self.arg(index).and_then(Expression::as_constant)
     }

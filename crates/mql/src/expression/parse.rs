@@ -1,4 +1,4 @@
-//! From BSON to a compiled expression.
+//! Parses BSON to a compiled expression.
 
 use super::field_path::{FieldPath, check_field_name};
 use super::operator::{Arity, Call, Fields, Operator, Run, RunFn};
@@ -9,7 +9,7 @@ use quire_document::{Array, Doc, Value, message};
 use quire_error::{Error, ErrorCode, Result};
 use std::collections::HashSet;
 
-/// Parses a value that stands where an expression may stand.
+/// Parses an operand, which may be any expression.
 pub(super) fn operand(value: Value<'_>, context: &ParseContext) -> Result<Expression> {
     context.work()?;
     check_string_size(value)?;
@@ -21,10 +21,10 @@ pub(super) fn operand(value: Value<'_>, context: &ParseContext) -> Result<Expres
     }
 }
 
-/// Bytes that a string among values may not reach: 16 MB.
+/// A constant string must be shorter than this number of bytes: 16 MB.
 const STRING_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 
-/// Refuses a constant string that mongod could not hold as a value.
+/// Fails for a constant string that is too long for a value in mongod.
 pub(super) fn check_string_size(value: Value<'_>) -> Result<()> {
     match value {
         Value::String(text) if text.len() >= STRING_BYTES_LIMIT => {
@@ -35,7 +35,7 @@ pub(super) fn check_string_size(value: Value<'_>) -> Result<()> {
     }
 }
 
-/// Parses `{...}`: an operator if its first name begins with a dollar sign.
+/// Parses `{...}`: an operator if the first name begins with a dollar sign, otherwise an object.
 pub(super) fn object(doc: Doc<'_>, context: &ParseContext) -> Result<Expression> {
     let context = &context.deeper()?;
     let Some(first) = doc.first() else { return Ok(Expression::constant(Doc::empty())) };
@@ -108,7 +108,7 @@ impl Operator {
         Ok(Expression::from_node(ExpressionNode::Call(call)))
     }
 
-    /// Parses a list of arguments (or one argument without its brackets) and counts them.
+    /// Parses a list of arguments, or a single argument without brackets, and checks their number.
     pub(super) fn positional(
         &self,
         value: Value<'_>,
@@ -125,7 +125,8 @@ impl Operator {
         Ok(args)
     }
 
-    /// The same for an operator with a parser of its own that takes exactly `wanted` arguments.
+    /// Parses a list like `positional`, for an operator with a parser and exactly `wanted`
+    /// arguments.
     pub(super) fn positional_exactly(
         &self,
         wanted: usize,
@@ -233,7 +234,7 @@ fn variable_path(
     Ok(Expression::from_node(node))
 }
 
-/// Refuses what a variable must not be called: when read (`user_defined` false) or when bound.
+/// Fails for an invalid variable name: of a variable that is read (`user_defined` false) or bound.
 pub fn check_variable_name(name: &str, user_defined: bool) -> Result<()> {
     if user_defined && name == "CURRENT" {
         return Ok(());

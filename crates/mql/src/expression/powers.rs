@@ -9,7 +9,7 @@ use crate::context::{EvalContext, ParseContext};
 use quire_document::{Value, array, doc, message};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$exp", Arity::Exactly(1), exp)
         .doc("e to the power of the argument.")
@@ -36,7 +36,7 @@ fn exp<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     }))
 }
 
-/// True for numbers above zero and for NaN.
+/// Returns true for numbers greater than zero and for NaN.
 fn is_positive(value: Value<'_>) -> bool {
     match value {
         Value::Decimal(number) => number.is_nan() || (!number.is_zero() && !number.is_negative()),
@@ -139,7 +139,7 @@ fn pow<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     }))
 }
 
-/// An int or a long where the power is one, else a double.
+/// Returns an int or a long if the result fits, otherwise a double.
 fn integer_power<'a>(base: Value<'_>, exponent: Value<'_>) -> Value<'a> {
     let integer = |value: Value<'_>| value.as_number().and_then(|number| number.exact_i64());
     let double = Value::Double(as_double(base).powf(as_double(exponent)));
@@ -173,7 +173,7 @@ fn sqrt<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     }))
 }
 
-/// Rewritten to the operators that it is made of.
+/// Parses `$sigmoid`, which is rewritten to other operators.
 fn parse_sigmoid(
     _: &'static Operator,
     value: Value<'_>,

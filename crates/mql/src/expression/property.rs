@@ -1,5 +1,5 @@
-//! Properties that hold for any value: conversions there and back, dates and their parts in every
-//! time zone.
+//! Properties that hold for all values: conversions to another type and back, and dates and their
+//! parts in every time zone.
 
 use super::{Expression, Extractor};
 use crate::context::{EvalContext, ParseContext, Shared};
@@ -7,7 +7,7 @@ use bumpalo::Bump;
 use quire_document::testing::Generator;
 use quire_document::{Binary, Decimal128, Doc, DocBuf, ObjectId, Value, ValueBuf, doc, identical};
 
-/// An expression over fields, run for many documents.
+/// An expression over fields, evaluated for many documents.
 struct Compiled(Expression);
 
 impl Compiled {
@@ -27,7 +27,7 @@ impl Compiled {
     }
 }
 
-/// A value whose text, number or bytes say all about it.
+/// Returns a value that its text, number or bytes represent completely.
 fn convertible(random: &mut Generator) -> ValueBuf {
     let word = random.below(u64::MAX) as i64;
     match random.below(8) {
@@ -40,7 +40,7 @@ fn convertible(random: &mut Generator) -> ValueBuf {
         }
         4 => ValueBuf::new(Decimal128::from_i64(word).divide(Decimal128::from_i64(1000))),
         5 => ValueBuf::new(word % 2 == 0),
-        // The years 0 to 9999.
+        // A date in the years 0 to 9999.
         6 => ValueBuf::new(Value::Date(word.rem_euclid(315_569_520_000_000) - 62_167_219_200_000)),
         _ => {
             let mut id = [0; 12];
@@ -58,7 +58,7 @@ fn texts_convert_back() {
     for _ in 0..4000 {
         let value = convertible(&mut random);
         let text = there.run(doc! { "v": &value }.as_doc());
-        // Every text but the empty one is true.
+        // Every text except the empty one is true.
         if let Value::Bool(flag) = value.as_value() {
             assert!(identical(text.as_value(), Value::String(&flag.to_string())));
             continue;
@@ -120,7 +120,7 @@ fn binary_data_converts_back() {
     }
 }
 
-/// The parts are those that another calendar has.
+/// Checks the parts of a date against another calendar library.
 fn check_parts(parts: ValueBuf, millis: i64, zone: &str) {
     let at = jiff::Timestamp::from_millisecond(millis).unwrap();
     let clock = at.in_tz(zone).unwrap().datetime();
@@ -133,8 +133,8 @@ fn check_parts(parts: ValueBuf, millis: i64, zone: &str) {
     assert!(identical(parts.as_value(), Value::from(&expected)), "{zone} {millis}: {parts:?}");
 }
 
-/// Parts of a date make a date of the same parts. (Not always the same date: where clocks are set
-/// back, two have the same parts.)
+/// The parts of a date give a date with the same parts. (It is not always the same date: when the
+/// clock is set back, two dates have the same parts.)
 #[test]
 fn parts_make_the_date_in_every_zone() {
     let parts = |iso: bool| {
@@ -160,7 +160,7 @@ fn parts_make_the_date_in_every_zone() {
     for name in jiff::tz::TimeZoneDatabase::bundled().available() {
         zones += 1;
         for _ in 0..12 {
-            // 1870 to 2100.
+            // A date from 1870 to 2100.
             let millis = random.below(7_258_118_400_000) as i64 - 3_155_760_000_000;
             let (date, zone) = (Value::Date(millis), name.as_str());
             check_parts(plain.run(doc! { "v": date, "zone": zone }.as_doc()), millis, zone);

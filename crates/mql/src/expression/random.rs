@@ -1,12 +1,12 @@
-//! Random expressions over random documents, for properties that hold for all of them.
+//! Random expressions and random documents, for tests of properties that always hold.
 
 use super::operator::{Arity, Operator, Run};
 use super::registry::operators;
 use quire_document::testing::Generator;
 use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc};
 
-/// A random expression over the fields that random documents have: of all operators, those that
-/// numbers and arrays suit more often than the others.
+/// Returns a random expression over the fields of random documents. Uses all operators, and more
+/// often those that fit numbers and arrays.
 pub(super) fn random_expression(random: &mut Generator, depth: u32) -> ValueBuf {
     if depth == 0 || random.one_in(4) {
         return match random.below(5) {
@@ -66,7 +66,7 @@ fn common(random: &mut Generator, depth: u32) -> ValueBuf {
     doc! { name: &arguments(random, count, depth) }.into()
 }
 
-/// Any operator that is called with a list, with as many arguments as it takes.
+/// Returns a call of an operator with a list of arguments, in a valid number.
 fn any_call(random: &mut Generator, depth: u32) -> ValueBuf {
     let called = |operator: &&Operator| {
         !operator.volatile
@@ -84,7 +84,8 @@ fn any_call(random: &mut Generator, depth: u32) -> ValueBuf {
     doc! { (operator.name): &arguments(random, count, depth) }.into()
 }
 
-/// Operators that want values of their own kind, on constants or on fields that have them.
+/// Returns a call of an operator that needs values of a certain type, with constants or fields of
+/// that type.
 fn on_fitting_values(random: &mut Generator) -> ValueBuf {
     let constant = random.one_in(2);
     let text = if constant { ValueBuf::new("Ab cé ") } else { ValueBuf::new("$s") };
@@ -120,7 +121,7 @@ fn on_fitting_values(random: &mut Generator) -> ValueBuf {
     .into()
 }
 
-/// Expressions that bind variables or choose between others.
+/// Returns an expression that binds variables or selects between expressions.
 fn binding(random: &mut Generator, depth: u32) -> ValueBuf {
     let inner = random_expression(random, depth - 1);
     let list = doc! { "$range": [0, { "$size": { "$ifNull": ["$none", [1, 2, 3]] } }] };
@@ -136,7 +137,8 @@ fn binding(random: &mut Generator, depth: u32) -> ValueBuf {
     .into()
 }
 
-/// A document with fields of one type in half of the cases, and of any in the others.
+/// Returns a document: in half of the cases with fields of the expected types, otherwise of any
+/// types.
 pub(super) fn random_root(random: &mut Generator) -> DocBuf {
     let plain = random.one_in(2);
     let field = |random: &mut Generator| {

@@ -1,5 +1,5 @@
-//! A `$switch` whose cases are ranges of one path, side by side and rising, as `$bucket` makes it:
-//! the branch is found by a binary search.
+//! A `$switch` whose cases are adjacent, ascending ranges of one path, as `$bucket` makes it. A
+//! binary search finds the branch.
 
 use super::comparison::compare_results;
 use super::field_path::FieldPath;
@@ -7,14 +7,14 @@ use super::operator::Call;
 use super::tree::{Expression, ExpressionNode};
 use quire_document::{Value, ValueBuf, compare};
 
-/// The bounds of the ranges: the lower one of each case, and the upper one of the last.
+/// The bounds of the ranges: the lower bound of each case, and the upper bound of the last.
 #[derive(Debug)]
 pub(super) struct Ranges {
     bounds: Vec<ValueBuf>,
 }
 
 impl Ranges {
-    /// Returns the ranges that the cases are; `None` if they are anything else.
+    /// Returns the ranges of the cases; `None` if they are not adjacent ranges of one path.
     pub fn of<'e>(cases: impl Iterator<Item = &'e Expression>) -> Option<Self> {
         let (mut bounds, mut path): (Vec<ValueBuf>, Option<String>) = (Vec::new(), None);
         for case in cases {
@@ -34,8 +34,8 @@ impl Ranges {
         (!bounds.is_empty()).then_some(Ranges { bounds })
     }
 
-    /// Returns the number of the case that is true for a value; `None` if none is. Strings compare
-    /// byte by byte.
+    /// Returns the index of the case that is true for a value; `None` if none is. Strings are
+    /// compared by bytes.
     pub fn case_of(&self, value: Option<Value<'_>>) -> Option<usize> {
         let reached = |bound: &ValueBuf| compare_results(value, Some(bound.into()), None).is_ge();
         let reached = self.bounds.partition_point(reached);
@@ -43,12 +43,12 @@ impl Ranges {
     }
 }
 
-/// The path that a case compares: the first operand of its first comparison.
+/// Returns the path that a case compares: the first operand of its first comparison.
 pub(super) fn compared(case: &Expression) -> Option<&Expression> {
     called(case, "$and")?.args.first().and_then(|low| called(low, "$gte")?.args.first())
 }
 
-/// A path and its bounds, of `{$and: [{$gte: ["$path", low]}, {$lt: ["$path", high]}]}`.
+/// Returns path and bounds of `{$and: [{$gte: ["$path", low]}, {$lt: ["$path", high]}]}`.
 fn range(case: &Expression) -> Option<(&FieldPath, Value<'_>, Value<'_>)> {
     let [low, high] = &called(case, "$and")?.args[..] else { return None };
     let [low_path, low] = &called(low, "$gte")?.args[..] else { return None };

@@ -18,7 +18,7 @@ const FIELDS: Fields = Fields {
     unknown: 31024,
 };
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::checked("$regexFind", Arity::Named(&FIELDS), check_pattern, find_first)
         .unfolded()
@@ -34,13 +34,14 @@ pub(super) const OPERATORS: &[Operator] = &[
         .since("4.2"),
 ];
 
-/// Bytes of the longest pattern.
+/// The longest pattern in bytes.
 const PATTERN_BYTES_MAX: usize = 16 * 1024;
 
-/// Compiled patterns that a thread keeps: an expression over many documents compiles once.
+/// The most compiled patterns that a thread caches, so that an expression compiles its pattern once
+/// for many documents.
 const KEPT_MAX: usize = 16;
 
-/// Bytes of patterns that a thread keeps compiled, if it keeps more than one. Machine code is up
+/// The most bytes of patterns in a thread's cache, if it has more than one. The machine code is up
 /// to a hundred times as long as its pattern.
 const KEPT_BYTES_MAX: usize = 4096;
 
@@ -48,8 +49,8 @@ thread_local! {
     static KEPT: RefCell<Vec<(String, String, Regex)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A constant pattern is compiled before any document is read; the call is not folded, for a
-/// constant input is looked at document by document.
+/// Compiles a constant pattern during parsing, so that its errors occur then. The call is not
+/// folded, because mongod evaluates even constant input for each document.
 fn check_pattern(call: &Call) -> Result<()> {
     let known = |at| call.arg(at).is_none_or(Expression::is_constant);
     if known(1) && known(2) {
@@ -58,7 +59,7 @@ fn check_pattern(call: &Call) -> Result<()> {
     Ok(())
 }
 
-/// The arguments, checked; `None` if input or regex is null.
+/// Returns the checked arguments; `None` if input or regex is null.
 fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<(&'a str, Regex)>> {
     let name = call.name();
     let input = call.eval(0, cx)?;
@@ -76,7 +77,7 @@ fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<(&'a str
     Ok(input.zip(compiled))
 }
 
-/// The compiled pattern of a `regex` and its `options`; `None` for null.
+/// Returns the compiled pattern of `regex` and `options`; `None` for null.
 fn pattern(
     name: &str,
     regex: Option<Value<'_>>,
@@ -134,7 +135,8 @@ fn compile(name: &str, pattern: &str, options: &str) -> Result<Regex> {
             51108 => error,
             _ => Error::location(51111, format!("Invalid Regex in {name}: {}", error.message())),
         })?;
-        // The newest is kept whatever its length is: an expression over many documents needs it.
+        // The latest pattern is always kept, whatever its length, because an expression uses it for
+        // many documents.
         let bytes = |kept: &[(String, String, Regex)]| -> usize {
             kept.iter().map(|(pattern, ..)| pattern.len()).sum()
         };
@@ -168,7 +170,7 @@ fn find_all<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
     let mut matches = Vec::new();
     let Some((input, regex)) = arguments(call, cx)? else { return cx.array_of(matches).map(Some) };
     let (mut start, mut place, mut counted, mut bytes) = (0, 0, 0, 0);
-    // An empty match at the very end counts only in an empty text.
+    // An empty match at the end counts only if the text is empty.
     while start < input.len() || (start == 0 && input.is_empty()) {
         let found = regex.captures_at(input, start, cx.shared);
         let found = found.map_err(|error| error.in_operator(call.name()))?;
@@ -180,19 +182,19 @@ fn find_all<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
         bytes += if let Value::Document(doc) = shown { doc.len() } else { 0 };
         cx.check_size(bytes)?;
         matches.push(shown);
-        // An empty match moves on by one code point, so that the search ends.
+        // After an empty match the search continues one code point later, so that it ends.
         let step = input.get(to..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
         start = if to > from { to } else { to + step };
     }
     cx.array_of(matches).map(Some)
 }
 
-/// How many code points stand between two byte offsets.
+/// Returns the number of code points between two byte offsets.
 fn code_points(input: &str, from: usize, to: usize) -> i32 {
     input.get(from..to).map_or(0, |part| part.chars().count() as i32)
 }
 
-/// `{match, idx, captures}`.
+/// Returns the document `{match, idx, captures}`.
 fn describe<'a>(
     cx: &EvalContext<'a>,
     input: &str,

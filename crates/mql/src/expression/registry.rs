@@ -1,10 +1,10 @@
-//! All expression operators: each family's rows in one table.
+//! The registry of expression operators: the rows of all families.
 
 use super::operator::Operator;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// The families. COMPATIBILITY.md is generated from this.
+/// The rows of each family. COMPATIBILITY.md is generated from them.
 const FAMILIES: &[&[Operator]] = &[
     super::accumulators::OPERATORS,
     super::arithmetic::OPERATORS,
@@ -23,7 +23,7 @@ const FAMILIES: &[&[Operator]] = &[
     super::hashed::OPERATORS,
     super::iteration::OPERATORS,
     super::literal::OPERATORS,
-    super::from_outside::OPERATORS,
+    super::external::OPERATORS,
     super::n_elements::OPERATORS,
     super::objects::OPERATORS,
     super::powers::OPERATORS,
@@ -41,12 +41,12 @@ const FAMILIES: &[&[Operator]] = &[
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Operator>> =
     LazyLock::new(|| operators().map(|operator| (operator.name, operator)).collect());
 
-/// All operators, family by family.
+/// Returns all operators, family by family.
 pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// The operator of that name (with its dollar sign).
+/// Returns the operator with this name (with its dollar sign).
 pub fn find_operator(name: &str) -> Option<&'static Operator> {
     BY_NAME.get(name).copied()
 }

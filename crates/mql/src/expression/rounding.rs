@@ -1,4 +1,4 @@
-//! `$abs`, `$ceil`, `$floor`, `$round`, `$trunc`: the result keeps the argument's type.
+//! `$abs`, `$ceil`, `$floor`, `$round`, `$trunc`: the result has the type of the argument.
 
 use super::array_access::is_nullish;
 use super::operator::{Arity, Call, Operator};
@@ -7,7 +7,7 @@ use quire_document::decimal::Rounding;
 use quire_document::{Decimal128, Value};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$abs", Arity::Exactly(1), abs).doc("The absolute value.").since("3.2"),
     Operator::function("$ceil", Arity::Exactly(1), |call, cx| {
@@ -32,7 +32,8 @@ pub(super) const OPERATORS: &[Operator] = &[
     .since("3.2"),
 ];
 
-/// Evaluates the only argument to a number; `None` for null and missing, 28765 for another type.
+/// Evaluates the only argument to a number. Returns `None` for null and missing, and fails with
+/// 28765 for other types.
 pub(super) fn numeric_argument<'a>(
     call: &'a Call,
     cx: &EvalContext<'a>,
@@ -71,7 +72,8 @@ fn to_integer<'a>(
     let Some(value) = numeric_argument(call, cx)? else { return Ok(Some(Value::Null)) };
     Ok(Some(match value {
         Value::Double(number) => Value::Double(round(number)),
-        // As mongod: what 34 digits can't hold as an integer, infinities too, becomes NaN.
+        // As in mongod, infinities and decimals whose integer part has more than 34 digits give
+        // NaN.
         Value::Decimal(number) => Value::Decimal(number.quantize(0, rounding)),
         integer => integer,
     }))
@@ -128,15 +130,15 @@ fn place_argument(call: &Call, place: Value<'_>) -> Result<i32> {
     }
 }
 
-/// The nearest double to what the number's exact decimal digits round to.
-fn by_decimals(number: f64, place: i32, rounding: Rounding) -> f64 {
+/// Rounds the exact decimal digits of the number, and returns the nearest double.
+fn by_decimal(number: f64, place: i32, rounding: Rounding) -> f64 {
     let rounded = Decimal128::from_f64_exact(number).quantize(-place, rounding);
     if rounded.is_nan() { number } else { rounded.to_f64() }
 }
 
-/// The same by binary arithmetic, where the one rounding of the product can decide nothing: the
-/// power of ten is exact, and the product is far from where the result changes.
-fn quickly(number: f64, place: i32, rounding: Rounding) -> Option<f64> {
+/// Rounds in binary arithmetic. Returns `None` if rounding the product could change the result:
+/// unless the power of ten is exact, and the product is far from a point where the result changes.
+fn by_binary(number: f64, place: i32, rounding: Rounding) -> Option<f64> {
     const POWERS: [f64; 8] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
     const LARGEST: f64 = (1u64 << 40) as f64;
     const FAR: f64 = 1.0 / (1u64 << 10) as f64;
@@ -166,9 +168,9 @@ fn round_number<'a>(
             Rounding::Truncate => number.trunc(),
             _ => number.round_ties_even(),
         })),
-        Value::Double(number) => Ok(Value::Double(match quickly(number, place, rounding) {
+        Value::Double(number) => Ok(Value::Double(match by_binary(number, place, rounding) {
             Some(rounded) => rounded,
-            None => by_decimals(number, place, rounding),
+            None => by_decimal(number, place, rounding),
         })),
         integer if place >= 0 => Ok(integer),
         integer => {
@@ -209,9 +211,9 @@ mod tests {
             };
             let place = random.below(9) as i32;
             for rounding in [Rounding::HalfEven, Rounding::Truncate] {
-                let Some(found) = quickly(number, place, rounding) else { continue };
+                let Some(found) = by_binary(number, place, rounding) else { continue };
                 quick += 1;
-                let expected = by_decimals(number, place, rounding);
+                let expected = by_decimal(number, place, rounding);
                 assert_eq!(found.to_bits(), expected.to_bits(), "{number} to {place}: {found}");
             }
         }

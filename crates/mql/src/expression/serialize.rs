@@ -1,11 +1,11 @@
-//! Back to BSON: what explain prints and plans compare.
+//! Converts expressions to BSON, for explain and for comparisons of plans.
 
 use super::operator::{Arity, Call};
 use super::tree::{Expression, ExpressionNode};
 use quire_document::{ArrayBuf, DocBuf, DocWriter, Value, ValueBuf};
 
 impl Expression {
-    /// The expression as BSON that parses to the same; constants stand as `{$const: ...}`.
+    /// Returns BSON that parses to the same expression. Constants become `{$const: ...}`.
     pub fn to_bson(&self) -> ValueBuf {
         match self.node() {
             ExpressionNode::Constant(value) => operator_document("$const", value.as_value()),
@@ -31,7 +31,7 @@ impl Expression {
         }
     }
 
-    /// Appends `to_bson` as a field, unless the argument was not given.
+    /// Appends the BSON of the expression as a field, unless it is an argument that was not given.
     pub fn serialize_to(&self, name: &str, writer: &mut DocWriter<'_>) {
         if !matches!(self.node(), ExpressionNode::Absent) {
             writer.append(name, self.to_bson().as_value());

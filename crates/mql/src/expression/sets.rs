@@ -1,5 +1,5 @@
-//! Arrays as sets: `$setUnion`, `$setIntersection`, `$setDifference`, `$setEquals`,
-//! `$setIsSubset`, `$allElementsTrue`, `$anyElementTrue`. Equality is that of `$eq`.
+//! Operators on arrays as sets: `$setUnion`, `$setIntersection`, `$setDifference`, `$setEquals`,
+//! `$setIsSubset`, `$allElementsTrue`, `$anyElementTrue`. Elements are equal as for `$eq`.
 
 use super::array_access::{is_nullish, type_name};
 use super::boolean::is_true;
@@ -10,7 +10,7 @@ use crate::work::{search_units, sort_by};
 use quire_document::{Array, Value, compare};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$setUnion", Arity::Any, union).doc("Elements of any argument, each once."),
     Operator::function("$setIntersection", Arity::Any, intersection)
@@ -27,7 +27,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .doc("True if any element is true."),
 ];
 
-/// Distinct elements in order.
+/// The distinct elements of an array, in order.
 struct Sorted<'a> {
     items: Vec<Value<'a>>,
     collator: Option<&'a dyn Collator>,
@@ -63,8 +63,9 @@ fn not_an_array(name: &str, code: i32, value: Option<Value<'_>>) -> Error {
     Error::location(code, text)
 }
 
-/// All arguments as arrays; `None` if one is null or missing before one of a wrong type is met.
-/// Constants come last, as in mongod, which moves them there where the order makes no difference.
+/// Returns all arguments as arrays. Returns `None` if one is null or missing, and fails with `code`
+/// if one is of another type; the first of these in order of evaluation decides. Constants are
+/// evaluated last, because mongod moves them to the end.
 fn arrays<'a>(call: &'a Call, cx: &EvalContext<'a>, code: i32) -> Result<Option<Vec<Array<'a>>>> {
     let mut arrays = Vec::with_capacity(call.args.len());
     let (constant, read): (Vec<_>, Vec<_>) = call.args.iter().partition(|arg| arg.is_constant());
@@ -128,7 +129,7 @@ fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
     cx.array_of(kept.into_iter().map(|(_, item)| item)).map(Some)
 }
 
-/// A constant argument that is no array is refused while parsing.
+/// Fails while parsing if a constant argument is not an array.
 fn check_equals(call: &Call) -> Result<()> {
     match call.args.iter().find(|arg| is_constant_tree(arg) && !is_array_literal(arg)) {
         Some(wrong) => Err(not_an_array("$setEquals", 5887502, wrong.as_constant())),
@@ -141,7 +142,7 @@ fn is_array_literal(arg: &Expression) -> bool {
     constant || matches!(arg.node(), ExpressionNode::Array(_))
 }
 
-/// True for constants and for literal objects and arrays of constants.
+/// Returns true for constants, and for objects and arrays of constants.
 fn is_constant_tree(arg: &Expression) -> bool {
     match arg.node() {
         ExpressionNode::Object(fields) => fields.iter().all(|(_, field)| is_constant_tree(field)),

@@ -1,4 +1,4 @@
-//! `$sortArray`: an array in order, by its elements or by fields of them.
+//! `$sortArray`: sorts an array by its elements or by fields of them.
 
 use super::operator::Operator;
 use super::tree::{Expression, Form};
@@ -8,7 +8,7 @@ use quire_document::{Array, DocWriter, Value, ValueBuf, compare};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[Operator::form("$sortArray", parse)
     .doc("The elements of `input` in the order of `sortBy`: 1, -1 or a sort document.")
     .since("5.2")];
@@ -57,7 +57,8 @@ fn parse(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Resu
     Ok(Expression::form(Box::new(SortArray { input, order, sort_by: ValueBuf::new(sort_by) })))
 }
 
-/// 1 is ascending, -1 descending, in any numeric type.
+/// Parses a direction: returns false for 1 (ascending) and true for -1 (descending), of any numeric
+/// type.
 fn direction(value: Value<'_>) -> Option<bool> {
     match value.as_number()?.exact_i64()? {
         1 => Some(false),
@@ -99,8 +100,8 @@ fn parse_order(sort_by: Value<'_>) -> Result<Order> {
     Ok(Order::Fields(fields))
 }
 
-/// The value at a path, null where it is missing; a numeric component indexes an array, nothing
-/// is mapped over arrays.
+/// Returns the value at a path, or null if it is missing. A numeric component is an index in an
+/// array; otherwise arrays have no fields.
 fn at_path<'a>(mut value: Value<'a>, path: &[Box<str>]) -> Value<'a> {
     let Value::Document(_) = value else { return Value::Null };
     for component in path {

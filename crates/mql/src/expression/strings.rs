@@ -1,4 +1,4 @@
-//! String operators: by code point and by byte, ASCII only where letters change case.
+//! String operators, by code points and by bytes. Case conversion affects ASCII letters only.
 
 mod coerce;
 mod search;
@@ -13,7 +13,7 @@ use quire_error::{Error, Result};
 
 pub(super) use coerce::coerced_text;
 
-/// Bytes of the largest string that an operator makes, its terminator included.
+/// The largest string in bytes that an operator may return, with its terminator.
 const STRING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const TRIM_FIELDS: Fields = Fields {
@@ -31,7 +31,7 @@ const REPLACE_FIELDS: Fields = Fields {
     unknown: 51750,
 };
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$concat", Arity::Any, concat).doc("Strings one behind the other."),
     Operator::function("$indexOfBytes", Arity::Between(2, 4), search::index_of_bytes)
@@ -94,7 +94,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     .since("4.0"),
 ];
 
-/// 16493 for a result that no document can hold.
+/// Fails with 16493 if the result is too long for a document.
 pub(super) fn check_length(bytes: usize) -> Result<()> {
     if bytes < STRING_BYTES_MAX {
         return Ok(());

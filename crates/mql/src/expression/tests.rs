@@ -1,5 +1,5 @@
-//! Each family with its results and its codes; folding, batches and extraction against plain
-//! evaluation of random expressions.
+//! Tests of the results and error codes of each family, and of folding, batches and extraction
+//! compared with plain evaluation of random expressions.
 
 use super::random::{random_expression, random_root};
 use super::{Batch, Column, Expression, Extractor, operators};
@@ -14,7 +14,7 @@ fn shared() -> Shared {
     Shared::new(1_700_000_000_000).with_random(|| 1 << 63)
 }
 
-/// Parses and evaluates; missing is `None`.
+/// Parses and evaluates an expression; `None` is a missing value.
 fn eval_on(expression: &DocBuf, root: &DocBuf) -> Result<Option<ValueBuf>> {
     let parsed = Expression::parse(Value::from(expression), &ParseContext::default())?;
     let (arena, shared) = (Bump::new(), shared());
@@ -54,8 +54,8 @@ fn dec(text: &str) -> Decimal128 {
     Decimal128::parse(text).unwrap()
 }
 
-/// A variable that is known to be missing is a constant as `$$REMOVE` is: constants are looked at
-/// in their order, after what is read from the document.
+/// A variable that is known to be missing is a constant, like `$$REMOVE`. Constants are evaluated
+/// in order, after values from the document.
 #[test]
 fn variables_known_to_be_missing_are_constants() {
     let mut context = ParseContext::default();
@@ -163,8 +163,8 @@ fn branches_run_only_when_taken() {
     gives(doc! { "$lt": ["$none", Value::Null] }, true);
 }
 
-/// Ranges side by side are searched; the same with one bound away from its neighbour is not. Both
-/// give what the definition says.
+/// Adjacent ranges use the binary search, and ranges with a gap do not. Both give the results of
+/// the definition.
 #[test]
 fn ranges_of_a_switch_give_what_their_comparisons_give() {
     let branch = |low: i32, high: i32| {
@@ -345,11 +345,12 @@ fn folding_batches_and_extraction_change_nothing() {
             check_batch(&expected, expression.eval_batch(&batch, &cx), &source);
         }
     }
-    // Enough of them say something.
+    // The counts show that enough of the random cases are meaningful.
     assert!(parsed > 1800 && results > 3000, "{parsed} parsed, {results} results");
 }
 
-/// The column is what one by one gave, or fails as the first document did that failed.
+/// Checks that the column equals the results of single evaluation, or fails with the error of the
+/// first document that failed.
 fn check_batch(
     expected: &[Result<Option<Value<'_>>>],
     column: Result<Cow<'_, Column<'_>>>,
@@ -369,8 +370,8 @@ fn check_batch(
     }
 }
 
-/// Arithmetic, comparisons and conditions over columns of one type, of two, with gaps, and at the
-/// ends of what ints, longs and doubles hold.
+/// Arithmetic, comparisons and conditions on columns of one type, of two types, with gaps, and at
+/// the limits of ints, longs and doubles.
 #[test]
 fn columns_are_exact() {
     let mut random = Generator::new(21);
@@ -425,7 +426,7 @@ fn source_doc(source: ValueBuf) -> DocBuf {
     source.as_value().as_document().unwrap().to_owned()
 }
 
-/// A value of one of seven kinds.
+/// Returns a value of one of seven types.
 fn typed_value(random: &mut Generator, kind: u64) -> ValueBuf {
     let word = random.below(1 << 62) as i64;
     match kind {
@@ -450,7 +451,7 @@ fn the_whole_manual_is_there() {
     assert!(known.len() > 100, "{}", known.len());
     let mut random = Generator::new(3);
     for operator in operators() {
-        // Whatever the argument: a value or an error, never a panic.
+        // For any argument the result is a value or an error, and never a panic.
         for _ in 0..20 {
             let argument = random.value();
             let name = operator.name;
@@ -461,7 +462,8 @@ fn the_whole_manual_is_there() {
     }
 }
 
-/// A view relies on it: an operator that failed for a value would show a hidden one (`can_fail`).
+/// A view relies on this property: an operator that fails for a value would reveal a hidden value
+/// (`can_fail`).
 #[test]
 fn total_operators_have_a_result_for_any_values() {
     let mut random = Generator::new(23);

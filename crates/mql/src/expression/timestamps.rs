@@ -5,7 +5,7 @@ use crate::context::EvalContext;
 use quire_document::{Timestamp, Value};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$tsIncrement", Arity::Exactly(1), |call, cx| {
         part(call, cx, 5687302, |timestamp| timestamp.increment)

@@ -13,50 +13,51 @@ use quire_document::{ArrayWriter, Doc, DocWriter, Value, ValueBuf};
 use quire_error::Result;
 use std::fmt;
 
-/// A compiled expression. `Send + Sync`, evaluated any number of times, by any thread.
+/// A compiled expression. `Send + Sync`: any thread may evaluate it, any number of times.
 #[derive(Debug)]
 pub struct Expression {
     node: ExpressionNode,
 }
 
-/// What an expression is made of.
+/// A node of the tree of an expression.
 #[derive(Debug)]
 pub enum ExpressionNode {
-    /// A value known at parse time.
+    /// A value that is known during parsing.
     Constant(ValueBuf),
-    /// A missing value known at parse time (`$$REMOVE`, a folded result).
+    /// The missing value, known during parsing (`$$REMOVE`, or a folded result).
     Missing,
-    /// `"$a.b"` on the root document.
+    /// A path in the root document: `"$a.b"`.
     Path(FieldPath),
-    /// `"$$name"` or `"$$name.a.b"`.
+    /// A variable, with or without a path: `"$$name"`, `"$$name.a.b"`.
     Variable(Variable),
-    /// `{a: ..., b: ...}`: fields whose values are expressions.
+    /// An object with expressions as values: `{a: ..., b: ...}`.
     Object(Box<[(Box<str>, Expression)]>),
-    /// `[..., ...]`: elements that are expressions; a missing one becomes null.
+    /// An array with expressions as elements: `[..., ...]`. A missing element becomes null.
     Array(Box<[Expression]>),
     /// An operator that is a function of its arguments.
     Call(Call),
-    /// An operator with a tree of its own.
+    /// An operator with its own kind of tree.
     Form(Box<dyn Form>),
-    /// A named argument that was not given; evaluates to missing.
+    /// A named argument that was not given. It evaluates to missing.
     Absent,
-    /// Another node with a look at the interrupt before it; [`Expression::node`] never shows it.
+    /// A node with a check of the interrupt before it. [`Expression::node`] returns the node
+    /// inside.
     Checkpoint(Box<Checkpoint>),
 }
 
-/// A variable and a path inside it.
+/// A variable, and a path in its value.
 #[derive(Debug)]
 pub struct Variable {
     /// The name without dollar signs.
     pub name: Box<str>,
-    /// What it stands for.
+    /// The meaning of the name.
     pub binding: Binding,
-    /// The path behind the name, if any.
+    /// The path after the name, if there is one.
     pub path: Option<FieldPath>,
 }
 
 impl Variable {
-    /// The constant that it is, if that is known before anything runs.
+    /// Returns the variable's value as a constant, if it is known before execution.
     fn known(&self, context: &ParseContext) -> Option<Expression> {
         let (Binding::User(index), None) = (self.binding, &self.path) else { return None };
         let variable = context.variables.get(index)?;
@@ -69,12 +70,12 @@ impl Variable {
     }
 }
 
-/// An operator whose tree is not just a list of arguments (`$let`, `$switch`, `$map`, ...).
+/// An operator whose tree is more than a list of arguments (`$let`, `$switch`, `$map`, ...).
 pub trait Form: Send + Sync + fmt::Debug {
-    /// Evaluates it; `None` is missing.
+    /// Evaluates the operator; `None` is a missing value.
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>;
 
-    /// Evaluates it for a batch; `None` where it has no way of its own to do so.
+    /// Evaluates the operator for a batch; `None` if it has no implementation for batches.
     fn columns<'a>(
         &'a self,
         batch: &'a Batch<'a>,
@@ -84,42 +85,43 @@ pub trait Form: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
-    /// Visits all direct sub-expressions.
+    /// Calls `visit` for all direct subexpressions.
     fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression));
 
-    /// Visits all direct sub-expressions to change them; must visit those of `children`.
+    /// Calls `visit` for all direct subexpressions, to change them. It must visit the same ones as
+    /// `children`.
     fn children_mut(&mut self, visit: &mut dyn FnMut(&mut Expression) -> Result<()>) -> Result<()>;
 
-    /// Optimises the sub-expressions; may answer an expression that takes this one's place.
-    /// An operator that prunes branches does so before it optimises them: what is folded may
-    /// fail, what is pruned may not.
+    /// Optimises the subexpressions. May return an expression that replaces this one. An operator
+    /// that prunes branches must prune before it optimises them, because folding a pruned branch
+    /// may fail.
     fn optimize(&mut self, context: &ParseContext) -> Result<Option<Expression>> {
         self.children_mut(&mut |child| child.optimize(context))?;
         Ok(None)
     }
 
-    /// Writes the operator's document's fields, `{$op: ...}`, to `writer`.
+    /// Writes the fields of the operator's document, `{$op: ...}`, to `writer`.
     fn serialize(&self, writer: &mut DocWriter<'_>);
 
-    /// True if the result may differ from call to call.
+    /// Returns true if the result may differ from call to call.
     fn is_volatile(&self) -> bool {
         false
     }
 
-    /// The kind of metadata it reads (`$meta`).
+    /// Returns the kind of metadata that the operator reads (`$meta`).
     fn metadata(&self) -> Option<&str> {
         None
     }
 }
 
 impl Expression {
-    /// Parses a value that stands where an expression may stand. The outermost call also folds
-    /// constants, so that an error of a constant operation surfaces here, as in mongod.
+    /// Parses an expression. The outermost call also folds constants, so that errors of constant
+    /// operations occur here, as in mongod.
     pub fn parse(value: Value<'_>, context: &ParseContext) -> Result<Expression> {
         super::parse::operand(value, context)?.optimized(context)
     }
 
-    /// Parses `{...}`: an operator or an object whose fields are expressions.
+    /// Parses `{...}`: an operator, or an object with expressions as values.
     pub fn parse_object(doc: Doc<'_>, context: &ParseContext) -> Result<Expression> {
         super::parse::object(doc, context)?.optimized(context)
     }
@@ -137,12 +139,12 @@ impl Expression {
         Expression::from_node(ExpressionNode::Constant(ValueBuf::new(value)))
     }
 
-    /// A path on the root document, written without the dollar sign.
+    /// Returns a path in the root document. `dotted` has no dollar sign.
     pub fn path(dotted: &str) -> Result<Expression> {
         Ok(Expression::from_node(ExpressionNode::Path(FieldPath::parse(dotted)?)))
     }
 
-    /// An operator with a tree of its own.
+    /// Returns an operator with its own kind of tree.
     pub fn form(form: Box<dyn Form>) -> Expression {
         Expression::from_node(ExpressionNode::Form(form))
     }
@@ -151,7 +153,7 @@ impl Expression {
         Expression { node }
     }
 
-    /// The tree's top.
+    /// Returns the top node of the tree.
     pub fn node(&self) -> &ExpressionNode {
         match &self.node {
             ExpressionNode::Checkpoint(checkpoint) => checkpoint.first.node(),
@@ -159,7 +161,8 @@ impl Expression {
         }
     }
 
-    /// The value, if it is known at parse time. (A missing constant is `ExpressionNode::Missing`.)
+    /// Returns the value, if it is known during parsing. (A missing constant is
+    /// `ExpressionNode::Missing`.)
     pub fn as_constant(&self) -> Option<Value<'_>> {
         if let ExpressionNode::Constant(value) = self.node() {
             Some(value.as_value())
@@ -168,7 +171,7 @@ impl Expression {
         }
     }
 
-    /// True if the result is known at parse time, be it a value or missing.
+    /// Returns true if the result, which may be missing, is known during parsing.
     pub fn is_constant(&self) -> bool {
         matches!(
             self.node(),
@@ -176,7 +179,7 @@ impl Expression {
         )
     }
 
-    /// True if it may fail for some values. Limits of memory and time don't count.
+    /// Returns true if evaluation may fail for some values. Memory and time limits do not count.
     pub fn can_fail(&self) -> bool {
         let mut fails = match self.node() {
             ExpressionNode::Call(call) => !call.operator.total,
@@ -187,8 +190,8 @@ impl Expression {
         fails
     }
 
-    /// Evaluates it for `cx.root`. `None` is missing. The result borrows from the document, from
-    /// this expression's constants, or from the arena.
+    /// Evaluates the expression for `cx.root`; `None` is a missing value. The result borrows from
+    /// the document, from constants of this expression, or from the arena.
     pub fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         match &self.node {
             ExpressionNode::Constant(value) => Ok(Some(value.as_value())),
@@ -211,8 +214,8 @@ impl Expression {
         }
     }
 
-    /// Evaluates it and appends the result, unless missing, as a field; nested objects and arrays
-    /// are written in place.
+    /// Evaluates the expression and appends the result as a field, unless it is missing. Nested
+    /// objects and arrays are written in place.
     pub fn append_to(
         &self,
         key: &str,
@@ -229,7 +232,7 @@ impl Expression {
         }
     }
 
-    /// Visits all direct sub-expressions.
+    /// Calls `visit` for all direct subexpressions.
     pub fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression)) {
         match self.node() {
             ExpressionNode::Object(fields) => fields.iter().for_each(|(_, field)| visit(field)),
@@ -240,7 +243,7 @@ impl Expression {
         }
     }
 
-    /// Visits all direct sub-expressions to change them.
+    /// Calls `visit` for all direct subexpressions, to change them.
     pub fn children_mut(
         &mut self,
         visit: &mut dyn FnMut(&mut Expression) -> Result<()>,
@@ -263,13 +266,13 @@ impl Expression {
         }
     }
 
-    /// Makes a checkpoint of the top.
+    /// Makes the top node a checkpoint.
     pub(super) fn put_checkpoint(&mut self, make: impl FnOnce(Expression) -> Checkpoint) {
         let absent = Expression::from_node(ExpressionNode::Absent);
         self.node = ExpressionNode::Checkpoint(Box::new(make(std::mem::replace(self, absent))));
     }
 
-    /// The top's node for evaluating it in place.
+    /// Counts the work of a checkpoint, and returns the top node for evaluation by the caller.
     #[inline]
     fn passed(&self, cx: &EvalContext<'_>) -> Result<&ExpressionNode> {
         if let ExpressionNode::Checkpoint(checkpoint) = &self.node {
@@ -278,8 +281,8 @@ impl Expression {
         Ok(self.node())
     }
 
-    /// Folds constants and prunes branches that constants decide. Fails where a constant
-    /// operation fails.
+    /// Folds constants, and prunes branches that constants decide. Fails if a constant operation
+    /// fails.
     pub fn optimize(&mut self, context: &ParseContext) -> Result<()> {
         if context.no_folding {
             return Ok(());
@@ -302,7 +305,7 @@ impl Expression {
         Ok(())
     }
 
-    /// Puts the result in the place of the operation, unless that takes more than parsing may.
+    /// Replaces the operation by its result, unless that exceeds the limits of folding.
     fn fold(&mut self, context: &ParseContext) -> Result<()> {
         let mut shared = Shared::default().with_collator(context.collator.clone());
         shared.memory_bytes_max = context.folding.bytes_left();
@@ -337,7 +340,7 @@ impl Expression {
     }
 }
 
-/// The result that a constant argument decides alone.
+/// Returns the result, if a constant argument alone determines it.
 fn decision(call: &Call) -> Option<Expression> {
     let truth = call.operator.decided_by?;
     let mut constants = call.args.iter().filter(|arg| arg.is_constant());

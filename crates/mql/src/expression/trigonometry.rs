@@ -1,4 +1,4 @@
-//! Trigonometry in radians: doubles, and decimals to 34 digits.
+//! Trigonometric functions in radians, of doubles and of decimals with 34 digits.
 
 use super::arithmetic::{as_decimal, as_double};
 use super::array_access::{is_nullish, type_name};
@@ -8,7 +8,7 @@ use crate::context::EvalContext;
 use quire_document::{Decimal128, Value};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$sin", Arity::Exactly(1), |call, cx| {
         run(call, cx, Decimal128::sin, f64::sin, FINITE)
@@ -89,7 +89,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     .since("4.2"),
 ];
 
-/// The arguments a function takes: bounds, and whether they themselves belong to it.
+/// The domain of a function: its bounds, and whether they are included.
 struct Domain {
     low: f64,
     high: f64,

@@ -6,7 +6,7 @@ use crate::context::EvalContext;
 use quire_document::Value;
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$type", Arity::Exactly(1), |call, cx| {
         Ok(Some(Value::String(type_name(call.eval(0, cx)?))))

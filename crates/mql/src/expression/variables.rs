@@ -1,4 +1,4 @@
-//! `$let`: names for values.
+//! `$let`: binds variables.
 
 use super::operator::Operator;
 use super::parse::check_variable_name;
@@ -7,7 +7,7 @@ use crate::context::{EvalContext, ParseContext, Slot};
 use quire_document::{DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] =
     &[Operator::form("$let", parse).doc("Evaluates `in` with the variables of `vars` bound.")];
 
@@ -59,7 +59,7 @@ fn parse(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Resu
     Ok(Expression::form(Box::new(Let { variables, first, body })))
 }
 
-/// Reads the `as` of `$map` and `$filter`: the name of the loop variable.
+/// Parses the `as` of `$map` and `$filter`: the name of the loop variable.
 pub(super) fn loop_variable(operator: &str, name: Option<Value<'_>>) -> Result<Box<str>> {
     match name {
         None => Ok("this".into()),

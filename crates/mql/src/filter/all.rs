@@ -1,4 +1,4 @@
-//! `$all`: the array holds every one of the operands.
+//! `$all`: the array contains every operand.
 
 use super::compare;
 use super::elem_match;
@@ -10,7 +10,7 @@ use crate::regex::Regex;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 
-/// The row of this operator.
+/// The registry row of this operator.
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$all",
     parse: Parse::Field(parse),
@@ -51,8 +51,8 @@ fn parse(parser: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
     Ok(Node::And(children))
 }
 
-/// True for a document that begins with an operator. One that begins with another name with a dollar
-/// sign is a value, as in MongoDB.
+/// Returns true for a document that begins with an operator. A document that begins with another
+/// name with a dollar sign is a value, as in MongoDB.
 fn is_operation(doc: Doc<'_>) -> bool {
     let name = doc.first().map_or("", |first| first.key());
     name.starts_with('$') && find_field(name).is_some()

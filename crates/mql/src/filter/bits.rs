@@ -7,7 +7,7 @@ use super::show::show;
 use quire_document::{Value, number::Number};
 use quire_error::{Error, Result};
 
-/// The rows of this family.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator {
         name: "$bitsAllSet",
@@ -35,7 +35,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     },
 ];
 
-/// Which of the four tests.
+/// The kind of test: which of the four operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum BitKind {
@@ -46,7 +46,7 @@ pub enum BitKind {
 }
 
 impl BitKind {
-    /// The operator's name.
+    /// Returns the operator's name.
     pub const fn operator(self) -> &'static str {
         match self {
             BitKind::AllSet => "$bitsAllSet",
@@ -57,18 +57,18 @@ impl BitKind {
     }
 }
 
-/// A test of bits at positions.
+/// A test of the bits at certain positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitTest {
-    /// Which bits must be set or clear.
+    /// The bits that must be set or clear.
     pub kind: BitKind,
-    /// The positions, rising; 0 is the lowest bit of the first byte.
+    /// The positions in ascending order; 0 is the lowest bit of the first byte.
     pub positions: Vec<u32>,
 }
 
 impl BitTest {
-    /// True if the value is a number or binary data whose bits pass. Numbers are read as 64 bits
-    /// whose sign goes on for ever; binary data is followed by zeros.
+    /// Returns true if the value is a number or binary data that passes the test. A number is read
+    /// as 64 bits with its sign extended without end; binary data is extended with zeros.
     pub fn test(&self, value: Value<'_>) -> bool {
         match value {
             Value::Binary(binary) => self.decide(|position| {

@@ -1,4 +1,4 @@
-//! `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`: comparison within the operand's type.
+//! `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`: comparisons with values of the operand's type.
 
 use super::node::{Node, Test};
 use super::operand::{Comparison, Operand};
@@ -7,7 +7,7 @@ use super::registry::{Operator, Parse};
 use quire_document::Value;
 use quire_error::{Error, Result};
 
-/// The rows of this family.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator {
         name: "$eq",
@@ -47,7 +47,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     },
 ];
 
-/// A comparison of the values at `path`.
+/// Returns a comparison of the values at `path`.
 pub(super) fn node(
     comparison: Comparison,
     path: &str,

@@ -6,7 +6,7 @@ use super::registry::{Operator, Parse};
 use quire_document::{Value, number::Number};
 use quire_error::{Error, Result};
 
-/// The rows of this family.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator {
         name: "$alwaysTrue",

@@ -1,4 +1,4 @@
-//! `$elemMatch`: one element of the array meets all conditions.
+//! `$elemMatch`: one element of the array satisfies all conditions.
 
 use super::node::{Node, PathNode, Test};
 use super::optimize;
@@ -8,7 +8,7 @@ use super::scope::Scope;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 
-/// The row of this operator.
+/// The registry row of this operator.
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$elemMatch",
     parse: Parse::Field(parse),
@@ -20,7 +20,7 @@ fn parse(parser: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
     node(parser, argument.path, argument.value)
 }
 
-/// `{path: {$elemMatch: condition}}`.
+/// Parses `{path: {$elemMatch: condition}}`.
 pub(super) fn node(parser: &Parser<'_>, path: &str, condition: Value<'_>) -> Result<Node> {
     let Value::Document(condition) = condition else {
         return Err(Error::bad_value("$elemMatch needs an Object"));
@@ -37,13 +37,14 @@ pub(super) fn node(parser: &Parser<'_>, path: &str, condition: Value<'_>) -> Res
     Ok(Node::path(path, test))
 }
 
-/// Operators on the element itself, unless the first is one that takes whole filters.
+/// Returns true if the condition consists of operators on the element itself. It does not if the
+/// first operator is one for whole documents.
 fn is_value_form(condition: Doc<'_>) -> bool {
     let Some(first) = condition.first() else { return false };
     is_operator_not_reference(condition) && find_top_level(first.key()).is_none()
 }
 
-/// A node whose path is the element itself, as a test on it.
+/// Converts a node whose path is the element itself to a test of the element.
 pub(super) fn value_test(node: Node) -> Result<Test> {
     Ok(match node {
         Node::Path(PathNode { test, .. }) => test,

@@ -1,4 +1,4 @@
-//! `$exists`: is the field there, with whatever value.
+//! `$exists`: the field exists, with any value.
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
@@ -6,7 +6,7 @@ use super::registry::{Operator, Parse};
 use crate::expression::is_true;
 use quire_error::Result;
 
-/// The row of this operator.
+/// The registry row of this operator.
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$exists",
     parse: Parse::Field(parse),

@@ -10,7 +10,7 @@ use quire_error::{Error, ErrorCode, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// The row of this operator.
+/// The registry row of this operator.
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$expr",
     parse: Parse::Top(parse),
@@ -27,24 +27,24 @@ pub struct ExprTest {
 
 struct Compiled {
     expression: Expression,
-    /// Where a collation would apply to a `$in` on a path: the path and the list.
+    /// For a `$in` on a path, to which a collation would apply: the path and the list.
     exact: Option<(Expression, Expression)>,
-    /// Its paths, to be taken from a document at once.
+    /// Extracts the values of the expression's paths from a document in one pass.
     extractor: Extractor,
 }
 
 impl ExprTest {
-    /// Returns the expression that must be true.
+    /// Returns the expression, which must be true.
     pub fn expression(&self) -> &Expression {
         &self.compiled.expression
     }
 
-    /// The collation that its strings compare by.
+    /// Returns the collation for comparisons of its strings.
     pub(super) fn collator(&self) -> Option<&Arc<dyn Collator>> {
         self.collator.as_ref()
     }
 
-    /// True if the expression's value is true for the document.
+    /// Returns true if the value of the expression is true for the document.
     pub(super) fn test(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
         let Compiled { expression, exact, extractor } = &*self.compiled;
         let cx = extractor.context(&narrow(cx).with_root(doc))?;
@@ -59,7 +59,7 @@ impl fmt::Debug for ExprTest {
     }
 }
 
-/// Returns true if the list holds the value of the path without regard to the collation.
+/// Returns true if the list contains the value of the path, compared without the collation.
 fn holds_exactly(exact: Option<&(Expression, Expression)>, cx: &EvalContext<'_>) -> Result<bool> {
     let Some((path, list)) = exact else { return Ok(true) };
     let (Some(value), Some(Value::Array(list))) = (path.eval(cx)?, list.eval(cx)?) else {
@@ -68,8 +68,8 @@ fn holds_exactly(exact: Option<&(Expression, Expression)>, cx: &EvalContext<'_>)
     Ok(list.iter().any(|item| equal(item, value, None)))
 }
 
-/// Returns the operands of `{$in: ["$path", [...]]}`. MongoDB 8.2 rewrites this `$expr` to a `$in` of
-/// the filter and drops the collation there, which `functional-tests` hold.
+/// Returns the operands of `{$in: ["$path", [...]]}`. MongoDB 8.2 rewrites such an `$expr` to the
+/// filter's `$in` without the collation.
 fn exact_list(value: Value<'_>, parser: &Parser<'_>) -> Result<Option<(Expression, Expression)>> {
     let Some(Value::Array(operands)) = value.as_document().and_then(only_in) else {
         return Ok(None);
@@ -85,7 +85,7 @@ fn exact_list(value: Value<'_>, parser: &Parser<'_>) -> Result<Option<(Expressio
     }
 }
 
-/// Returns true for an array that needs no evaluation.
+/// Returns true for an array of constants.
 fn is_constant(list: Value<'_>) -> bool {
     let simple = |item: Value<'_>| match item {
         Value::Document(_) | Value::Array(_) => false,
@@ -99,7 +99,7 @@ fn only_in(doc: Doc<'_>) -> Option<Value<'_>> {
     doc.get("$in").filter(|_| doc.count() == 1)
 }
 
-/// The same context for a shorter time.
+/// Returns the context with a shorter lifetime.
 fn narrow<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
     *cx
 }

@@ -1,8 +1,8 @@
-//! Why a document does not pass a filter: the details in a validator's error.
+//! Reports why a document does not match a filter: the details in a validator's error.
 //!
-//! The filter is read clause by clause as it was written (what is run is simplified), and each
-//! clause that decides is reported with the values it looked at. A negated clause is reported for
-//! having passed.
+//! The filter is processed clause by clause as the user wrote it (evaluation uses a simplified
+//! form). Each clause that determines the result is reported with the values that it considered. A
+//! negated clause is reported if it matched.
 
 use super::node::{Node, PathNode, Test};
 use super::parse::is_operator_document;
@@ -13,7 +13,7 @@ use quire_document::{Doc, DocBuf, DocWriter, Type, Value};
 use quire_error::{Error, Result};
 use std::ops::ControlFlow;
 
-/// A filter that can say why a document does not pass.
+/// A filter that can report why a document does not match.
 #[derive(Debug)]
 pub struct Reporter {
     root: Clause,
@@ -21,55 +21,56 @@ pub struct Reporter {
 
 #[derive(Debug)]
 enum Clause {
-    /// `$and`, `$or` or `$nor`, written or implied.
+    /// The operator `$and`, `$or` or `$nor`, explicit or implicit.
     List(&'static str, Vec<Clause>),
-    /// A `$not` of a clause.
+    /// The negation of a clause.
     Not(Box<Clause>),
-    /// One operator on one path.
+    /// An operator on a path.
     Leaf(Box<Leaf>),
 }
 
 #[derive(Debug)]
 struct Leaf {
     operator: String,
-    /// The clause as it was written.
+    /// The clause as the user wrote it.
     specified: DocBuf,
     filter: Filter,
 }
 
-/// Why a clause is reported.
+/// The outcome of a clause for which it is reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Because {
+enum Outcome {
     Failed,
     Passed,
 }
 
-impl Because {
-    fn inverted(self) -> Because {
+impl Outcome {
+    fn inverted(self) -> Outcome {
         match self {
-            Because::Failed => Because::Passed,
-            Because::Passed => Because::Failed,
+            Outcome::Failed => Outcome::Passed,
+            Outcome::Passed => Outcome::Failed,
         }
     }
 }
 
 impl Reporter {
-    /// Reads a validator.
+    /// Parses a validator.
     pub fn parse(filter: Doc<'_>, context: &ParseContext) -> Result<Reporter> {
         Ok(Reporter { root: clause(filter, context)? })
     }
 
-    /// The details on a document that does not pass. 4994600 for a filter that has none.
+    /// Returns the details for a document that does not match. Fails with 4994600 for a filter that
+    /// has none.
     pub fn report(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<DocBuf> {
         let mut bytes = Vec::new();
         let mut writer = DocWriter::new(&mut bytes);
-        self.root.write(doc, Because::Failed, cx, &mut writer)?;
+        self.root.write(doc, Outcome::Failed, cx, &mut writer)?;
         writer.finish();
         Ok(DocBuf::from_valid_bytes(bytes))
     }
 }
 
-/// The clause of a filter document: several conditions make an `$and`.
+/// Returns the clause of a filter document. Several conditions are an `$and`.
 fn clause(filter: Doc<'_>, context: &ParseContext) -> Result<Clause> {
     let mut clauses = Vec::new();
     for (name, value) in filter.fields() {
@@ -169,22 +170,22 @@ impl Clause {
     fn write(
         &self,
         doc: Doc<'_>,
-        because: Because,
+        outcome: Outcome,
         cx: &EvalContext<'_>,
         writer: &mut DocWriter<'_>,
     ) -> Result<()> {
         match self {
             Clause::List(operator, clauses) => {
                 writer.append("operatorName", *operator);
-                // `$nor` fails by clauses that pass.
-                let inner = if *operator == "$nor" { because.inverted() } else { because };
+                // A `$nor` fails because of clauses that match.
+                let inner = if *operator == "$nor" { outcome.inverted() } else { outcome };
                 let name = match inner {
-                    Because::Failed => "clausesNotSatisfied",
-                    Because::Passed => "clausesSatisfied",
+                    Outcome::Failed => "clausesNotSatisfied",
+                    Outcome::Passed => "clausesSatisfied",
                 };
                 let mut entries = writer.array(name);
                 for (index, clause) in clauses.iter().enumerate() {
-                    if clause.holds(doc, cx)? == (inner == Because::Passed) {
+                    if clause.holds(doc, cx)? == (inner == Outcome::Passed) {
                         let mut entry = entries.document();
                         entry.append("index", index as i32);
                         clause.write(doc, inner, cx, &mut entry.document("details"))?;
@@ -194,9 +195,9 @@ impl Clause {
             }
             Clause::Not(clause) => {
                 writer.append("operatorName", "$not");
-                clause.write(doc, because.inverted(), cx, &mut writer.document("details"))
+                clause.write(doc, outcome.inverted(), cx, &mut writer.document("details"))
             }
-            Clause::Leaf(leaf) => leaf.write(doc, because, cx, writer),
+            Clause::Leaf(leaf) => leaf.write(doc, outcome, cx, writer),
         }
     }
 }
@@ -205,15 +206,15 @@ impl Leaf {
     fn write(
         &self,
         doc: Doc<'_>,
-        because: Because,
+        outcome: Outcome,
         cx: &EvalContext<'_>,
         writer: &mut DocWriter<'_>,
     ) -> Result<()> {
         match self.filter.root() {
             Node::JsonSchema(schema) => {
-                match because {
-                    Because::Failed => schema.write_failure(doc, cx.shared, writer)?,
-                    Because::Passed => {
+                match outcome {
+                    Outcome::Failed => schema.write_failure(doc, cx.shared, writer)?,
+                    Outcome::Passed => {
                         writer.append("operatorName", "$jsonSchema");
                         writer.append("reason", "schema matched");
                     }
@@ -236,16 +237,16 @@ impl Leaf {
             Node::Expr(test) => {
                 writer.append(
                     "reason",
-                    match because {
-                        Because::Failed => "expression did not match",
-                        Because::Passed => "expression did match",
+                    match outcome {
+                        Outcome::Failed => "expression did not match",
+                        Outcome::Passed => "expression did match",
                     },
                 );
                 writer.append("expressionResult", test.test(doc, cx)?);
                 Ok(())
             }
-            Node::Not(inner) => self.write_node(inner, doc, because.inverted(), writer),
-            node => self.write_node(node, doc, because, writer),
+            Node::Not(inner) => self.write_node(inner, doc, outcome.inverted(), writer),
+            node => self.write_node(node, doc, outcome, writer),
         }
     }
 
@@ -253,10 +254,10 @@ impl Leaf {
         &self,
         node: &Node,
         doc: Doc<'_>,
-        because: Because,
+        outcome: Outcome,
         writer: &mut DocWriter<'_>,
     ) -> Result<()> {
-        // `$all` is a conjunction of tests on one path; `$in: []` has none left.
+        // `$all` is a conjunction of tests on one path; an empty `$in` has no path left.
         let (path, test) = match node {
             Node::Path(PathNode { path, test, .. }) => (path.clone(), Some(test)),
             Node::And(children) => match children.first() {
@@ -271,9 +272,9 @@ impl Leaf {
         if matches!(test, Some(Test::Exists)) {
             writer.append(
                 "reason",
-                match because {
-                    Because::Failed => "path does not exist",
-                    Because::Passed => "path does exist",
+                match outcome {
+                    Outcome::Failed => "path does not exist",
+                    Outcome::Passed => "path does exist",
                 },
             );
             return Ok(());
@@ -287,10 +288,10 @@ impl Leaf {
             writer.append("reason", "field was missing");
             return Ok(());
         }
-        if because == Because::Failed && write_type_mismatch(test, &values, writer) {
+        if outcome == Outcome::Failed && write_type_mismatch(test, &values, writer) {
             return Ok(());
         }
-        writer.append("reason", reason(test, because));
+        writer.append("reason", reason(test, outcome));
         write_considered(&values, writer);
         if matches!(test, Some(Test::Type(_))) {
             write_types(&values, writer);
@@ -299,13 +300,14 @@ impl Leaf {
     }
 }
 
-/// The values that the path names; an array counts as its elements where they are tested.
+/// Returns the values at the path. Instead of an array returns its elements, if the operator tests
+/// them.
 fn considered<'a>(path: &Path, leaf: PathEnd, doc: Doc<'a>) -> Vec<Value<'a>> {
     let mut values = Vec::new();
     let mut before = 0;
     let _ = path.visit::<()>(doc, leaf, |Found { value, position }| {
         match value {
-            // The array itself follows its elements.
+            // The array itself comes after its elements.
             Some(Value::Array(_))
                 if leaf == PathEnd::Elements && values.len() > before && position.is_none() => {}
             Some(value) => values.push(value),
@@ -350,7 +352,8 @@ fn write_types(values: &[Value<'_>], writer: &mut DocWriter<'_>) {
     }
 }
 
-/// Operators that take only some types say so when no value has one.
+/// Writes that the type did not match, for an operator that accepts only some types, if no value
+/// has one of them. Returns true then.
 fn write_type_mismatch(
     test: Option<&Test>,
     values: &[Value<'_>],
@@ -386,7 +389,7 @@ fn write_type_mismatch(
     true
 }
 
-fn reason(test: Option<&Test>, because: Because) -> &'static str {
+fn reason(test: Option<&Test>, outcome: Outcome) -> &'static str {
     let (failed, passed) = match test {
         None => {
             ("array did not contain all specified values", "array did contain all specified values")
@@ -416,8 +419,8 @@ fn reason(test: Option<&Test>, because: Because) -> &'static str {
             ("comparison failed", "comparison succeeded")
         }
     };
-    match because {
-        Because::Failed => failed,
-        Because::Passed => passed,
+    match outcome {
+        Outcome::Failed => failed,
+        Outcome::Passed => passed,
     }
 }

@@ -1,5 +1,5 @@
-//! What an index can do for `$expr`: `{$eq: ["$a", 5]}` also says that `a` is 5. The expression
-//! itself stays in the filter, because its meaning on arrays and nulls differs.
+//! Comparisons that a `$expr` implies, which an index can use: `{$eq: ["$a", 5]}` implies that `a`
+//! is 5. The expression stays in the filter, because it treats arrays and nulls in another way.
 
 use super::expr::ExprTest;
 use super::node::{Node, Test};
@@ -11,7 +11,7 @@ use quire_document::Value;
 use std::sync::Arc;
 
 impl Node {
-    /// The tree with the comparisons that each `$expr` implies beside it.
+    /// Returns the tree with the comparisons that each `$expr` implies.
     pub fn with_implied(self) -> Node {
         if !has_expression(&self) {
             return self;
@@ -19,7 +19,7 @@ impl Node {
         optimize(widen(self))
     }
 
-    /// The tree without what `with_implied` added: what is run.
+    /// Returns the tree without the comparisons that `with_implied` added, for evaluation.
     pub fn without_implied(&self) -> Node {
         let kept = |children: &[Node]| -> Vec<Node> {
             children.iter().filter(|child| !child.is_implied()).map(Node::without_implied).collect()
@@ -34,7 +34,7 @@ impl Node {
         }
     }
 
-    /// True for what only comes from a `$expr` beside it.
+    /// Returns true if the node only has comparisons that a `$expr` implies.
     fn is_implied(&self) -> bool {
         match self {
             Node::Path(node) => matches!(node.test, Test::Implied(..)),
@@ -66,7 +66,7 @@ fn widen(node: Node) -> Node {
     }
 }
 
-/// The comparisons that every match must satisfy and that an index can serve.
+/// Returns the comparisons that every match must satisfy and that an index can use.
 fn comparisons(expression: &Expression, test: &ExprTest) -> Vec<Node> {
     let ExpressionNode::Call(call) = expression.node() else { return Vec::new() };
     let comparison = match call.name() {

@@ -1,4 +1,4 @@
-//! `$in`: a sorted list of values, and the regular expressions apart.
+//! The operand of `$in`: a sorted list of values, and regular expressions.
 
 use super::parse::Parser;
 use crate::context::{Collator, Shared};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The operand of `$in`.
 #[derive(Clone)]
 pub struct InList {
-    /// Shared, because parts of a filter are copied into a plan.
+    /// Shared, because plans contain copies of parts of a filter.
     values: Arc<[ValueBuf]>,
     regexes: Vec<Regex>,
     has_null: bool,
@@ -19,7 +19,8 @@ pub struct InList {
 }
 
 impl InList {
-    /// A list of values (sorted and freed of duplicates here) and regular expressions.
+    /// Returns the operand with these values, which are sorted and deduplicated here, and regular
+    /// expressions.
     pub fn new(
         mut values: Vec<ValueBuf>,
         regexes: Vec<Regex>,
@@ -60,33 +61,33 @@ impl InList {
         Ok(InList::new(values, regexes, parser.collator()))
     }
 
-    /// The values in MongoDB's order, each once.
+    /// Returns the distinct values in MongoDB's order.
     pub fn values(&self) -> impl ExactSizeIterator<Item = Value<'_>> {
         self.values.iter().map(ValueBuf::as_value)
     }
 
-    /// The regular expressions, in the order written.
+    /// Returns the regular expressions in the written order.
     pub fn regexes(&self) -> &[Regex] {
         &self.regexes
     }
 
-    /// True if null is among the values.
+    /// Returns true if null is one of the values.
     pub fn has_null(&self) -> bool {
         self.has_null
     }
 
-    /// The collation that its strings compare by.
+    /// Returns the collation for comparisons of the strings.
     pub fn collator(&self) -> Option<&Arc<dyn Collator>> {
         self.collator.as_ref()
     }
 
-    /// True if nothing can match.
+    /// Returns true if the list is empty, so that nothing matches.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.regexes.is_empty()
     }
 
-    /// True if `value` (`None` = missing) is in the list or matches one of its expressions.
-    /// Fails with 51156 if a match passes its limits.
+    /// Returns true if `value` (`None` is missing) is in the list or matches a regular expression.
+    /// Fails with 51156 if a match exceeds its limits.
     pub fn test(&self, value: Option<Value<'_>>, shared: &Shared) -> Result<bool> {
         let Some(value) = value else { return Ok(self.has_null) };
         let collator = self.collator.as_deref();

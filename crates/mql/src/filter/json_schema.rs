@@ -1,4 +1,4 @@
-//! `$jsonSchema`: the document complies with a schema.
+//! `$jsonSchema`: the document is valid for a schema.
 
 use super::node::Node;
 use super::parse::Parser;
@@ -8,7 +8,7 @@ use quire_document::Value;
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
-/// The row of this operator.
+/// The registry row of this operator.
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$jsonSchema",
     parse: Parse::Top(parse),

@@ -1,4 +1,4 @@
-//! `$and`, `$or`, `$nor`, `$not`: conditions made of conditions.
+//! `$and`, `$or`, `$nor`, `$not`: combinations of conditions.
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
@@ -7,7 +7,7 @@ use crate::regex::Regex;
 use quire_document::Value;
 use quire_error::{Error, Result};
 
-/// The rows of this family.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator {
         name: "$and",

@@ -1,10 +1,10 @@
-//! `$in`, `$nin`: equal to one of a list, or matching one of its regular expressions.
+//! `$in`, `$nin`: the value equals one of a list, or matches one of its regular expressions.
 
 use super::in_list::InList;
 use super::node::{Node, Test};
 use super::registry::{Operator, Parse};
 
-/// The rows of this family.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator {
         name: "$in",

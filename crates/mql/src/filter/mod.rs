@@ -1,15 +1,14 @@
-//! Filters: parsed once into a tree with resolved paths, run over the bytes of documents.
+//! Filters: parsed once into a tree with resolved paths, then evaluated on the bytes of documents.
 //!
-//! Reading order: `node` (the tree), `parse`, `registry` (all operators), `optimize`, `run`,
-//! `scope` (one walk for all fields), then one file an operator
-//! or close family. `implied` and `serialize` are for the planner and for explain.
+//! Read in this order: `node` (the tree), `parse`, `registry` (all operators), `optimize`, `run`,
+//! `scope` (one pass for all fields), then one file for each operator or family. `implied` and
+//! `serialize` are for the planner and explain.
 
 mod all;
 mod bits;
 mod compare;
 mod constant;
 mod elem_match;
-mod elsewhere;
 mod exists;
 mod expr;
 mod failure;
@@ -20,6 +19,7 @@ mod logical;
 mod membership;
 mod modulo;
 mod node;
+mod not_built;
 mod operand;
 mod optimize;
 mod parse;
@@ -52,35 +52,36 @@ use quire_error::Result;
 use run::Position;
 use std::collections::HashSet;
 
-/// A compiled filter: `Send + Sync`, run any number of times.
+/// A compiled filter. `Send + Sync`: it can be evaluated any number of times.
 #[derive(Clone, Debug)]
 pub struct Filter {
     scope: Scope,
 }
 
 impl Filter {
-    /// Parses and simplifies a filter that may use everything.
+    /// Parses and simplifies a filter in which all operators are allowed.
     pub fn parse(doc: Doc<'_>, context: &ParseContext) -> Result<Filter> {
         Filter::parse_with(doc, context, Features::ALL)
     }
 
-    /// Parses and simplifies a filter where not everything is allowed.
+    /// Parses and simplifies a filter in which only some operators are allowed.
     pub fn parse_with(doc: Doc<'_>, context: &ParseContext, features: Features) -> Result<Filter> {
         let node = Parser::new(context, features, false).document(doc)?;
         Ok(Filter::from_node(optimize::optimize(node)))
     }
 
-    /// Parses a filter and keeps its tree as it was written.
+    /// Parses a filter without simplifying its tree.
     pub fn parse_exact(doc: Doc<'_>, context: &ParseContext, features: Features) -> Result<Filter> {
         Ok(Filter::from_node(Parser::new(context, features, true).document(doc)?))
     }
 
-    /// The filter that every document passes.
+    /// Returns the filter that matches every document.
     pub fn all() -> Filter {
         Filter::from_node(Node::And(Vec::new()))
     }
 
-    /// A filter of a tree, such as what an index's bounds leave to be checked.
+    /// Returns the filter of a tree, for example of the conditions that an index scan leaves to
+    /// check.
     pub fn from_node(node: Node) -> Filter {
         Filter { scope: Scope::new(node) }
     }
@@ -95,41 +96,42 @@ impl Filter {
         &self.scope.node
     }
 
-    /// Gives the tree away.
+    /// Returns the tree and consumes the filter.
     pub fn into_node(self) -> Node {
         self.scope.node
     }
 
-    /// True for the filter that every document passes.
+    /// Returns true for the filter that matches every document.
     pub fn is_always_true(&self) -> bool {
         self.root().is_always_true()
     }
 
-    /// True for the filter that no document passes.
+    /// Returns true for the filter that matches no document.
     pub fn is_always_false(&self) -> bool {
         self.root().is_always_false()
     }
 
-    /// True if the document passes. `$expr` alone can fail.
+    /// Returns true if the document matches. Only `$expr` can fail, apart from limits.
     #[inline]
     pub fn matches(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
         self.scope.matches(doc, cx, &mut Position::default())
     }
 
-    /// `Some` if the document passes; inside, the index of the array element that matched, if
-    /// the filter tells one: what the positional `$` stands for.
+    /// Returns `Some` if the document matches. Inside is the index of the array element that
+    /// matched, for the positional `$`, if the filter determines one.
     pub fn find_position(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<Option<Option<u32>>> {
         let mut position = Position::wanted();
         Ok(self.scope.matches(doc, cx, &mut position)?.then_some(position.index))
     }
 
-    /// Every path that it reads, once each, in the order of the tree. Paths inside `$elemMatch`
-    /// are those of elements and not named. `None`: it needs the whole document.
+    /// Returns every path that the filter reads, once each, in the order of the tree. Paths inside
+    /// `$elemMatch` are relative to elements and not included. Returns `None` if the filter needs
+    /// the whole document.
     pub fn paths(&self) -> Option<Vec<&str>> {
         self.root().paths()
     }
 
-    /// The filter as mongod's explain shows it (`parsedQuery`).
+    /// Returns the filter as mongod's explain shows it (`parsedQuery`).
     pub fn to_bson(&self) -> DocBuf {
         DocBuf::build(|writer| serialize::write(self.root(), writer))
     }
@@ -149,20 +151,22 @@ impl Node {
         (!whole).then_some(paths)
     }
 
-    /// The condition as mongod's explain shows it.
+    /// Returns the condition as mongod's explain shows it.
     pub fn to_bson(&self) -> DocBuf {
         DocBuf::build(|writer| serialize::write(self, writer))
     }
 }
 
 impl Test {
-    /// True if a field with this value passes (`None` = missing): as if a path ended there.
+    /// Returns true if a field with this value (`None` is missing) matches, as if the path ended
+    /// there.
     pub fn matches_value(&self, value: Option<Value<'_>>, cx: &EvalContext<'_>) -> Result<bool> {
         self.matches_field(value, cx)
     }
 }
 
-/// True for the name of an operator on a field (`$gt`), not of one on documents (`$or`).
+/// Returns true for the name of an operator on a field (`$gt`), but not of one on documents
+/// (`$or`).
 pub(crate) fn is_field_operator(name: &str) -> bool {
     registry::find_field(name).is_some()
 }

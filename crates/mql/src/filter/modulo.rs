@@ -1,4 +1,4 @@
-//! `$mod`: the value divided by a divisor leaves a remainder.
+//! `$mod`: the value modulo a divisor equals a remainder.
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
@@ -6,7 +6,7 @@ use super::registry::{Operator, Parse};
 use quire_document::{Value, number::Number};
 use quire_error::{Error, Result};
 
-/// The row of this operator.
+/// The registry row of this operator.
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$mod",
     parse: Parse::Field(parse),
@@ -19,12 +19,12 @@ pub(super) const OPERATORS: &[Operator] = &[Operator {
 pub struct Modulo {
     /// The divisor, which is never zero.
     pub divisor: i64,
-    /// Has the sign of the dividends that match.
+    /// The remainder; its sign is that of the dividends that match.
     pub remainder: i64,
 }
 
 impl Modulo {
-    /// True if the value is a number that leaves the remainder.
+    /// Returns true if the value is a number with this remainder.
     pub fn test(self, value: Value<'_>) -> bool {
         truncated(value).is_some_and(|number| number.wrapping_rem(self.divisor) == self.remainder)
     }
@@ -66,7 +66,7 @@ fn truncated(value: Value<'_>) -> Option<i64> {
     value.as_number()?.to_i64_truncated()
 }
 
-/// True if the number is NaN or infinite.
+/// Returns true if the number is NaN or infinite.
 fn is_not_finite(value: Value<'_>) -> bool {
     match value.as_number() {
         Some(Number::Double(number)) => !number.is_finite(),

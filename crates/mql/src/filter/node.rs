@@ -1,4 +1,4 @@
-//! The tree of a filter, which the planner reads.
+//! The tree of a filter, which the planner uses too.
 
 use super::bits::BitTest;
 use super::expr::ExprTest;
@@ -15,56 +15,56 @@ use std::sync::Arc;
 /// A condition on a document.
 #[derive(Clone, Debug)]
 pub enum Node {
-    /// All of them hold. Without children: always true (`{}`).
+    /// True if all children are. Without children it is always true (`{}`).
     And(Vec<Node>),
-    /// One of them holds.
+    /// True if one of the children is.
     Or(Vec<Node>),
-    /// None of them holds.
+    /// True if none of the children is.
     Nor(Vec<Node>),
-    /// It does not hold. `$ne`, `$nin` and `$exists: false` are negations too.
+    /// True if the child is not. `$ne`, `$nin` and `$exists: false` are negations too.
     Not(Box<Node>),
-    /// A test on the values at a path.
+    /// A test of the values at a path.
     Path(PathNode),
-    /// An `$expr` of the whole document.
+    /// An `$expr` for the whole document.
     Expr(ExprTest),
-    /// A `$jsonSchema` of the whole document.
+    /// A `$jsonSchema` for the whole document.
     JsonSchema(Arc<Schema>),
-    /// `$sampleRate`: holds with that probability.
+    /// `$sampleRate`: true with this probability.
     SampleRate(f64),
-    /// `$alwaysTrue`, `$alwaysFalse`, and what optimising finds out.
+    /// `$alwaysTrue`, `$alwaysFalse`, or the result of an optimisation.
     Always(bool),
 }
 
-/// A path and the test on the values that it names.
+/// A path, and the test of the values at it.
 #[derive(Clone, Debug)]
 pub struct PathNode {
-    /// The path whose values are tested.
+    /// The path of the values.
     pub path: Path,
-    /// The test; one value that passes is enough.
+    /// The test. One value that passes suffices.
     pub test: Test,
-    /// Which of its scope's top-level fields the path starts with.
+    /// The index, in its scope, of the top-level field with which the path begins.
     pub(super) slot: usize,
 }
 
 impl PathNode {
-    /// A test on a path; a scope gives it its slot.
+    /// Returns a test of a path. A scope assigns its slot later.
     pub fn new(path: Path, test: Test) -> PathNode {
         PathNode { path, test, slot: 0 }
     }
 }
 
-/// A test on one value (or on a missing one).
+/// A test of one value, which may be missing.
 #[derive(Clone, Debug)]
 pub enum Test {
     /// `$eq`, `$lt`, `$lte`, `$gt`, `$gte`.
     Compare(Comparison, Operand),
-    /// `$in`: equal to one of a list.
+    /// `$in`: equals one of a list.
     In(InList),
     /// `$regex`: a string that matches.
     Regex(Box<Regex>),
     /// `$exists: true`: there is a value.
     Exists,
-    /// `$type`: of one of these types.
+    /// `$type`: has one of these types.
     Type(TypeSet),
     /// `$mod`: a number with this remainder.
     Mod(Modulo),
@@ -74,21 +74,21 @@ pub enum Test {
     Bits(BitTest),
     /// `$elemMatch` with conditions on an element's fields.
     ElemMatchObject(Box<Scope>),
-    /// `$elemMatch` with operators on the element itself; all must hold for one element.
+    /// `$elemMatch` with operators on the element itself. One element must pass all tests.
     ElemMatchValue(Vec<Test>),
     /// The negation of a test on the same value (inside `$elemMatch` with operators).
     Not(Box<Test>),
     /// Several tests on the same value (inside `$not` or `$elemMatch` with operators).
     All(Vec<Test>),
-    /// A test whose answer is known.
+    /// A test with a known result.
     Always(bool),
-    /// What a `$expr` beside it says of the path, without type brackets. The planner reads it; it is
-    /// never evaluated ([`Node::with_implied`]).
+    /// A comparison of the path that a `$expr` implies, without type bracketing. The planner uses
+    /// it; it is never evaluated ([`Node::with_implied`]).
     Implied(Comparison, Operand),
 }
 
 impl Test {
-    /// What an array at the end of the path yields for this test.
+    /// Returns how this test treats an array at the end of the path.
     pub(super) fn leaf(&self) -> Leaf {
         match self {
             Test::Size(_) | Test::ElemMatchObject(_) | Test::ElemMatchValue(_) => Leaf::Whole,
@@ -96,7 +96,7 @@ impl Test {
         }
     }
 
-    /// The operator's name.
+    /// Returns the operator's name.
     pub fn operator(&self) -> &'static str {
         match self {
             Test::Compare(comparison, _) => comparison.operator(),
@@ -118,17 +118,17 @@ impl Test {
 }
 
 impl Node {
-    /// A test on a path.
+    /// Returns a test of a path.
     pub fn path(path: &str, test: Test) -> Node {
         Node::Path(PathNode::new(Path::new(path), test))
     }
 
-    /// The negation of `node`.
+    /// Returns the negation of `node`.
     pub fn negate(node: Node) -> Node {
         Node::Not(Box::new(node))
     }
 
-    /// The conjunction of these, without needless nesting.
+    /// Returns the conjunction of the children, without unnecessary nesting.
     pub fn all(mut children: Vec<Node>) -> Node {
         match children.len() {
             1 => children.remove(0),
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    /// The children of the conjunction that it is, or itself.
+    /// Returns the children of a conjunction, or otherwise the node itself.
     pub fn conjuncts(&self) -> &[Node] {
         match self {
             Node::And(children) => children,
@@ -144,7 +144,7 @@ impl Node {
         }
     }
 
-    /// True for the filter that every document passes.
+    /// Returns true for the filter that matches every document.
     pub fn is_always_true(&self) -> bool {
         match self {
             Node::Always(answer) => *answer,
@@ -153,12 +153,12 @@ impl Node {
         }
     }
 
-    /// True for the filter that no document passes.
+    /// Returns true for the filter that matches no document.
     pub fn is_always_false(&self) -> bool {
         matches!(self, Node::Always(false))
     }
 
-    /// The direct children of a logical node.
+    /// Returns the direct children of a logical node.
     pub fn children(&self) -> &[Node] {
         match self {
             Node::And(children) | Node::Or(children) | Node::Nor(children) => children,
@@ -167,8 +167,8 @@ impl Node {
         }
     }
 
-    /// True if its test may fail for some documents, as expressions may. Limits of memory, of time
-    /// and of regular expressions don't count.
+    /// Returns true if the test may fail for some documents, as an expression may. Limits on
+    /// memory, time and regular expressions do not count.
     pub fn can_fail(&self) -> bool {
         match self {
             Node::Expr(test) => test.expression().can_fail(),
@@ -176,7 +176,7 @@ impl Node {
         }
     }
 
-    /// Visits every path node below, those inside `$elemMatch` excepted.
+    /// Calls `visit` for every path node of the tree, except those inside `$elemMatch`.
     pub fn visit_paths<'n>(&'n self, visit: &mut dyn FnMut(&'n PathNode)) {
         match self {
             Node::Path(node) => visit(node),

@@ -1,4 +1,4 @@
-//! `$eq`, `$lt`, `$lte`, `$gt`, `$gte` on one value, with MongoDB's type bracketing.
+//! `$eq`, `$lt`, `$lte`, `$gt`, `$gte` for one value, with MongoDB's type bracketing.
 
 use crate::context::Collator;
 use quire_document::{Type, Value, ValueBuf, number::Number};
@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// How a value compares with the operand.
+/// The relation between a value and the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Comparison {
@@ -18,7 +18,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The operator's name.
+    /// Returns the operator's name.
     pub const fn operator(self) -> &'static str {
         match self {
             Comparison::Eq => "$eq",
@@ -29,7 +29,7 @@ impl Comparison {
         }
     }
 
-    /// The name of what a `$expr` implies, as explain shows it.
+    /// Returns the name of a comparison that a `$expr` implies, as explain shows it.
     pub const fn implied_operator(self) -> &'static str {
         match self {
             Comparison::Eq => "$_internalExprEq",
@@ -40,7 +40,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison with its sides exchanged.
+    /// Returns the comparison with its sides exchanged.
     pub const fn flipped(self) -> Comparison {
         match self {
             Comparison::Eq => Comparison::Eq,
@@ -51,7 +51,7 @@ impl Comparison {
         }
     }
 
-    /// True if a value that compares so to the operand passes.
+    /// Returns true if a value with this order relative to the operand passes.
     #[inline]
     pub const fn accepts(self, ordering: Ordering) -> bool {
         match self {
@@ -63,13 +63,13 @@ impl Comparison {
         }
     }
 
-    /// True if a value equal to the operand passes.
+    /// Returns true if a value equal to the operand passes.
     const fn includes_equal(self) -> bool {
         matches!(self, Comparison::Eq | Comparison::Lte | Comparison::Gte)
     }
 }
 
-/// What a comparison compares with.
+/// The right side of a comparison.
 #[derive(Clone)]
 pub struct Operand {
     value: ValueBuf,
@@ -77,7 +77,7 @@ pub struct Operand {
     collator: Option<Arc<dyn Collator>>,
 }
 
-/// Operands that are compared without decoding them each time.
+/// Operands that are decoded in advance.
 #[derive(Clone, Debug)]
 enum Fast {
     Int(i64),
@@ -87,7 +87,7 @@ enum Fast {
 }
 
 impl Operand {
-    /// An operand; strings in it compare by the collator, if one is given.
+    /// Returns an operand. Strings in it are compared by the collator, if there is one.
     pub fn new(value: Value<'_>, collator: Option<Arc<dyn Collator>>) -> Operand {
         let fast = match value {
             Value::Int32(number) => Fast::Int(number.into()),
@@ -104,17 +104,17 @@ impl Operand {
         self.value.as_value()
     }
 
-    /// The value's type.
+    /// Returns the type of the operand.
     pub fn kind(&self) -> Type {
         self.value.kind()
     }
 
-    /// The collation that its strings compare by.
+    /// Returns the collation for comparisons of its strings.
     pub fn collator(&self) -> Option<&Arc<dyn Collator>> {
         self.collator.as_ref()
     }
 
-    /// True if `value` (`None` = missing) passes.
+    /// Returns true if `value` (`None` is missing) passes.
     #[inline]
     pub fn test(&self, comparison: Comparison, value: Option<Value<'_>>) -> bool {
         match (&self.fast, value) {
@@ -125,7 +125,7 @@ impl Operand {
             (Fast::Text(text), Some(Value::String(value))) => {
                 comparison.accepts(value.as_bytes().cmp(text.as_bytes()))
             }
-            // A missing field is null to `$eq`, `$gte` and `$lte`; undefined is not (since 8.0).
+            // For `$eq`, `$gte` and `$lte` a missing field is null; undefined is not (since 8.0).
             (Fast::Null, None | Some(Value::Null)) => comparison.includes_equal(),
             (Fast::Null, _) => false,
             (_, value) => self.test_any(comparison, value),
@@ -136,7 +136,8 @@ impl Operand {
         let operand = self.value.as_value();
         let rank = value.map_or(Type::Undefined.rank(), |value| value.kind().rank());
         if rank != operand.kind().rank() {
-            // Values compare within their type only, but MinKey and MaxKey compare with all.
+            // Values are compared only with values of their type, except that MinKey and MaxKey are
+            // compared with all.
             return match comparison {
                 Comparison::Eq => false,
                 Comparison::Lt | Comparison::Lte => operand.kind() == Type::MaxKey,
@@ -145,7 +146,7 @@ impl Operand {
         }
         let Some(value) = value else { return false };
         let is_nan = |value: Value<'_>| value.as_number().is_some_and(Number::is_nan);
-        // NaN equals NaN and is neither less nor greater than any number.
+        // NaN equals NaN, and is neither less nor greater than a number.
         if is_nan(value) || is_nan(operand) {
             return is_nan(value) && is_nan(operand) && comparison.includes_equal();
         }

@@ -1,4 +1,5 @@
-//! Making a tree smaller without changing what it matches, and giving equal filters one form.
+//! Simplifies a tree without changing the documents that it matches, and gives equal filters the
+//! same form.
 
 use super::in_list::InList;
 use super::node::{Node, PathNode, Test};
@@ -9,7 +10,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The simplest tree that matches the same documents, its children in a fixed order.
+/// Returns the simplest tree that matches the same documents, with its children in a fixed order.
 pub(crate) fn optimize(node: Node) -> Node {
     sort(simplify(node))
 }
@@ -42,7 +43,7 @@ fn simplify(node: Node) -> Node {
     }
 }
 
-/// The simplified children without those that always answer `neutral`.
+/// Simplifies the children, and removes those that always are `neutral`.
 fn joined(children: Vec<Node>, neutral: bool) -> Vec<Node> {
     children
         .into_iter()
@@ -83,7 +84,7 @@ fn disjunction(children: Vec<Node>) -> Node {
     }
 }
 
-/// `{$or: [{a: 1}, {a: 2}, {b: 3}]}` is `{$or: [{a: {$in: [1, 2]}}, {b: 3}]}`.
+/// Changes `{$or: [{a: 1}, {a: 2}, {b: 3}]}` to `{$or: [{a: {$in: [1, 2]}}, {b: 3}]}`.
 fn join_equalities(children: Vec<Node>) -> Vec<Node> {
     let mut rest: Vec<Node> = Vec::new();
     let mut groups: Vec<(Path, Vec<Node>)> = Vec::new();
@@ -164,7 +165,7 @@ fn simplify_test(test: Test) -> Test {
     }
 }
 
-/// The tests that together are this one.
+/// Returns the tests of which this one is the conjunction.
 fn spread(test: Test) -> Vec<Test> {
     match test {
         Test::All(tests) => tests.into_iter().flat_map(spread).collect(),
@@ -186,7 +187,7 @@ fn simplify_list(list: InList) -> Test {
     Test::In(list)
 }
 
-/// Puts children into the order in which mongod keeps them: by kind, then by path.
+/// Sorts the children as mongod does: by kind, then by path.
 fn sort(node: Node) -> Node {
     let sorted = |children: Vec<Node>| {
         let mut children: Vec<Node> = children.into_iter().map(sort).collect();
@@ -216,7 +217,7 @@ fn path_of(node: &Node) -> &str {
     }
 }
 
-/// The children, also those inside `$elemMatch`.
+/// Returns the children, including those inside `$elemMatch`.
 fn inner(node: &Node) -> &[Node] {
     match node {
         Node::Path(PathNode { test: Test::ElemMatchObject(scope), .. }) => {
@@ -231,7 +232,7 @@ fn compare_children(left: &[Node], right: &[Node]) -> Ordering {
     unequal.unwrap_or_else(|| left.len().cmp(&right.len()))
 }
 
-/// The place of a node's kind in mongod's order.
+/// Returns the rank of a node's kind in mongod's order.
 fn rank(node: &Node) -> u8 {
     match node {
         Node::And(_) => 0,

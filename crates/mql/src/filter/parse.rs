@@ -1,4 +1,4 @@
-//! From a filter document to a tree.
+//! Parses a filter document to a tree.
 
 use super::compare;
 use super::node::{Node, Test};
@@ -11,64 +11,64 @@ use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 use std::sync::Arc;
 
-/// How deep filters may nest (MongoDB's limit; BadValue beyond it).
+/// The most levels of nesting in a filter (MongoDB's limit; BadValue beyond it).
 pub const FILTER_DEPTH_MAX: u32 = 100;
 
-/// What a filter may use where it stands.
+/// The operators that are allowed in a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// `$expr` is allowed.
+    /// True if `$expr` is allowed.
     pub expr: bool,
-    /// `$jsonSchema` is allowed.
+    /// True if `$jsonSchema` is allowed.
     pub json_schema: bool,
-    /// `$near` and `$nearSphere`.
+    /// True if `$near` and `$nearSphere` are allowed.
     pub near: bool,
-    /// `$text` and `$where`.
+    /// True if `$text` and `$where` are allowed.
     pub whole_document: bool,
 }
 
 impl Features {
-    /// Everything: the filter of a find.
+    /// All operators: for the filter of a find.
     pub const ALL: Features =
         Features { expr: true, json_schema: true, near: true, whole_document: true };
 
-    /// Conditions on parts of documents: arrayFilters, `$pull`, `$elemMatch` in projections.
+    /// For conditions on parts of documents: arrayFilters, `$pull`, `$elemMatch` in projections.
     pub const PARTS: Features =
         Features { expr: false, json_schema: false, near: false, whole_document: false };
 
-    /// Validators of collections.
+    /// For validators of collections.
     pub const VALIDATOR: Features =
         Features { expr: true, json_schema: true, near: false, whole_document: false };
 }
 
-/// Where in a filter the parser stands.
+/// The kind of value to which the conditions apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
-    /// On whole documents.
+    /// Whole documents.
     Document,
-    /// On the elements of an array, inside `$elemMatch`.
+    /// Elements of an array, inside `$elemMatch`.
     Element,
 }
 
-/// What parsing carries along. A nested level is a copy.
+/// The state of parsing. A nested level gets a changed copy.
 #[derive(Clone, Copy)]
 pub(super) struct Parser<'c> {
     pub(super) context: &'c ParseContext,
     pub(super) features: Features,
     pub(super) level: Level,
-    /// Keep the tree as it was written.
+    /// True if the tree is not simplified.
     pub(super) exact: bool,
     depth: u32,
 }
 
-/// One operator of a field's document.
+/// An operator in a document of operators.
 #[derive(Clone, Copy)]
 pub(super) struct Argument<'a> {
     /// The field's path.
     pub(super) path: &'a str,
-    /// What stands behind the operator.
+    /// The value after the operator's name.
     pub(super) value: Value<'a>,
-    /// The document that holds the operator.
+    /// The document that contains the operator.
     pub(super) siblings: Doc<'a>,
 }
 
@@ -81,7 +81,7 @@ impl<'c> Parser<'c> {
         self.context.collator.clone()
     }
 
-    /// The same one level deeper.
+    /// Returns the parser one level deeper.
     pub(super) fn deeper(&self) -> Result<Self> {
         if self.depth >= FILTER_DEPTH_MAX {
             let text = format!("exceeded maximum query tree depth of {FILTER_DEPTH_MAX}");
@@ -90,12 +90,12 @@ impl<'c> Parser<'c> {
         Ok(Parser { depth: self.depth + 1, ..*self })
     }
 
-    /// The same one level deeper, at another place.
+    /// Returns the parser one level deeper, for another kind of value.
     pub(super) fn at(&self, level: Level) -> Result<Self> {
         Ok(Parser { level, ..self.deeper()? })
     }
 
-    /// A filter document: all of its fields' conditions.
+    /// Parses a filter document: the conjunction of its fields' conditions.
     pub(super) fn document(&self, doc: Doc<'_>) -> Result<Node> {
         let mut children = Vec::new();
         for (name, value) in doc.fields() {
@@ -136,7 +136,7 @@ impl<'c> Parser<'c> {
         Ok(())
     }
 
-    /// A document of operators on one field.
+    /// Parses a document of operators on one field.
     pub(super) fn operators(&self, path: &str, doc: Doc<'_>) -> Result<Vec<Node>> {
         let mut children = Vec::new();
         for (name, value) in doc.fields() {
@@ -154,7 +154,7 @@ impl<'c> Parser<'c> {
     }
 }
 
-/// `$maxDistance` and `$minDistance` are read by the operator that they stand beside.
+/// Returns true for `$maxDistance` and `$minDistance` next to the operator that reads them.
 fn is_modifier_of_near(name: &str, siblings: Doc<'_>) -> bool {
     matches!(name, "$maxDistance" | "$minDistance" | "$uniqueDocs")
         && ["$near", "$nearSphere", "$geoNear", "$within", "$geoWithin"]
@@ -162,12 +162,12 @@ fn is_modifier_of_near(name: &str, siblings: Doc<'_>) -> bool {
             .any(|operator| siblings.contains(operator))
 }
 
-/// True for `{$op: ...}`, unless it is a reference (`$ref` with `$id`).
+/// Returns true for `{$op: ...}`, except for a DBRef (`$ref` with `$id`).
 pub fn is_operator_document(doc: Doc<'_>) -> bool {
     starts_with_dollar(doc) && !(doc.contains("$ref") && doc.contains("$id"))
 }
 
-/// True for `{$op: ...}`, unless it holds any part of a reference.
+/// Returns true for `{$op: ...}`, unless it has any field of a DBRef.
 pub(super) fn is_operator_not_reference(doc: Doc<'_>) -> bool {
     starts_with_dollar(doc) && !["$ref", "$id", "$db"].iter().any(|name| doc.contains(name))
 }

@@ -1,4 +1,4 @@
-//! A filter over bytes answers what a naive evaluator answers that collects values first.
+//! A filter on BSON bytes gives the result of a simple evaluator that collects the values first.
 
 use super::*;
 use crate::context::Shared;
@@ -8,7 +8,7 @@ use quire_document::testing::Generator;
 use quire_document::{Array, ArrayBuf, Type, ValueBuf, compare};
 use std::cmp::Ordering;
 
-/// All values that a path names, missing ones as `None`, as the manual tells it.
+/// Collects all values at a path, with `None` for missing ones, by the rules of the manual.
 fn collect<'a>(value: Value<'a>, path: &[&str], expand: bool, found: &mut Vec<Option<Value<'a>>>) {
     let Some((first, rest)) = path.split_first() else {
         if let (Value::Array(array), true) = (value, expand) {
@@ -77,7 +77,7 @@ fn compares(operator: &str, value: Option<Value<'_>>, operand: Value<'_>) -> boo
     }
 }
 
-/// One operator on one value.
+/// Returns true if the value passes one operator.
 fn passes(operator: &str, operand: Value<'_>, value: Option<Value<'_>>) -> bool {
     match (operator, operand) {
         ("$eq" | "$gt" | "$gte" | "$lt" | "$lte", _) => compares(operator, value, operand),
@@ -125,7 +125,7 @@ fn passes(operator: &str, operand: Value<'_>, value: Option<Value<'_>>) -> bool 
     }
 }
 
-/// The whole number that is left without the fraction.
+/// Returns the integer part of a number.
 fn whole(value: Value<'_>) -> Option<i128> {
     let number = value.to_f64().filter(|number| number.is_finite())?.trunc();
     match value {
@@ -139,7 +139,7 @@ fn whole(value: Value<'_>) -> Option<i128> {
     }
 }
 
-/// A bit of a number, whose sign goes on for ever, or of bytes, which zeros follow.
+/// Returns a bit of a number with its sign extended, or of bytes extended with zeros.
 fn bit(value: Value<'_>, position: u32) -> Option<bool> {
     if let Value::Binary(binary) = value {
         let byte = binary.bytes.get(position as usize / 8).copied().unwrap_or(0);
@@ -197,7 +197,7 @@ fn naive(filter: Doc<'_>, doc: Doc<'_>) -> bool {
     })
 }
 
-/// A value that the document holds somewhere, or any.
+/// Returns a value from the document, or a random one.
 fn operand(generator: &mut Generator, doc: Doc<'_>) -> ValueBuf {
     let mut value = Value::Document(doc);
     while !generator.one_in(3) {

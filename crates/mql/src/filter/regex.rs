@@ -8,7 +8,7 @@ use crate::regex::Regex;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 
-/// The rows of this family.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator {
         name: "$regex",
@@ -24,8 +24,8 @@ pub(super) const OPERATORS: &[Operator] = &[
     },
 ];
 
-/// True if the value is a string (or symbol) that matches, or is the same expression itself.
-/// Fails with 51156 if the match passes its limits.
+/// Returns true if the value is a string (or symbol) that matches, or is the same regular
+/// expression. Fails with 51156 if the match exceeds its limits.
 pub(super) fn test(regex: &Regex, value: Value<'_>, shared: &Shared) -> Result<bool> {
     Ok(match value {
         Value::String(text) | Value::Symbol(text) => {
@@ -38,7 +38,7 @@ pub(super) fn test(regex: &Regex, value: Value<'_>, shared: &Shared) -> Result<b
     })
 }
 
-/// Checks `$options` where it stands without `$regex`.
+/// Checks an `$options` without `$regex`.
 pub(super) fn check_options(siblings: Doc<'_>) -> Result<()> {
     if siblings.contains("$regex") {
         return Ok(());

@@ -1,36 +1,36 @@
-//! The one table of query operators.
+//! The registry of query operators.
 
 use super::node::Node;
 use super::parse::{Argument, Parser};
 use super::{
-    all, bits, compare, constant, elem_match, elsewhere, exists, expr, json_schema, logical,
-    membership, modulo, regex, size, type_set,
+    all, bits, compare, constant, elem_match, exists, expr, json_schema, logical, membership,
+    modulo, not_built, regex, size, type_set,
 };
 use quire_document::Value;
 use quire_error::Result;
 
-/// A query operator: its name, its parsing, and what the manual's table says of it.
+/// A query operator: its name, its parser and its documentation.
 pub struct Operator {
     /// The name with its dollar sign.
     pub name: &'static str,
     pub(super) parse: Parse,
-    /// What it does, in a sentence.
+    /// A sentence about what it does.
     pub doc: &'static str,
     /// The first MongoDB version that has it.
     pub since: &'static str,
 }
 
-/// Where an operator may stand, and how it is parsed there.
+/// The position of an operator in a filter, and its parser.
 pub(super) enum Parse {
-    /// Where a field's name may stand. `None`: it says nothing.
+    /// Instead of a field name. The parser returns `None` if there is no condition.
     Top(fn(&Parser<'_>, Value<'_>) -> Result<Option<Node>>),
-    /// In a field's document of operators.
+    /// In a document of operators on a field.
     Field(fn(&Parser<'_>, Argument<'_>) -> Result<Node>),
-    /// In a field's document of operators, read by `$regex`.
+    /// In a document of operators on a field; `$regex` reads it.
     Options,
 }
 
-/// The families of operators, in the order of the manual.
+/// The families of operators, in the manual's order.
 const FAMILIES: &[&[Operator]] = &[
     compare::OPERATORS,
     membership::OPERATORS,
@@ -46,15 +46,15 @@ const FAMILIES: &[&[Operator]] = &[
     size::OPERATORS,
     bits::OPERATORS,
     constant::OPERATORS,
-    elsewhere::OPERATORS,
+    not_built::OPERATORS,
 ];
 
-/// All query operators.
+/// Returns all query operators.
 pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// Parses the operand of an operator that stands at the top of a filter.
+/// Parses the operand of an operator that is used instead of a field name.
 type ParseTop = fn(&Parser<'_>, Value<'_>) -> Result<Option<Node>>;
 
 pub(super) fn find_top_level(name: &str) -> Option<ParseTop> {

@@ -1,4 +1,4 @@
-//! Running a filter over the bytes of a document, or over values that an index holds.
+//! Evaluates a filter on the bytes of a document, or on values in an index key.
 
 use super::node::{Node, PathNode, Test};
 use super::operand::Operand;
@@ -10,10 +10,10 @@ use quire_document::{Array, Doc, Element, Type, Value};
 use quire_error::Result;
 use std::ops::ControlFlow;
 
-/// The largest number of conditions in one `$and`, `$or` or `$nor` whose tests are not counted as work.
+/// The most conditions in an `$and`, `$or` or `$nor` whose tests are not counted as work.
 const UNCOUNTED_MAX: usize = 64;
 
-/// Remembers the index of the array element that matched, if it is wanted.
+/// Records the index of the array element that matched, if the caller needs it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Position {
     wanted: bool,
@@ -33,7 +33,7 @@ impl Position {
 }
 
 impl Scope {
-    /// True if the document meets the condition.
+    /// Returns true if the document satisfies the condition.
     pub(super) fn matches(
         &self,
         doc: Doc<'_>,
@@ -53,7 +53,8 @@ fn eval(
     cx: &EvalContext<'_>,
     position: &mut Position,
 ) -> Result<bool> {
-    // Only a conjunction's matches tell a position; the others look at several or at none.
+    // Only a conjunction's matches determine a position. The other conditions test several elements
+    // or none.
     let mut unnoted = Position::default();
     Ok(match node {
         Node::Path(node) => {
@@ -92,7 +93,7 @@ fn any(children: &[Node], fields: &mut Fields<'_, '_>, cx: &EvalContext<'_>) -> 
     Ok(false)
 }
 
-/// 53 random bits as a number from 0 to below 1.
+/// Converts 53 random bits to a number from 0 to below 1.
 pub(crate) fn unit_interval(word: u64) -> f64 {
     (word >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -104,14 +105,14 @@ fn path_matches(
     cx: &EvalContext<'_>,
     position: &mut Position,
 ) -> Result<bool> {
-    // Most paths are one field whose value is no array: that is one value, without a position.
+    // Most paths are one field whose value is not an array: a single value without a position.
     if node.path.rest().is_empty() && start.is_none_or(|field| field.kind() != Type::Array) {
         return node.test.matches(start.map(|field| field.value()), cx, position);
     }
     any_value_matches(node, start, cx, position)
 }
 
-/// True if one of the values that the path leads to passes.
+/// Returns true if one of the values at the path passes.
 fn any_value_matches(
     node: &PathNode,
     start: Option<Element<'_>>,
@@ -120,7 +121,7 @@ fn any_value_matches(
 ) -> Result<bool> {
     let test = &node.test;
     let found = visit_from(start, node.path.rest(), test.leaf(), &mut |found| {
-        // Elements of arrays may be many.
+        // An array may have many elements.
         if found.position.is_some()
             && let Err(error) = cx.shared.work(1)
         {
@@ -139,8 +140,8 @@ fn any_value_matches(
 }
 
 impl Test {
-    /// True if one value (`None` = missing) passes. Arrays are values here: what a path yields
-    /// is decided before.
+    /// Returns true if one value (`None` is missing) passes. An array is a single value here,
+    /// because the path was followed before.
     #[inline]
     pub(super) fn matches(
         &self,
@@ -197,8 +198,8 @@ impl Test {
         })
     }
 
-    /// Like a path that ends at `value`: an array also yields its elements to the tests that
-    /// take them.
+    /// Tests a value as if a path ended there: for an array also tests its elements, if the test
+    /// applies to elements.
     pub(super) fn matches_field(
         &self,
         value: Option<Value<'_>>,
@@ -245,16 +246,16 @@ fn element_matches<'a>(
     Ok(false)
 }
 
-/// Counts no further than it must.
+/// Returns true if the array has this size. Counts at most one element more.
 fn has_size(array: Array<'_>, size: i64) -> bool {
     let limit = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
     array.as_doc().iter().take(limit).count() as i64 == size
 }
 
 impl Node {
-    /// Runs the tree on values that an index key holds, one for each path, none of them standing
-    /// for several (the index is not multikey on these paths). `lookup` answers what stands at a
-    /// path; a node that reads a path that it does not know must not be given.
+    /// Evaluates the tree on the values in an index key, one value for each path. (The index must
+    /// not be multikey on these paths.) `lookup` returns the value at a path. All paths in the tree
+    /// must be known to it.
     pub fn matches_key<'k>(
         &self,
         lookup: &dyn Fn(&str) -> Option<Value<'k>>,

@@ -1,28 +1,29 @@
-//! A tree together with the top-level fields it reads, and the one walk that finds them.
+//! A tree together with the top-level fields that it reads, and the single pass that finds them.
 
 use super::node::{Node, Test};
 use crate::names::Names;
 use quire_document::{Doc, Element, Iter};
 use smallvec::SmallVec;
 
-/// A condition on a document (a whole one, or an array's element) with the names of the fields
-/// that it reads. Each document's fields are walked once, and no further than needed.
+/// A condition on a document (a whole document or an element of an array), with the names of the
+/// fields that it reads. The fields of a document are read in one pass, which ends when no more are
+/// needed.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// The condition on the fields in scope.
+    /// The condition.
     pub node: Node,
     names: Names,
 }
 
 impl Scope {
-    /// Prepares a tree to be run.
+    /// Prepares a tree for evaluation.
     pub fn new(mut node: Node) -> Scope {
         let mut names = Names::default();
         assign(&mut node, &mut |first| names.number(first));
         Scope { node, names }
     }
 
-    /// The names of the top-level fields that the paths start with.
+    /// Returns the names of the top-level fields with which the paths begin.
     pub fn field_names(&self) -> impl Iterator<Item = &str> {
         self.names.iter()
     }
@@ -48,7 +49,7 @@ fn assign(node: &mut Node, slot: &mut dyn FnMut(&str) -> usize) {
     }
 }
 
-/// The fields of one document, found as they are asked for in a single walk.
+/// The fields of one document, which are searched when they are needed, in a single pass.
 pub(super) struct Fields<'a, 's> {
     pub(super) doc: Doc<'a>,
     rest: Iter<'a>,
@@ -57,7 +58,7 @@ pub(super) struct Fields<'a, 's> {
 }
 
 impl<'a> Fields<'a, '_> {
-    /// The field of that slot.
+    /// Returns the field of a slot.
     #[inline]
     pub(super) fn get(&mut self, slot: usize) -> Option<Element<'a>> {
         if let Some(Some(element)) = self.found.get(slot) {

@@ -1,4 +1,4 @@
-//! Back to BSON: explain's `parsedQuery`.
+//! Converts filters to BSON, as in explain's `parsedQuery`.
 
 use super::in_list::InList;
 use super::node::{Node, PathNode, Test};
@@ -41,7 +41,7 @@ fn write_list(operator: &str, children: &[Node], writer: &mut DocWriter<'_>) {
     }
 }
 
-/// `{path: {$not: {...}}}` where one path is negated, else `{$nor: [...]}`.
+/// Writes `{path: {$not: {...}}}` if one path is negated, otherwise `{$nor: [...]}`.
 fn write_not(child: &Node, writer: &mut DocWriter<'_>) {
     let of_one_path = match child {
         Node::Path(node) => Some(node.path.as_str()),

@@ -1,11 +1,11 @@
-//! Values as error messages show them.
+//! The text of values in error messages.
 
 use quire_document::{Doc, Value, message};
 
-/// How many bytes of a value a message shows.
+/// The most bytes of a value in a message.
 const SHOWN_BYTES_MAX: usize = 150;
 
-/// The value as MongoDB's messages show it, shortened where it is long.
+/// Returns the text of a value as in MongoDB's messages. A long one is truncated.
 pub(crate) fn show(value: Value<'_>) -> String {
     let mut text = message(value).to_string();
     if text.len() > SHOWN_BYTES_MAX {
@@ -16,7 +16,7 @@ pub(crate) fn show(value: Value<'_>) -> String {
     text
 }
 
-/// A document as messages show it: `{ a: 1 }`.
+/// Returns the text of a document as in messages: `{ a: 1 }`.
 pub(crate) fn show_doc(doc: Doc<'_>) -> String {
     show(Value::Document(doc))
 }

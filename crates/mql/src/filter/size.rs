@@ -1,4 +1,4 @@
-//! `$size`: the number of an array's elements.
+//! `$size`: the number of elements of an array.
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
@@ -6,7 +6,7 @@ use super::registry::{Operator, Parse};
 use super::show::show;
 use quire_error::{Error, Result};
 
-/// The row of this operator.
+/// The registry row of this operator.
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$size",
     parse: Parse::Field(parse),

@@ -1,4 +1,4 @@
-//! Each operator on small documents: what matches, what is refused.
+//! Tests of each operator on small documents: which documents match, and which filters are refused.
 
 use super::*;
 use crate::context::Shared;
@@ -109,7 +109,7 @@ fn elements() {
     ));
     assert_eq!(error(doc! { "a": { "$all": [{ "$elemMatch": { "x": 1 } }, 5] } }), 2);
     assert_eq!(error(doc! { "a": { "$all": [{ "$gt": 1 }] } }), 2);
-    // No operator: a value.
+    // The name is not that of an operator, so the document is a value.
     let unknown = doc! { "$unknown": 1 };
     assert!(matches(doc! { "a": { "$all": [&unknown] } }, doc! { "a": [&unknown] }));
     assert!(!matches(doc! { "a": { "$all": [&unknown] } }, doc! { "a": [1] }));
@@ -267,7 +267,8 @@ fn keys_stand_in_for_documents() {
     assert!(!key(3, 2));
 }
 
-/// A match that passed its limits counted as "no", so that `$not` and a delete took too much.
+/// A match that exceeded its limits counted as "no match", so that with `$not` a delete removed too
+/// many documents.
 #[test]
 fn a_regular_expression_past_its_limits_fails_the_filter() {
     let doc = doc! { "a": format!("{}b", "a".repeat(64)).as_str(), "b": ["x"] };

@@ -1,4 +1,4 @@
-//! `$type`: the value's type is one of a set.
+//! `$type`: the type of the value is one of a set.
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
@@ -7,7 +7,7 @@ use super::show::show;
 use quire_document::{ArrayWriter, Type, Value};
 use quire_error::{Error, Result};
 
-/// The row of this operator.
+/// The registry row of this operator.
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$type",
     parse: Parse::Field(parse),
@@ -22,7 +22,7 @@ pub struct TypeSet {
     types: Vec<Type>,
 }
 
-/// Every type, in the order of its number.
+/// All types, in ascending order of their numbers.
 const TYPES: [Type; 21] = [
     Type::MinKey,
     Type::Double,
@@ -47,7 +47,7 @@ const TYPES: [Type; 21] = [
     Type::MaxKey,
 ];
 
-/// The type with this alias.
+/// Returns the type with this alias.
 pub fn type_by_alias(alias: &str) -> Option<Type> {
     TYPES.into_iter().find(|kind| kind.alias() == alias)
 }
@@ -57,38 +57,39 @@ fn type_by_number(number: i64) -> Option<Type> {
 }
 
 impl TypeSet {
-    /// The set of one type.
+    /// Returns the set of one type.
     pub fn one(kind: Type) -> TypeSet {
         TypeSet { numbers: false, types: vec![kind] }
     }
 
-    /// The set of the four numeric types.
+    /// Returns the set of the four numeric types.
     pub fn numbers() -> TypeSet {
         TypeSet { numbers: true, types: Vec::new() }
     }
 
-    /// True if the type is in the set.
+    /// Returns true if the type is in the set.
     #[inline]
     pub fn contains(&self, kind: Type) -> bool {
         (self.numbers && kind.is_number()) || self.types.contains(&kind)
     }
 
-    /// True if the set holds the alias "number".
+    /// Returns true if the set has the alias "number".
     pub fn has_numbers(&self) -> bool {
         self.numbers
     }
 
-    /// The types by rising number, those that "number" stands for not repeated.
+    /// Returns the types in ascending order of their numbers, without those that only "number"
+    /// adds.
     pub fn types(&self) -> &[Type] {
         &self.types
     }
 
-    /// True if the set names nothing.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         !self.numbers && self.types.is_empty()
     }
 
-    /// The only type of the set, if it names one.
+    /// Returns the type of a set with only one.
     pub fn single(&self) -> Option<Type> {
         match (self.numbers, self.types.as_slice()) {
             (false, [only]) => Some(*only),
@@ -96,7 +97,7 @@ impl TypeSet {
         }
     }
 
-    /// Adds what an alias stands for; false if it is unknown.
+    /// Adds the type or types of an alias. Returns false if the alias is unknown.
     pub fn insert_alias(&mut self, alias: &str) -> bool {
         match type_by_alias(alias) {
             _ if alias == "number" => self.numbers = true,
@@ -114,7 +115,7 @@ impl TypeSet {
         }
     }
 
-    /// Writes the set as mongod shows it: "number" first, then numbers.
+    /// Writes the set as mongod shows it: "number" first, then the types' numbers.
     pub fn write(&self, writer: &mut ArrayWriter<'_>) {
         if self.numbers {
             writer.push("number");

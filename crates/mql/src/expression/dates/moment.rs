@@ -59,20 +59,21 @@ pub(super) fn iso_year_start(year: i64) -> i64 {
     fourth - (fourth + 3).rem_euclid(7)
 }
 
-/// Local milliseconds of a date and a time whose fields may be out of range and carry over. Any
-/// that are given have such a sum, which need not be a date.
+/// Returns the milliseconds of a local date and time whose fields may be out of range and carry
+/// over. The result may be outside the range of dates.
 pub(super) fn local_millis(days: i64, [hour, minute, second, millis]: [i64; 4]) -> i128 {
     let seconds = (i128::from(hour) * 60 + i128::from(minute)) * 60 + i128::from(second);
     i128::from(days) * i128::from(DAY_MS) + seconds * 1000 + i128::from(millis)
 }
 
-/// Days since 1970-01-01 of a date whose month and day may be out of range and carry over.
+/// Returns the days from 1970-01-01 to a date whose month and day may be out of range and carry
+/// over.
 pub(super) fn days_carried(year: i64, month: i64, day: i64) -> i64 {
     let months = year * 12 + month - 1;
     days_from_civil(months.div_euclid(12), months.rem_euclid(12) as u32 + 1, 1) + day - 1
 }
 
-/// How many days a month has.
+/// Returns the number of days in a month.
 pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
     days_carried(year, month + 1, 1) - days_carried(year, month, 1)
 }

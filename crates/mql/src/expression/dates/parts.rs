@@ -8,7 +8,7 @@ use crate::update::text;
 use quire_document::Value;
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(in crate::expression) const OPERATORS: &[Operator] = &[
     Operator::function("$dateToParts", Arity::Named(&TO), to_parts)
         .doc("A document with the parts of a date.")
@@ -128,7 +128,8 @@ fn from_parts<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
     Ok(Some(Value::Date(date)))
 }
 
-/// A whole number; the default if it was not given, `None` if it is null or missing.
+/// Evaluates an argument that must be an integer: the default if it was not given, `None` if it is
+/// null or missing.
 fn part<'a>(
     call: &'a Call,
     index: usize,
@@ -153,7 +154,7 @@ fn part<'a>(
     }
 }
 
-/// The same for parts that must fit 16 bits.
+/// Like `part`, for parts that must fit in 16 bits.
 fn bounded<'a>(
     call: &'a Call,
     index: usize,

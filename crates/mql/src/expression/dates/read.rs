@@ -8,7 +8,7 @@ use crate::update::text as shown;
 use quire_document::Value;
 use quire_error::{Error, ErrorCode, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(in crate::expression) const OPERATORS: &[Operator] =
     &[Operator::function("$dateFromString", Arity::Named(&FIELDS), run)
         .doc("The date that a text names, by a format or as people write dates.")
@@ -40,7 +40,8 @@ fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     }
 }
 
-/// `None` where a null zone or format makes the result null.
+/// Parses a text as a date. Returns `None` if the zone or the format is null, so that the result is
+/// null.
 fn read(
     value: Value<'_>,
     has_format: bool,

@@ -1,4 +1,5 @@
-//! Date operators: zones, formats both ways, arithmetic, and round trips in every zone.
+//! Tests of date operators: zones, parsing and printing by formats, arithmetic, and round trips in
+//! every zone.
 
 use super::zone::Zone;
 use crate::context::{EvalContext, ParseContext, Shared};
@@ -142,7 +143,7 @@ fn texts() {
     gives(r#"{$dateFromString: {dateString: "bad", onError: "no"}}"#, "\"no\"");
 }
 
-/// What stands around a date, and years before the first.
+/// Characters around a date, and years before 0.
 #[test]
 fn texts_at_their_ends() {
     let read = super::parse_text;
@@ -226,7 +227,7 @@ fn what_is_no_date_and_no_long_is_an_error() {
     gives(&subtract(r#"NumberLong("-9223372036854775807")"#), last);
 }
 
-/// A date at an end of the dates, or near one.
+/// Returns a date at or near an end of the range of dates.
 fn extreme(random: &mut Generator) -> i64 {
     let near = (random.bits() >> (19 + random.below(45))) as i64;
     match random.below(4) {
@@ -237,7 +238,7 @@ fn extreme(random: &mut Generator) -> i64 {
     }
 }
 
-/// The date or the long that an expression gives; `None` for an error.
+/// Returns the date or the long that an expression gives; `None` for an error.
 fn number(expression: &str) -> Option<i64> {
     let value = parse(expression).unwrap();
     let context = ParseContext::default().without_folding();
@@ -251,7 +252,7 @@ fn number(expression: &str) -> Option<i64> {
     }
 }
 
-/// Dates cut off, moved and compared: exact, or an error.
+/// Truncating, moving and comparing extreme dates is exact, or an error.
 #[test]
 fn extreme_dates_are_exact_or_an_error() {
     let units = ["year", "quarter", "month", "week", "day", "hour", "minute", "second"];
@@ -286,7 +287,7 @@ fn extreme_dates_are_exact_or_an_error() {
     }
 }
 
-/// What takes dates apart gives parts that are in their ranges, of any date.
+/// Operators that return parts of a date return parts within their ranges, for every date.
 #[test]
 fn parts_of_extreme_dates() {
     let ranges = [
@@ -317,14 +318,14 @@ fn parts_of_extreme_dates() {
         }
         let parts = format!(r#"{{date: Date({date}), timezone: "{zone}", iso8601: true}}"#);
         eval(&format!("{{$dateToParts: {parts}}}")).unwrap();
-        // Years beyond 9999 have no text; that is an error, too.
+        // Years after 9999 have no text, so this may be an error.
         let _ = eval(&format!(r#"{{$dateToString: {{date: Date({date}), timezone: "{zone}"}}}}"#));
         let _ = eval(&format!("{{$add: [Date({date}), {}]}}", random.integer()));
         let _ = eval(&format!("{{$toString: Date({date})}}"));
     }
 }
 
-/// A point in time goes to local time and back, but where clocks show the same time twice.
+/// A point in time converts to local time and back, unless local time shows it twice.
 #[test]
 fn round_trips_in_every_zone() {
     for name in jiff::tz::TimeZoneDatabase::bundled().available() {

@@ -9,7 +9,7 @@ use quire_document::Value;
 use quire_error::{Error, Result};
 use std::fmt::Write as _;
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(in crate::expression) const OPERATORS: &[Operator] =
     &[Operator::function("$dateToString", Arity::Named(&FIELDS), run)
         .doc("The text of a date by a format, in a time zone.")
@@ -42,7 +42,7 @@ fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     cx.string(&write(&moment, format)?).map(Some)
 }
 
-/// The text of a moment by a format that has been checked.
+/// Returns the text of a moment in a format that was checked.
 fn write(moment: &Moment, format: &str) -> Result<String> {
     let mut out = String::with_capacity(format.len() + 16);
     let mut rest = format.chars();
@@ -60,7 +60,7 @@ fn write(moment: &Moment, format: &str) -> Result<String> {
 
 fn append(moment: &Moment, specifier: char, out: &mut String) -> Result<()> {
     let civil = moment.civil;
-    // Writing to a String cannot fail.
+    // Writing to a string cannot fail.
     let _ = match specifier {
         '%' => write!(out, "%"),
         'Y' => {

@@ -1,4 +1,4 @@
-//! Units of time and days of the week, by their names.
+//! Units of time and weekdays, by their names.
 
 use crate::update::text;
 use quire_document::Value;
@@ -11,11 +11,11 @@ pub enum Unit {
     Year,
     /// A quarter of three months.
     Quarter,
-    /// A month of the calendar.
+    /// A calendar month.
     Month,
     /// A week of seven days.
     Week,
-    /// A day of the calendar.
+    /// A calendar day.
     Day,
     /// An hour of sixty minutes.
     Hour,
@@ -23,12 +23,13 @@ pub enum Unit {
     Minute,
     /// A second of 1,000 milliseconds.
     Second,
-    /// What dates are counted in.
+    /// A millisecond, the unit of dates.
     Millisecond,
 }
 
 impl Unit {
-    /// By its name: 5439013 for what is no string, 9 for an unknown name.
+    /// Parses the name of a unit. Fails with 5439013 for a value that is not a string, and with 9
+    /// FailedToParse for an unknown name.
     pub(super) fn parse(operator: &str, value: Value<'_>) -> Result<Unit> {
         let Value::String(name) = value else {
             let message =
@@ -42,7 +43,7 @@ impl Unit {
         })
     }
 
-    /// The unit of that name.
+    /// Returns the unit with this name.
     pub(crate) fn by_name(name: &str) -> Option<Unit> {
         ALL.iter().find(|(known, _)| *known == name).map(|(_, unit)| *unit)
     }
@@ -52,7 +53,7 @@ impl Unit {
         ALL.iter().find(|(_, unit)| *unit == self).map_or("", |(name, _)| name)
     }
 
-    /// Its length, if it always has the same.
+    /// Returns the length in milliseconds; `None` for units of varying length.
     pub(crate) fn millis(self) -> Option<i64> {
         match self {
             Unit::Week => Some(7 * 86_400_000),
@@ -65,7 +66,7 @@ impl Unit {
         }
     }
 
-    /// How many months it has, for the long ones.
+    /// Returns the number of months; `None` for units shorter than a month.
     pub(super) fn months(self) -> Option<i64> {
         match self {
             Unit::Year => Some(12),
@@ -89,8 +90,8 @@ const ALL: [(&str, Unit); 9] = [
     ("millisecond", Unit::Millisecond),
 ];
 
-/// 1 for Monday to 7, by its name or its first three letters: 5439015 for what is no string,
-/// 5439016 for an unknown name.
+/// Parses the name of a weekday, or its first three letters, to 1 for Monday to 7 for Sunday. Fails
+/// with 5439015 for a value that is not a string, and with 5439016 for an unknown name.
 pub(super) fn parse_weekday(operator: &str, value: Value<'_>) -> Result<i64> {
     let Value::String(name) = value else {
         let message = format!(

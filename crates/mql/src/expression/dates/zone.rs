@@ -1,4 +1,4 @@
-//! Time zones: Olson names, by the database that jiff brings along, and offsets from UTC.
+//! Time zones: Olson names, from the database that jiff contains, and offsets from UTC.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -11,19 +11,21 @@ use std::sync::LazyLock;
 pub(crate) enum Zone {
     /// UTC, without an offset.
     Utc,
-    /// Seconds east of UTC.
+    /// An offset in seconds east of UTC.
     Fixed(i64),
-    /// A named zone with its history.
+    /// A named zone, whose offset depends on the time.
     Named(TimeZone),
 }
 
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// Seconds since the epoch for which zones are known; beyond them the nearest offset counts.
+/// The seconds since the epoch for which offsets are known. Outside this range the nearest known
+/// offset applies.
 const KNOWN_SECONDS: (i64, i64) = (-377_705_023_201, 253_402_207_200);
 
 impl Zone {
-    /// Parses `Europe/Paris`, `UTC`, `+05:30`, `+0530` or `+05`; 40485 for anything else.
+    /// Parses `Europe/Paris`, `UTC`, `+05:30`, `+0530` or `+05`. Fails with 40485 for any other
+    /// text.
     pub(crate) fn parse(text: &str) -> Result<Zone> {
         if matches!(text, "UTC" | "GMT") {
             return Ok(Zone::Utc);
@@ -40,12 +42,12 @@ impl Zone {
         }
     }
 
-    /// True for UTC by name or by an offset of zero.
+    /// Returns true for UTC, by its name or by an offset of zero.
     pub(crate) fn is_utc(&self) -> bool {
         matches!(self, Zone::Utc | Zone::Fixed(0))
     }
 
-    /// Seconds east of UTC at a point in time.
+    /// Returns seconds east of UTC at a point in time.
     pub(crate) fn offset_seconds(&self, millis: i64) -> i64 {
         match self {
             Zone::Utc => 0,
@@ -58,8 +60,9 @@ impl Zone {
         }
     }
 
-    /// The point in time at which clocks show `local` (milliseconds as if in UTC). Where they
-    /// show it twice it is the first; where they skip it, as much later. `None` if it is no date.
+    /// Returns the point in time at which local time is `local` (milliseconds, as if in UTC). If
+    /// there are two, returns the first. If local time skips `local`, returns a time that is later
+    /// by the length of the gap. `None` if it is out of the range of dates.
     pub(crate) fn to_utc(&self, local: i128) -> Option<i64> {
         let offset = match self {
             Zone::Utc => 0,
@@ -79,7 +82,7 @@ fn local_offset(zone: &TimeZone, local: i128) -> i64 {
     found.map_or(0, |at| known - at.as_second())
 }
 
-/// `+hh`, `+hhmm`, `+hh:mm` in seconds; any two digits go.
+/// Parses `+hh`, `+hhmm` or `+hh:mm` to seconds. Hours and minutes are any two digits.
 pub(super) fn parse_offset(text: &str) -> Option<i64> {
     let (sign, digits) = match text.split_at_checked(1)? {
         ("+", digits) => (1, digits),

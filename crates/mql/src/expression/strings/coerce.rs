@@ -1,11 +1,11 @@
-//! What string operators accept in the place of a string.
+//! Conversion of arguments to strings.
 
 use quire_document::calendar::iso_text;
 use quire_document::{Timestamp, Value};
 use quire_error::{Error, Result};
 use std::borrow::Cow;
 
-/// The string, or the error `message` with the type that was found.
+/// Returns the string. For other types fails with `message` and the type.
 pub(super) fn text_of<'a>(value: Option<Value<'a>>, code: i32, message: &str) -> Result<&'a str> {
     match value {
         Some(Value::String(text)) => Ok(text),
@@ -16,8 +16,8 @@ pub(super) fn text_of<'a>(value: Option<Value<'a>>, code: i32, message: &str) ->
     }
 }
 
-/// Strings, code and symbols as they are; numbers, dates and timestamps as text; null and
-/// missing as the empty string; 16007 for everything else.
+/// Returns strings, code and symbols unchanged; numbers, dates and timestamps as text; null and
+/// missing values as the empty string. Fails with 16007 for other types.
 pub(in crate::expression) fn coerced_text(value: Option<Value<'_>>) -> Result<Cow<'_, str>> {
     Ok(match value {
         None | Some(Value::Null | Value::Undefined) => Cow::Borrowed(""),
@@ -35,7 +35,7 @@ pub(in crate::expression) fn coerced_text(value: Option<Value<'_>>) -> Result<Co
     })
 }
 
-/// A double with six significant digits, as C's `%g` writes it.
+/// Returns a double with six significant digits, in the format of C's `%g`.
 fn six_digits(number: f64) -> String {
     if number.is_nan() {
         return "nan".into();
@@ -58,7 +58,7 @@ fn six_digits(number: f64) -> String {
     format!("{}e{sign}{:02}", trimmed(mantissa), exponent.abs())
 }
 
-/// `Jan  1 00:00:00:42`: month, day, time and the increment.
+/// Returns a text like `Jan  1 00:00:00:42`: month, day, time and the increment.
 fn timestamp_text(time: Timestamp) -> String {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

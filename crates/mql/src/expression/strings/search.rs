@@ -1,4 +1,4 @@
-//! Finding a string in another one: `$indexOfBytes`, `$indexOfCP`, `$split`, `$replaceOne`,
+//! Searches for strings in strings: `$indexOfBytes`, `$indexOfCP`, `$split`, `$replaceOne`,
 //! `$replaceAll`.
 
 use super::super::operator::Call;
@@ -14,7 +14,7 @@ fn is_null(value: Option<Value<'_>>) -> bool {
     value.is_none_or(|value| value.is_nullish())
 }
 
-/// The arguments of an index search: string, what to find, start and end.
+/// The arguments of an index search: the string, the string to find, start and end.
 struct Search<'a> {
     text: &'a str,
     find: &'a str,
@@ -23,7 +23,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// `None` if the string is null.
+    /// Evaluates the arguments; `None` if the string is null.
     fn new(call: &'a Call, cx: &EvalContext<'a>, codes: (i32, i32)) -> Result<Option<Self>> {
         let text = call.eval(0, cx)?;
         if is_null(text) {
@@ -47,7 +47,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// A whole number from 0 on that fits 32 bits.
+/// Evaluates an argument that must be an integer from 0 that fits in 32 bits.
 fn index(call: &Call, cx: &EvalContext<'_>, at: usize, which: &str) -> Result<usize> {
     let value = call.args.get(at).map(|arg| arg.eval(cx)).transpose()?.flatten();
     let exact = value.and_then(|value| value.as_number()).and_then(Number::exact_i64);
@@ -99,8 +99,8 @@ pub(super) fn index_of_code_points<'a>(
     Ok(Some(Value::Int32(at)))
 }
 
-/// The code point of the first of `starts` at which `find` begins. What is found begins at one of
-/// them, but may reach beyond the last.
+/// Returns the code point of the first of `starts` at which `find` begins. The match may extend
+/// beyond the last of `starts`.
 fn first_at(
     text: &str,
     find: &str,

@@ -1,4 +1,4 @@
-//! Parts of strings: `$substrBytes` and `$substrCP`.
+//! Substrings: `$substrBytes` and `$substrCP`.
 
 use super::super::operator::Call;
 use super::coerce::coerced_text;
@@ -41,8 +41,8 @@ pub(super) fn by_bytes<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Optio
     }
 }
 
-/// A number cut to a long: doubles towards zero (31109 if they do not fit), decimals rounded to
-/// even, where what does not fit reads as the smallest long.
+/// Converts a number to a long. Truncates a double (31109 if it is out of range), and rounds a
+/// decimal half to even; a decimal out of range becomes the smallest long.
 fn number(value: Option<Value<'_>>, code: i32, message: &str) -> Result<i64> {
     match value {
         Some(Value::Int32(number)) => Ok(number.into()),
@@ -79,7 +79,8 @@ pub(super) fn by_code_points<'a>(
     cx.string(&part).map(Some)
 }
 
-/// A whole number that fits 32 bits; codes for no number and not whole.
+/// Returns an integer that fits in 32 bits. `codes` are the errors for other types and for other
+/// numbers.
 fn whole(value: Option<Value<'_>>, what: &str, codes: (i32, i32)) -> Result<i32> {
     let Some(number) = value.and_then(|value| value.as_number()) else {
         let found = value.map_or("missing", |value| value.type_name());

@@ -7,10 +7,10 @@ use quire_document::Value;
 use quire_error::Result;
 use std::collections::HashSet;
 
-/// Up to this many characters a list is walked.
+/// Up to this number of characters a linear search is used; beyond it a hash table.
 const LISTED_MAX: usize = 32;
 
-/// What goes without `chars`: white space of the manual's table, and NUL.
+/// The characters that are trimmed without `chars`: the white space in the manual's table, and NUL.
 const WHITE_SPACE: &[char] = &[
     '\0', ' ', '\t', '\n', '\u{b}', '\u{c}', '\r', '\u{a0}', '\u{1680}', '\u{2000}', '\u{2001}',
     '\u{2002}', '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}',
@@ -41,7 +41,8 @@ pub(super) fn run<'a>(
     } else {
         WHITE_SPACE
     };
-    // Many characters are looked up by their hash: a list of them would be walked for each.
+    // Many characters are put into a hash table, because a linear search for each character of the
+    // input would be slow.
     let set: HashSet<char> =
         if chars.len() > LISTED_MAX { chars.iter().copied().collect() } else { HashSet::new() };
     let trimmed = |c: char| match chars.len() > LISTED_MAX {

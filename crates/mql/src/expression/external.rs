@@ -1,5 +1,5 @@
-//! `$rand` and `$meta`: what comes from outside the document; JavaScript and encryption, which
-//! are refused.
+//! `$rand` and `$meta`, whose values do not come from the document; and operators for JavaScript
+//! and encryption, which are refused.
 
 use super::operator::Operator;
 use super::tree::{Expression, Form};
@@ -7,7 +7,7 @@ use crate::context::{EvalContext, ParseContext};
 use quire_document::{DocWriter, Value};
 use quire_error::{Error, Result};
 
-/// This family's rows of the registry.
+/// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::form("$rand", parse_rand)
         .doc("A random double between 0 (included) and 1 (not included).")
@@ -85,7 +85,7 @@ impl Form for Rand {
     }
 }
 
-/// Kinds of metadata that MongoDB knows.
+/// The kinds of metadata that MongoDB has.
 const KINDS: &[&str] = &[
     "textScore",
     "searchScore",
@@ -130,8 +130,8 @@ fn parse_meta(_: &'static Operator, value: Value<'_>, cx: &ParseContext) -> Resu
     Err(unavailable(missing))
 }
 
-/// 40218: metadata that nothing before provides. Nothing provides those of text and geometry, which
-/// are not built.
+/// Returns the error 40218, for metadata that no earlier stage provides. No stage provides the
+/// metadata of text and geometry searches, which are not built.
 pub(crate) fn unavailable(metadata: &str) -> Error {
     let text = format!("query requires {metadata} metadata, but it is not available");
     Error::location(40218, text)

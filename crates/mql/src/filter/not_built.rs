@@ -1,4 +1,4 @@
-//! Operators that are known and have an issue of their own: text, geometry, JavaScript.
+//! Operators that are known but not built: text, geometry, JavaScript.
 
 use super::node::Node;
 use super::parse::{Argument, Level, Parser};
@@ -30,7 +30,7 @@ macro_rules! geo {
     };
 }
 
-/// The rows of these operators.
+/// The registry rows of these operators.
 pub(super) const OPERATORS: &[Operator] = geo! {
     "$geoWithin", "Geometry within another. Answers CommandNotSupported.", "2.4";
     "$within", "Old name of `$geoWithin`. Answers CommandNotSupported.", "1.0";
