@@ -68,7 +68,8 @@ impl<'n> Options<'n> {
     }
 }
 
-/// A number cut to a whole one, `None` for what is no number.
+/// Converts a number to an integer: truncates a double, rounds a decimal half to even, returns the
+/// nearest long for a number out of range, and 0 for NaN. Returns `None` for other types.
 pub fn whole(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(number.into()),
@@ -80,7 +81,7 @@ pub fn whole(value: Value<'_>) -> Option<i64> {
     }
 }
 
-/// A decimal as whole number: half goes to the even neighbour, what is too large is clamped.
+/// Rounds a decimal half to even to an integer. A number out of range becomes the nearest long.
 fn decimal_to_whole(decimal: Decimal128) -> i64 {
     match decimal.to_i64_rounded(Rounding::HalfEven) {
         Some(number) => number,

@@ -1,7 +1,7 @@
-//! Regular expressions as MongoDB reads them: PCRE2 in UTF mode, MongoDB's options, limits and
-//! error codes. A match that passes its limits is an error, never "no match".
+//! Regular expressions with MongoDB's semantics: PCRE2 in UTF mode, with MongoDB's options, limits
+//! and error codes. A match that exceeds its limits is an error, never "no match".
 //!
-//! Reading order: this file, `engine` (the C library), `prefix` (what indexes use).
+//! Read in this order: this file, `engine` (the C library), `prefix` (for index bounds).
 
 mod engine;
 mod prefix;
@@ -17,26 +17,29 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// Longest pattern in bytes (MongoDB's limit, code 51091 beyond it).
+/// The longest pattern in bytes (MongoDB's limit, error 51091 beyond it).
 pub const PATTERN_BYTES_MAX: usize = 32764;
 
-/// Backtracking points of a match at one start (MongoDB builds PCRE2 with this limit).
+/// The most backtracking points of a match at one starting position (MongoDB builds PCRE2 with this
+/// limit).
 const STEPS_MAX: u32 = 200_000;
 
-/// Nested backtracking points of an interpreted match (MongoDB builds PCRE2 with this limit).
+/// The most nested backtracking points of an interpreted match (MongoDB builds PCRE2 with this
+/// limit).
 const DEPTH_MAX: u32 = 4_000;
 
-/// Characters that one call of code without callouts may look at: it cannot be interrupted.
-/// About 50 ms.
+/// The most characters that one call of code without callouts may read, because it cannot be
+/// interrupted. Takes about 50 ms.
 const UNWATCHED_CHARACTERS_MAX: usize = 1 << 26;
 
-/// Texts up to this length are searched by one call of the library.
+/// A text of at most this many bytes is searched with one call of the library.
 const SHORT_BYTES: usize = 256;
 
-/// Starts that one call tries in a longer text, where the pattern can backtrack.
+/// The number of starting positions that one call tries in a longer text, if the pattern can
+/// backtrack.
 const STARTS: usize = 64;
 
-/// Characters that a watched match may look at between two looks at the interrupt.
+/// The number of characters that a match with callouts reads between two checks of the interrupt.
 const WATCHED_CHARACTERS: usize = 1 << 22;
 
 /// A compiled regular expression. Cheap to clone and to share between threads.
@@ -46,54 +49,57 @@ pub struct Regex(Arc<Compiled>);
 struct Compiled {
     pattern: Box<str>,
     options: Box<str>,
-    /// The pattern and the option bits as PCRE2 reads them.
+    /// The pattern and the option bits in PCRE2's form.
     source: Box<str>,
     bits: u32,
     code: Code,
-    /// The same with callouts, which can be interrupted; made when a match needs it.
+    /// The same code with callouts, at which a match can be interrupted. Compiled when it is first
+    /// needed.
     watched: OnceLock<Code>,
     searching: Searching,
 }
 
-/// How the starts of a match are tried.
+/// How the starting positions of a match are tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Searching {
-    /// A match starts where the search starts.
+    /// A match must begin at the first position.
     Anchored,
-    /// No item of the pattern repeats: a start costs no more than the pattern is long.
+    /// No item of the pattern repeats, so the cost of each position is bounded by the pattern's
+    /// length.
     Straight,
-    /// The starts can be tried by several calls.
+    /// Several calls may each try some positions.
     Windows,
-    /// What is found depends on where the search began (`\G`, verbs): one call only.
+    /// The result depends on where the search began (`\G`, verbs), so only one call is possible.
     Whole,
 }
 
-/// Where a match and its groups lie, as byte offsets into the text.
+/// The byte offsets of a match and its groups in the text.
 pub struct Captures(Vec<Option<(usize, usize)>>);
 
 impl Captures {
-    /// Start and end of group `index` (0 is the whole match), `None` if it took no part.
+    /// Returns start and end of group `index` (0 is the whole match); `None` if the group is not
+    /// part of the match.
     pub fn get(&self, index: usize) -> Option<(usize, usize)> {
         self.0.get(index).copied().flatten()
     }
 
-    /// How many groups there are, the whole match included.
+    /// Returns the number of groups, counting the whole match.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Why a match did not end by itself.
+/// The reason why a match was ended.
 #[derive(Debug)]
 pub enum MatchError {
-    /// PCRE2's result code, such as -47 for the limit of steps.
+    /// PCRE2's result code, for example -47 for the limit of backtracking points.
     Engine(i32),
     /// The operation was killed or its deadline passed.
     Interrupted(Error),
 }
 
 impl MatchError {
-    /// The error of a command: 51156 names the operator and the result code.
+    /// Returns the error 51156, with the operator and the result code.
     pub fn in_operator(self, operator: &str) -> Error {
         match self {
             MatchError::Interrupted(error) => error,
@@ -108,8 +114,8 @@ impl MatchError {
 }
 
 impl Regex {
-    /// Compiles a pattern. Errors: 51091 bad pattern or too long, 51108 unknown option,
-    /// BadValue for an embedded null byte.
+    /// Compiles a pattern. Fails with 51091 for an invalid or too long pattern, with 51108 for an
+    /// unknown option, and with BadValue for a null byte.
     pub fn new(pattern: &str, options: &str) -> Result<Regex> {
         if pattern.contains('\0') {
             return Err(Error::bad_value(
@@ -135,23 +141,23 @@ impl Regex {
         })))
     }
 
-    /// The pattern as the user wrote it.
+    /// Returns the pattern as the user wrote it.
     pub fn pattern(&self) -> &str {
         &self.0.pattern
     }
 
-    /// The option letters as the user wrote them.
+    /// Returns the option letters as the user wrote them.
     pub fn options(&self) -> &str {
         &self.0.options
     }
 
-    /// True if the text holds a match.
+    /// Returns true if the text contains a match.
     #[inline]
     pub fn is_match(&self, text: &str, shared: &Shared) -> Result<bool, MatchError> {
         Ok(self.search(text, 0, 1, shared, &|_| ())?.is_some())
     }
 
-    /// The first match at or after byte `start`.
+    /// Returns the first match at or after the byte `start`.
     pub fn captures_at(
         &self,
         text: &str,
@@ -164,8 +170,8 @@ impl Regex {
         })
     }
 
-    /// Tries the starts from `start` on, some at a time, so that no call of the library takes
-    /// long. What passes the limits of such a call is done again by `search_watched`.
+    /// Tries the positions from `start`, some with each call, so that no call of the library takes
+    /// long. If a call exceeds its limits, `search_watched` repeats it.
     fn search<T>(
         &self,
         text: &str,
@@ -196,8 +202,8 @@ impl Regex {
         }
     }
 
-    /// Searches with callouts that look at the interrupt and with MongoDB's limits: on a large
-    /// stack, and where that is too small by the interpreter.
+    /// Searches with MongoDB's limits, and with callouts that check the interrupt. Uses a large
+    /// stack, and the interpreter if that is too small.
     fn search_watched<T>(
         &self,
         text: &str,
@@ -235,21 +241,21 @@ impl Regex {
         Err(MatchError::Engine(sys::PCRE2_ERROR_JIT_STACKLIMIT))
     }
 
-    /// How many groups the pattern has, the whole match not counted.
+    /// Returns the number of groups, without the whole match.
     pub fn group_count(&self) -> usize {
         self.0.code.group_count()
     }
 
-    /// What every matching string starts with, for index bounds.
+    /// Returns the prefix of every matching string, for index bounds.
     pub fn prefix(&self) -> Prefix {
         prefix(&self.0.pattern, &self.0.options)
     }
 }
 
 impl Compiled {
-    /// How many starts one call of the code without callouts tries (`None`: all of them) in a text
-    /// of `rest` bytes, and how many steps it may take at each: together no more than
-    /// `UNWATCHED_CHARACTERS_MAX`, if each step looked at all of the text.
+    /// Returns how many positions one call without callouts tries in a text of `rest` bytes (`None`
+    /// for all), and the limit of backtracking points at each. Together they read at most
+    /// `UNWATCHED_CHARACTERS_MAX` characters, even if every step reads the whole text.
     fn window(&self, rest: usize) -> (Option<usize>, u32) {
         let length = rest.max(SHORT_BYTES);
         let steps = |starts: usize| {
@@ -267,7 +273,7 @@ impl Compiled {
         }
     }
 
-    /// The code with callouts. `Err` is PCRE2's result code: there was no memory for it.
+    /// Returns the code with callouts. The error is PCRE2's result code, if there was no memory.
     fn watched(&self) -> Result<&Code, i32> {
         if let Some(code) = self.watched.get() {
             return Ok(code);
@@ -289,7 +295,7 @@ impl PartialEq for Regex {
     }
 }
 
-/// PCRE2's option bits for MongoDB's option letters.
+/// Returns PCRE2's option bits for MongoDB's option letters.
 fn option_bits(options: &str) -> Result<u32> {
     options.chars().try_fold(0, |bits, letter| {
         Ok(bits
@@ -307,7 +313,7 @@ fn option_bits(options: &str) -> Result<u32> {
     })
 }
 
-/// How the starts of this pattern are tried.
+/// Returns how the starting positions of this pattern are tried.
 fn searching(pattern: &str, code: &Code) -> Searching {
     if pattern.contains("\\G") || pattern.contains("(*") {
         return Searching::Whole;
@@ -321,7 +327,7 @@ fn searching(pattern: &str, code: &Code) -> Searching {
     }
 }
 
-/// The beginning of the character behind the one that byte `at` belongs to.
+/// Returns the start of the character after the one that contains byte `at`.
 fn next_character(text: &str, at: usize) -> usize {
     let mut next = at + 1;
     while !text.is_char_boundary(next) {
@@ -330,7 +336,7 @@ fn next_character(text: &str, at: usize) -> usize {
     next
 }
 
-/// `{,2}` is literal text in the PCRE2 that MongoDB bundles (10.40) and a quantifier since 10.43.
+/// Escapes `{,2}`, which is literal text in MongoDB's PCRE2 (10.40) but a quantifier since 10.43.
 fn with_literal_braces(pattern: &str) -> Cow<'_, str> {
     if !pattern.contains("{,") {
         return Cow::Borrowed(pattern);

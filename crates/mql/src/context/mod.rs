@@ -6,7 +6,7 @@ mod parse;
 mod shared;
 
 use crate::expression::Column;
-use crate::rounds::LoopCache;
+use crate::loops::LoopCache;
 use crate::work::{ELEMENTS_AT_ONCE, units};
 use bumpalo::Bump;
 use quire_document::memory::{self, Refused};

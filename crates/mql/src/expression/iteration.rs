@@ -8,7 +8,7 @@ use super::operator::Operator;
 use super::tree::{Expression, Form};
 use super::variables::loop_variable;
 use crate::context::{EvalContext, ParseContext, Slot};
-use crate::rounds::Rounds;
+use crate::loops::Iterations;
 use quire_document::{Array, Doc, DocWriter, Value, ValueBuf, message};
 use quire_error::{Error, Result};
 
@@ -90,9 +90,9 @@ impl Form for Map {
             return Ok(Some(Value::Null));
         };
         let mapped = cx.array(|writer| {
-            let mut rounds = Rounds::over(input, &self.body, cx);
+            let mut iterations = Iterations::over(input, &self.body, cx);
             for item in input.iter() {
-                let inner = rounds.next()?;
+                let inner = iterations.next()?;
                 let result = self.body.eval(&inner.bind(self.slot, Some(item)))?;
                 writer.push(result.unwrap_or(Value::Null));
                 cx.check_size(writer.len())?;
@@ -185,9 +185,9 @@ impl Form for Filter {
         };
         let limit = self.limit(cx)?;
         let kept = cx.array(|writer| {
-            let mut rounds = Rounds::over(input, &self.condition, cx);
+            let mut iterations = Iterations::over(input, &self.condition, cx);
             for item in input.iter() {
-                let inner = rounds.next()?;
+                let inner = iterations.next()?;
                 if is_true(self.condition.eval(&inner.bind(self.slot, Some(item)))?) {
                     writer.push(item);
                     if writer.count() >= limit {
@@ -260,23 +260,23 @@ fn parse_reduce(
 
 /// The number of iterations after which the depth of the result is checked. An iteration adds at
 /// most as many levels as the expression has.
-const DEPTH_ROUNDS: u32 = 16;
+const DEPTH_ITERATIONS: u32 = 16;
 
 impl Form for Reduce {
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         let Some(input) = elements(self.input.eval(cx)?, 40080, "$reduce")? else {
             return Ok(Some(Value::Null));
         };
-        let mut rounds = Rounds::over(input, &self.body, cx);
+        let mut iterations = Iterations::over(input, &self.body, cx);
         let mut value = self.initial.eval(cx)?.map(ValueBuf::new);
         for (item, round) in input.iter().zip(1_u32..) {
-            let inner = rounds.next()?;
+            let inner = iterations.next()?;
             let so_far = value.as_ref().map(ValueBuf::as_value);
             let inner = inner.holding(value.as_ref().map_or(0, ValueBuf::size));
             let bound = inner.bind(self.this, Some(item)).bind(self.value, so_far);
             let next = self.body.eval(&bound)?.map(ValueBuf::new);
             cx.check_size(next.as_ref().map_or(0, ValueBuf::size))?;
-            if round.is_multiple_of(DEPTH_ROUNDS) {
+            if round.is_multiple_of(DEPTH_ITERATIONS) {
                 next.iter().try_for_each(|next| cx.check_depth(next.as_value()))?;
             }
             value = next;

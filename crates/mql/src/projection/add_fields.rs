@@ -1,4 +1,4 @@
-//! From the operand of `$addFields` (or `$set`) to a tree.
+//! Parses the operand of `$addFields` (or `$set`) to a tree.
 
 use super::path::components;
 use super::tree::{Branch, Entry, Kind, Projection};
@@ -9,8 +9,8 @@ use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 
 impl Projection {
-    /// Parses the operand of a stage named `stage`. Codes: 40272 no document, 40176 conflicting
-    /// paths, 40181 an expression beside other fields, 40183 a dot in a nested name.
+    /// Parses the operand of a stage named `stage`. Codes: 40272 not a document, 40176 conflicting
+    /// paths, 40181 an expression next to other fields, 40183 a dot in a nested name.
     pub fn parse_add_fields(
         stage: &str,
         value: Value<'_>,
@@ -35,7 +35,7 @@ struct Parser<'c, 'd> {
     context: &'c ParseContext,
     spec: Doc<'d>,
     root: Branch,
-    /// The paths so far.
+    /// The paths parsed so far.
     named: Vec<String>,
 }
 

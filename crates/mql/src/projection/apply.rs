@@ -1,7 +1,8 @@
-//! Applying a projection: one walk over the document's bytes, written straight into the result.
+//! Applies a projection in one pass over the document's bytes, and writes directly into the result.
 //!
-//! Fields come out in the document's order; computed ones that were not there follow, in the
-//! projection's order. `$addFields` and exclusions compute a field that is there in its place.
+//! Fields have the document's order. Computed fields that the document does not have follow, in the
+//! projection's order. In an exclusion or `$addFields` a computed field that the document has keeps
+//! its position.
 
 use super::positional::{Matched, Positional};
 use super::tree::{Branch, Entry, Field, Kind, Projection};
@@ -11,9 +12,9 @@ use quire_error::{Error, Result};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// What is the same for all of one document.
+/// The state of one document's projection.
 pub(super) struct Run<'r> {
-    /// True if fields that are not named stay.
+    /// True if fields that are not named are kept.
     keep: bool,
     positional: Option<&'r Positional>,
     matched: Matched,
@@ -37,7 +38,7 @@ impl Projection {
         self.run(cx).document(At { branch: &self.root, live: true }, doc, writer)
     }
 
-    /// Ready for one document, what its expressions read having been extracted.
+    /// Returns the state for one document, with the paths of its expressions extracted.
     pub(super) fn run<'r>(&'r self, cx: EvalContext<'r>) -> Run<'r> {
         Run {
             keep: self.kind != Kind::Inclusion,
@@ -47,12 +48,12 @@ impl Projection {
         }
     }
 
-    /// Fails with 15 Overflow if the fields that it computed nest too deep in a finished result.
+    /// Fails with 15 Overflow if computed fields nest too deep in the result.
     pub fn check(&self, result: Doc<'_>, cx: &EvalContext<'_>) -> Result<()> {
         if self.root.computes { cx.check_depth(result.into()) } else { Ok(()) }
     }
 
-    /// What a stage makes of `cx.root`.
+    /// Returns the projected document of `cx.root`, for a stage.
     pub(crate) fn transform<'a>(&self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
         if self.is_identity() {
             return Ok(cx.root);
@@ -61,7 +62,7 @@ impl Projection {
         self.check(doc, cx).map(|()| doc)
     }
 
-    /// The projected document.
+    /// Returns the projected document.
     pub fn apply_to(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<DocBuf> {
         let mut bytes = Vec::with_capacity(doc.len());
         let mut writer = DocWriter::new(&mut bytes);
@@ -73,24 +74,25 @@ impl Projection {
     }
 }
 
-/// The same context for a shorter time.
+/// Returns the context with a shorter lifetime.
 fn narrow<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
     *cx
 }
 
-/// Which of a branch's computed fields have been written.
+/// For each field of a branch, true if it is written.
 type Done = SmallVec<[bool; 16]>;
 
-/// A branch of the projection at a place in the document.
+/// A branch of the projection while it is applied.
 #[derive(Clone, Copy)]
 struct At<'b> {
     branch: &'b Branch,
-    /// The positional operator has not met its array yet.
+    /// True on the path of the positional operator, before its array.
     live: bool,
 }
 
 impl<'r> Run<'r> {
-    /// What becomes of a field that holds `old`, where others stay.
+    /// Returns the new value of a field with the value `old`, in a projection that keeps other
+    /// fields.
     pub(super) fn edited(
         &self,
         field: &'r Field,
@@ -134,7 +136,8 @@ impl<'r> Run<'r> {
         self.computed(branch, &done, writer)
     }
 
-    /// A branch without computed fields; an inclusion stops at the last one it names.
+    /// Copies the fields of a branch without computed fields. An inclusion stops after the last
+    /// named field.
     fn copied(&self, at: At<'_>, doc: Doc<'_>, writer: &mut DocWriter<'_>) -> Result<()> {
         let mut left = at.branch.fields.len();
         let mut done = Done::new();
@@ -145,8 +148,8 @@ impl<'r> Run<'r> {
         })
     }
 
-    /// Calls `named` for each field that the branch names, as long as it says to go on. Fields in
-    /// between that stay are copied in runs.
+    /// Calls `named` for each field that the branch names, while it returns true. Kept fields
+    /// between them are copied together.
     fn walk(
         &self,
         branch: &Branch,
@@ -196,7 +199,7 @@ impl<'r> Run<'r> {
                 }
             },
             Entry::Computed(_) | Entry::ElemMatch(_) => {
-                // An inclusion does not have the field yet: it follows with the others.
+                // In an inclusion a computed field is written after the copied ones.
                 let Some(done) = done.get_mut(place) else { return Ok(()) };
                 if self.keep && !std::mem::replace(done, true) {
                     self.compute(field, writer)?;
@@ -230,7 +233,7 @@ impl<'r> Run<'r> {
     }
 
     fn array(&self, at: At<'_>, array: Array<'_>, writer: &mut ArrayWriter<'_>) -> Result<()> {
-        // Each element may be given every field that the branch computes.
+        // Each element may get all fields that the branch computes.
         let units = u32::try_from(at.branch.fields.len()).unwrap_or(u32::MAX);
         array.iter().try_for_each(|value| {
             self.cx.shared.work(units)?;
@@ -253,8 +256,8 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The first array on the positional operator's path gives one element. False if the value
-    /// is no array.
+    /// Writes one element of the first array on the positional operator's path. Returns false if
+    /// the value is not an array.
     fn picked(
         &self,
         field: &Field,
@@ -277,7 +280,7 @@ impl<'r> Run<'r> {
         Ok(true)
     }
 
-    /// The computed fields that the document did not have, in the order of the projection.
+    /// Writes the computed fields that the document does not have, in the projection's order.
     fn computed(&self, branch: &Branch, done: &Done, writer: &mut DocWriter<'_>) -> Result<()> {
         for (at, field) in branch.fields.iter().enumerate() {
             if done.get(at).copied().unwrap_or(false) {

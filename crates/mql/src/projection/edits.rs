@@ -1,9 +1,9 @@
-//! Projections in a row that keep what they do not name (`$addFields`, `$set`, `$unset`, an
-//! excluding `$project`), run as one: a document is walked once, however many they are, and what
-//! none of them changes is copied in runs.
+//! Consecutive projections that keep the fields that they do not name (`$addFields`, `$set`,
+//! `$unset`, an excluding `$project`), applied together. A document is read once for all of them,
+//! and fields that none changes are copied together.
 //!
-//! Each takes its turn on the fields that those before it left behind, so results, their order
-//! and errors are those of one after the other.
+//! Each projection applies to the fields that the previous ones left. So results, their order and
+//! errors are the same as with one projection after the other.
 
 use super::tree::{Kind, Projection};
 use crate::context::EvalContext;
@@ -14,17 +14,17 @@ use quire_error::Result;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Projections in a row.
+/// Consecutive projections.
 #[derive(Debug, Default)]
 pub(crate) struct Edits {
     list: Vec<Edit>,
-    /// The top-level fields that any of them reads or changes.
+    /// The top-level fields that any projection reads or changes.
     names: Names,
-    /// What is known of each.
+    /// The facts about each of these fields.
     named: Vec<Named>,
 }
 
-/// One of them, with the numbers of the fields that it changes and reads.
+/// A projection, with the numbers of the fields that it changes and reads.
 #[derive(Debug)]
 struct Edit {
     projection: Arc<Projection>,
@@ -35,40 +35,40 @@ struct Edit {
 #[derive(Debug)]
 struct Named {
     name: Box<str>,
-    /// Some projection changes it.
+    /// True if a projection changes the field.
     changed: bool,
 }
 
-/// A document in between two projections.
+/// A document between two projections.
 #[derive(Default)]
 struct Fields<'a> {
-    /// The named fields, by number.
+    /// The named fields, by their numbers.
     slots: SmallVec<[Slot<'a>; 16]>,
-    /// What the document is made of, in its order.
+    /// The parts of the document, in order.
     pieces: SmallVec<[Piece<'a>; 16]>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Slot<'a> {
     value: Option<Value<'a>>,
-    /// Where it stands among the pieces, if it is changed at all.
+    /// The position among the parts, if a projection changes the field.
     place: Option<usize>,
 }
 
 enum Piece<'a> {
-    /// Elements that stay as they are.
+    /// Elements that are copied.
     Copied(&'a [u8]),
-    /// A field with this number, if that has its place here.
+    /// The field with this number, if it is in this position.
     Field(usize),
 }
 
 impl Edits {
-    /// Takes in what comes next, or gives it back if that is to be run by itself.
+    /// Adds the next projection. Returns it if it must be applied separately.
     pub(crate) fn push(&mut self, projection: Arc<Projection>) -> Option<Arc<Projection>> {
         if projection.is_identity() {
             return None;
         }
-        if !self.takes(&projection) {
+        if !self.accepts(&projection) {
             return Some(projection);
         }
         let changes = projection.root.fields.iter().map(|field| self.number(&field.name, true));
@@ -78,8 +78,9 @@ impl Edits {
         None
     }
 
-    /// The document as a whole is there for the first one only.
-    fn takes(&self, projection: &Projection) -> bool {
+    /// Returns true if the projection can be added. Only the first one can read the document as a
+    /// whole.
+    fn accepts(&self, projection: &Projection) -> bool {
         let mut reads = Dependencies::default();
         for (_, expression) in projection.computed_fields() {
             expression.add_dependencies(&mut reads);
@@ -96,7 +97,7 @@ impl Edits {
         at
     }
 
-    /// What becomes of `cx.root`.
+    /// Returns the document that the projections make of `cx.root`.
     pub(crate) fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
         let split = if self.list.len() > 1 { self.split(cx.root) } else { None };
         let Some(mut fields) = split else { return self.one_by_one(cx) };
@@ -109,7 +110,7 @@ impl Edits {
         })
     }
 
-    /// The document in pieces. `None` if it has a field twice that is changed.
+    /// Splits the document into parts. Returns `None` if a field that is changed occurs twice.
     fn split<'a>(&self, doc: Doc<'a>) -> Option<Fields<'a>> {
         let mut fields = Fields::default();
         fields.slots.resize(self.named.len(), Slot::default());
@@ -165,7 +166,8 @@ impl Edit {
         let (root, extractor) = (&self.projection.root, &self.projection.extractor);
         let read = self.reads.iter().map(|at| fields.value(*at));
         let run = self.projection.run(cx.with_extracted(extractor.extract_from(read, cx)?));
-        // Errors come in the document's order, then in that of the projection.
+        // The order of evaluation, and so of errors: the document's fields first, then the
+        // projection's order.
         let mut order: SmallVec<[_; 4]> = root.fields.iter().zip(&self.changes).collect();
         order.sort_by_key(|(_, at)| fields.place(**at).unwrap_or(usize::MAX));
         for (field, at) in order {
@@ -188,7 +190,7 @@ impl<'a> Fields<'a> {
         self.slots.get(at).and_then(|slot| slot.place)
     }
 
-    /// Changes a field in its place; a new one goes to the end.
+    /// Changes a field in its position. A new field is appended.
     fn set(&mut self, at: usize, value: Option<Value<'a>>) {
         let Some(slot) = self.slots.get_mut(at) else { return };
         slot.value = value;

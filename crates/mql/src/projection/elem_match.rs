@@ -1,11 +1,11 @@
-//! `$elemMatch` in a projection: the first element of an array that meets a condition.
+//! `$elemMatch` in a projection: the first element of an array that satisfies a condition.
 
 use crate::context::{EvalContext, ParseContext};
 use crate::filter::{Features, Filter};
 use quire_document::{Array, Doc, DocBuf, Value};
 use quire_error::Result;
 
-/// A compiled condition on one field's elements.
+/// A compiled condition on the elements of one field.
 #[derive(Debug)]
 pub(super) struct ElemMatch {
     field: Box<str>,
@@ -21,7 +21,7 @@ impl ElemMatch {
         Ok(ElemMatch { field: field.into(), filter })
     }
 
-    /// The first element of the field's array that matches.
+    /// Returns the first matching element of the field's array.
     pub(super) fn find<'a>(&self, doc: Doc<'a>, cx: &EvalContext<'_>) -> Result<Option<Value<'a>>> {
         let Some(Value::Array(array)) = doc.get(&self.field) else { return Ok(None) };
         Ok(match self.filter.find_position(doc, cx)? {

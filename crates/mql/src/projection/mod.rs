@@ -1,10 +1,9 @@
-//! Projections: what of a document is kept, dropped, cut and computed, applied over bytes.
+//! Projections: which fields of a document are kept, dropped, sliced and computed.
 //!
-//! One tree serves `find`'s projections and the stages `$project`, `$addFields`, `$set` and
-//! `$unset`. Reading order: `tree`, `parse` (find and `$project`), `add_fields`, `unset`, `apply`,
-//! `edits` (several in a row), `print` (as explain shows it),
-//! then `slice`, `elem_match` and `positional`, which only find knows, and `needs` (what of a
-//! document is read).
+//! The projections of `find` and the stages `$project`, `$addFields`, `$set` and `$unset` share one
+//! kind of tree. Read in this order: `tree`, `parse` (find and `$project`), `add_fields`, `unset`,
+//! `apply`, `edits` (consecutive projections), `print` (for explain), then `slice`, `elem_match`
+//! and `positional` (find only), and `needs` (the fields that a projection reads).
 
 mod add_fields;
 mod apply;

@@ -1,22 +1,22 @@
-//! What of a document a projection reads, so that no more is fetched.
+//! The fields that a projection reads, so that no others are fetched.
 
 use super::tree::{Branch, Entry, Kind, Projection};
 use crate::expression::Dependencies;
 use std::collections::BTreeSet;
 
-/// What a projection reads.
+/// The parts of a document that a projection reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// The whole document.
+    /// True for the whole document.
     pub whole_document: bool,
-    /// Dotted paths, if not the whole document.
+    /// Dotted paths, unless the whole document is read.
     pub paths: BTreeSet<String>,
     /// Kinds of metadata (`$meta`).
     pub metadata: BTreeSet<String>,
 }
 
 impl Projection {
-    /// What it reads.
+    /// Returns what the projection reads.
     pub fn needs(&self) -> Needs {
         let mut read = Dependencies::default();
         let mut paths = BTreeSet::new();
@@ -30,8 +30,8 @@ impl Projection {
         Needs { whole_document, paths, metadata: read.metadata }
     }
 
-    /// The paths of an inclusion that only copies fields: what an index on them can answer
-    /// alone. `None` for any other projection.
+    /// Returns the paths of an inclusion that only copies fields, so that an index with these paths
+    /// can cover it. Returns `None` for any other projection.
     pub fn copied_paths(&self) -> Option<BTreeSet<String>> {
         if self.kind != Kind::Inclusion || self.positional.is_some() || self.root.computes {
             return None;
@@ -41,7 +41,7 @@ impl Projection {
         Some(paths)
     }
 
-    /// True if a top-level field comes out unchanged, whatever the document.
+    /// Returns true if a top-level field is unchanged in every document.
     pub fn keeps_field(&self, name: &str) -> bool {
         match self.root.find(name.as_bytes()).and_then(|at| self.root.fields.get(at)) {
             None => self.kind != Kind::Inclusion,
@@ -49,8 +49,8 @@ impl Projection {
         }
     }
 
-    /// The top-level fields that it drops or computes: what earlier stages need not deliver to
-    /// those after it.
+    /// Returns the top-level fields that are dropped or computed. Earlier stages need not produce
+    /// them for later stages.
     pub fn replaced_fields(&self) -> impl Iterator<Item = &str> {
         self.root.fields.iter().filter_map(|field| match field.entry {
             Entry::Computed(_) | Entry::Keep(false) => Some(&*field.name),
@@ -58,7 +58,7 @@ impl Projection {
         })
     }
 
-    /// The computed fields, as dotted paths with their expressions.
+    /// Returns the computed fields, as dotted paths with their expressions.
     pub fn computed_fields(&self) -> Vec<(String, &crate::expression::Expression)> {
         let mut found = Vec::new();
         computed(&self.root, "", &mut found);
@@ -86,7 +86,7 @@ fn collect(branch: &Branch, parent: &str, paths: &mut BTreeSet<String>, read: &m
         let path = join(parent, &field.name);
         match &field.entry {
             Entry::Branch(inner) => {
-                // Where fields are computed inside a value, the value itself decides their place.
+                // If fields are computed inside a value, the value determines their position.
                 if inner.computes {
                     paths.insert(path.clone());
                 }

@@ -1,4 +1,4 @@
-//! From a projection document of `find` or `$project` to a tree.
+//! Parses a projection document of `find` or `$project` to a tree.
 
 use super::elem_match::ElemMatch;
 use super::path::components;
@@ -11,16 +11,16 @@ use crate::expression::{Expression, find_operator};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// What a projection may use where it stands.
+/// The features that are allowed in a projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The positional operator, `$slice` with numbers, `$elemMatch`.
+    /// The positional operator, `$slice` with numbers, and `$elemMatch`.
     pub find_operators: bool,
     /// Expressions and literals.
     pub computed: bool,
-    /// A projection may name nothing.
+    /// A projection that names no field.
     pub empty: bool,
-    /// `_id` belongs to an inclusion that does not name it.
+    /// An inclusion that does not name `_id` includes it.
     pub id_by_default: bool,
 }
 
@@ -37,7 +37,7 @@ impl Policy {
 }
 
 impl Projection {
-    /// Parses the projection of a `find` whose filter is `filter`.
+    /// Parses the projection of a `find` with the filter `filter`.
     pub fn parse_find(
         doc: Doc<'_>,
         filter: Option<Doc<'_>>,
@@ -46,8 +46,8 @@ impl Projection {
         Projection::parse_with(doc, filter, Policy::FIND, context)
     }
 
-    /// Parses the operand of a `$project` stage: 15969 for what is no document, 51272 for an
-    /// empty one.
+    /// Parses the operand of a `$project` stage. Fails with 15969 if it is not a document, and with
+    /// 51272 if it is empty.
     pub fn parse_project(value: Value<'_>, context: &ParseContext) -> Result<Projection> {
         let Value::Document(doc) = value else {
             return Err(Error::location(15969, "$project specification must be an object"));
@@ -56,7 +56,7 @@ impl Projection {
             .map_err(|error| error.context("Invalid $project"))
     }
 
-    /// Parses a projection where not everything is allowed.
+    /// Parses a projection in which only some features are allowed.
     pub fn parse_with(
         doc: Doc<'_>,
         filter: Option<Doc<'_>>,
@@ -92,7 +92,7 @@ impl Projection {
     }
 }
 
-/// What is said of the whole `_id`; it may contradict the rest.
+/// What the projection says about `_id` as a whole. It may differ from the kind of the projection.
 #[derive(Clone, Copy, PartialEq)]
 enum Id {
     Unnamed,
@@ -127,7 +127,8 @@ impl<'c> Parser<'c> {
         }
     }
 
-    /// `$slice`, `$meta` and `_id` alone don't decide; `$elemMatch` alone is an inclusion.
+    /// Returns the kind. `$slice`, `$meta` and `_id` alone do not determine it; `$elemMatch` alone
+    /// is an inclusion.
     fn kind_or_default(&self) -> Kind {
         if let Some(kind) = self.kind {
             return kind;
@@ -178,7 +179,7 @@ impl<'c> Parser<'c> {
         }
     }
 
-    /// Takes the positional operator off a path's end.
+    /// Removes the positional operator from the end of a path, and returns whether it was there.
     fn strip_positional<'p>(&self, path: &'p str) -> Result<(&'p str, bool)> {
         let stripped = path.strip_suffix(".$");
         if !self.policy.find_operators {
@@ -314,7 +315,7 @@ impl<'c> Parser<'c> {
         Ok(())
     }
 
-    /// A field that the positional operator already stands at is not cut again.
+    /// Returns true if the path has the positional operator already. It is not applied twice.
     fn has_positional_at(&self, path: &str) -> bool {
         let field = self.root.find(path.as_bytes()).and_then(|at| self.root.fields.get(at));
         field.is_some_and(|field| field.positional)

@@ -6,25 +6,25 @@ use quire_document::{Array, Doc, Value};
 use quire_error::{Error, Result};
 use std::cell::OnceCell;
 
-/// The filter that tells which element matched.
+/// The filter that determines which element matched.
 #[derive(Debug)]
 pub(super) struct Positional {
     filter: Filter,
 }
 
-/// The element's index for one document, found when it is first asked for.
+/// The element's index in one document, computed when it is first needed.
 #[derive(Default)]
 pub(super) struct Matched(OnceCell<Option<u32>>);
 
 impl Positional {
-    /// The filter may use nothing that looks at more than one field's values.
+    /// Parses the filter, which may use only operators on single fields.
     pub(super) fn parse(filter: Option<Doc<'_>>, context: &ParseContext) -> Result<Positional> {
         let filter = filter.unwrap_or(Doc::empty());
         Ok(Positional { filter: Filter::parse_with(filter, context, Features::PARTS)? })
     }
 
-    /// The element of `array`, the first array on the path, that the filter matched. 51246 if
-    /// the filter tells no element, 51247 if the array is too short.
+    /// Returns the element of `array`, the first array on the path, that the filter matched. Fails
+    /// with 51246 if the filter determines no element, and with 51247 if the array is too short.
     pub(super) fn element<'a>(
         &self,
         array: Array<'a>,

@@ -1,22 +1,22 @@
-//! A projection as explain shows it.
+//! The text of projections in explain.
 
 use super::tree::{Kind, Projection};
 use crate::expression::Expression;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use std::collections::HashMap;
 
-/// The computed fields of a projection by their dotted paths.
+/// The computed fields of a projection, by their dotted paths.
 type Computed<'p> = HashMap<String, &'p Expression>;
 
 impl Projection {
-    /// Returns the projection as explain shows it: `{a: 1}` is `{_id: true, a: true}`.
+    /// Returns the projection as explain shows it: `{_id: true, a: true}` for `{a: 1}`.
     pub fn print(&self) -> DocBuf {
         print(self)
     }
 }
 
-/// Returns what a value of a projection says as a flag: the field is kept (true) or dropped
-/// (false). `None` if the value is no flag.
+/// Returns the flag in a value of a projection: true if the field is kept, false if it is dropped.
+/// Returns `None` if the value is not a flag.
 pub fn flag(value: Value<'_>) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(flag),
@@ -59,7 +59,7 @@ fn print(projection: &Projection) -> DocBuf {
     }
 }
 
-/// A computed field with its constants folded and marked.
+/// Returns a computed field, with its constants folded and marked.
 fn printed_value(path: &str, value: Value<'_>, computed: &Computed<'_>) -> ValueBuf {
     match (computed.get(path), value) {
         (Some(expression), _) => expression.to_bson(),
@@ -73,13 +73,13 @@ fn printed_value(path: &str, value: Value<'_>, computed: &Computed<'_>) -> Value
     }
 }
 
-/// What stands at a name: a value, or values at paths below it.
+/// The content of a name: a value, or values at paths below it.
 enum Place<'f> {
     Value(Value<'f>),
     Below(Vec<(&'f str, Value<'f>)>),
 }
 
-/// `{"o.x": true}` is `{o: {x: true}}`; names keep the order in which they came first.
+/// Writes `{"o.x": true}` as `{o: {x: true}}`. Names are in the order of their first occurrence.
 fn write_nested(fields: Vec<(&str, Value<'_>)>, writer: &mut DocWriter<'_>) {
     let mut places: Vec<(&str, Place<'_>)> = Vec::with_capacity(fields.len());
     let mut known: HashMap<&str, usize> = HashMap::new();
@@ -129,7 +129,7 @@ fn flat_inclusion(source: Doc<'_>, computed: &Computed<'_>) -> DocBuf {
     })
 }
 
-/// A field of an inclusion that is no flag: computed, or a document of fields below it.
+/// Writes a field of an inclusion that is not a flag: computed, or a document of nested fields.
 fn print_kept(
     path: &str,
     name: &str,

@@ -1,19 +1,20 @@
-//! `$slice` as find has it: an array is cut to a number of its elements.
+//! find's form of `$slice`: a number of elements of an array.
 
 use quire_document::number::Number;
 use quire_document::{Array, ArrayWriter, Value};
 
-/// Which elements stay.
+/// The elements to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
-    /// Elements passed over; counted from the end if negative.
+    /// The number of elements to skip; counted from the end if negative.
     skip: Option<i32>,
-    /// Elements kept; without a skip the last ones if negative.
+    /// The number of elements to keep; without `skip` the last ones if negative.
     limit: i32,
 }
 
 impl Slice {
-    /// Parses the operand. `None` if it is not find's form: the expression's form is tried then.
+    /// Parses the operand. Returns `None` if it does not have find's form. The caller then tries
+    /// the form of an expression.
     pub(super) fn parse(operand: Value<'_>) -> Option<Slice> {
         match operand {
             Value::Array(array) => match array.to_vec()[..] {
@@ -28,7 +29,7 @@ impl Slice {
         }
     }
 
-    /// Writes the elements that stay.
+    /// Writes the elements to keep.
     pub(super) fn write(self, array: Array<'_>, writer: &mut ArrayWriter<'_>) {
         let (start, count) = self.range(array);
         for value in array.iter().skip(start).take(count) {
@@ -47,7 +48,8 @@ impl Slice {
     }
 }
 
-/// The number cut to a whole one of 32 bits; NaN is 0, what is too large is the largest.
+/// Truncates a number to an integer of 32 bits. NaN is 0; a number out of range becomes the nearest
+/// one.
 fn clamped(value: Value<'_>) -> i32 {
     let whole = value.as_number().map_or(i64::MAX, |number| match number {
         number if number.is_nan() => 0,

@@ -1,4 +1,4 @@
-//! Projections on small documents, their order of fields, and what is refused.
+//! Tests of projections on small documents, of the order of fields, and of refused projections.
 
 use super::*;
 use crate::context::{EvalContext, ParseContext, Shared};

@@ -1,4 +1,4 @@
-//! What a projection is made of.
+//! The tree of a projection.
 
 use super::elem_match::ElemMatch;
 use super::positional::Positional;
@@ -8,34 +8,35 @@ use crate::names::Names;
 use quire_document::DocBuf;
 use quire_error::{Error, Result};
 
-/// What happens to fields that a projection does not name.
+/// The treatment of fields that a projection does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// They are dropped.
     Inclusion,
-    /// They are kept; named ones are dropped, cut or computed.
+    /// They are kept. Named fields are dropped, sliced or computed.
     Exclusion,
-    /// They are kept; named ones are computed (`$addFields`).
+    /// They are kept. Named fields are computed (`$addFields`).
     AddFields,
 }
 
-/// A compiled projection: `Send + Sync`, applied any number of times.
+/// A compiled projection. `Send + Sync`: it can be applied any number of times.
 #[derive(Debug)]
 pub struct Projection {
     pub(super) kind: Kind,
     pub(super) root: Branch,
     pub(super) positional: Option<Positional>,
     pub(super) source: DocBuf,
-    /// The paths of all expressions, to be taken from a document at once.
+    /// Extracts the values of all expressions' paths from a document in one pass.
     pub(super) extractor: Extractor,
 }
 
-/// The fields that are named at one level, in the order in which they were named.
+/// The named fields of one level, in the order of the projection.
 #[derive(Debug, Default)]
 pub(super) struct Branch {
     pub(super) fields: Vec<Field>,
     names: Names,
-    /// A field here or below is computed, so that documents may have to be made for it.
+    /// True if a field at this level or below is computed, so that missing documents may have to be
+    /// created.
     pub(super) computes: bool,
 }
 
@@ -43,42 +44,42 @@ pub(super) struct Branch {
 pub(super) struct Field {
     pub(super) name: Box<str>,
     pub(super) entry: Entry,
-    /// It lies on the path of the positional operator.
+    /// True if the field is on the path of the positional operator.
     pub(super) positional: bool,
 }
 
-/// What happens to a field.
+/// The treatment of a field.
 #[derive(Debug)]
 pub(super) enum Entry {
-    /// Kept (true) or dropped (false).
+    /// Keeps the field (true) or drops it (false).
     Keep(bool),
-    /// Kept; an array is cut.
+    /// Keeps the field. An array is sliced.
     Slice(Slice),
-    /// Replaced by the first element that matches.
+    /// Replaces the field by its first matching element.
     ElemMatch(Box<ElemMatch>),
-    /// Replaced by an expression's result.
+    /// Replaces the field by the result of an expression.
     Computed(Expression),
-    /// Fields below it are named.
+    /// Fields below this one are named.
     Branch(Branch),
 }
 
 impl Projection {
-    /// What happens to fields that it does not name.
+    /// Returns the treatment of fields that the projection does not name.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The projection as it was written.
+    /// Returns the projection as the user wrote it.
     pub fn to_bson(&self) -> &DocBuf {
         &self.source
     }
 
-    /// True if documents come out as they went in.
+    /// Returns true if the projection does not change documents.
     pub fn is_identity(&self) -> bool {
         self.kind != Kind::Inclusion && self.root.fields.is_empty()
     }
 
-    /// True if the positional operator is used.
+    /// Returns true if the projection has the positional operator.
     pub fn is_positional(&self) -> bool {
         self.positional.is_some()
     }
@@ -90,7 +91,7 @@ impl Branch {
         self.names.find(name)
     }
 
-    /// Adds an entry at a path. Codes 31249 and 31250 if it collides with another.
+    /// Adds an entry at a path. Fails with 31249 or 31250 if it conflicts with another.
     pub(super) fn insert(
         &mut self,
         path: &[&str],
@@ -131,7 +132,7 @@ impl Branch {
         self.names.number(name)
     }
 
-    /// Removes a field that stands here.
+    /// Removes a field of this level.
     pub(super) fn remove(&mut self, name: &str) {
         self.fields.retain(|field| &*field.name != name);
         self.names = Names::default();
@@ -140,7 +141,7 @@ impl Branch {
         }
     }
 
-    /// The extractor of all paths that computed fields read.
+    /// Returns the extractor of all paths that computed fields read.
     pub(super) fn extractor(&mut self) -> Extractor {
         let mut extractor = Extractor::default();
         self.attach(&mut extractor);
@@ -157,7 +158,7 @@ impl Branch {
         }
     }
 
-    /// Notes which branches compute. `true` if this one does.
+    /// Records which branches compute fields. Returns true if this one does.
     pub(super) fn seal(&mut self) -> bool {
         let mut computes = false;
         for field in &mut self.fields {

@@ -1,4 +1,4 @@
-//! From the operand of `$unset` to a tree.
+//! Parses the operand of `$unset` to a tree.
 
 use super::path::components;
 use super::tree::{Branch, Entry, Kind, Projection};
@@ -6,8 +6,8 @@ use quire_document::{DocBuf, Value};
 use quire_error::{Error, Result};
 
 impl Projection {
-    /// Parses a field's name or an array of them. Codes: 31002 another type, 31119 an empty
-    /// array, 31120 an element that is no string, and those of paths and their collisions.
+    /// Parses a field's name, or an array of names. Codes: 31002 another type, 31119 an empty
+    /// array, 31120 an element that is not a string, and those of paths and their conflicts.
     pub fn parse_unset(value: Value<'_>) -> Result<Projection> {
         let paths = match value {
             Value::String(path) => vec![path],

@@ -1,6 +1,7 @@
-//! PCRE2 behind a safe interface: the only file that calls the C library.
+//! A safe interface to PCRE2. Only this file calls the C library.
 //!
-//! The crate `pcre2` sets no limit for a match and no callout, so the library is called directly.
+//! The library is called directly, because the crate `pcre2` supports neither limits for a match
+//! nor callouts.
 
 use pcre2_sys::*;
 use std::cell::Cell;
@@ -17,50 +18,50 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Pairs of offsets that the match data of a thread holds; a match that asks for more allocates.
+/// The number of offset pairs in a thread's match data. A match that needs more allocates them.
 const PAIRS_KEPT: usize = 16;
 
-/// Largest stack of compiled code in bytes, for a match that did not fit on the machine's stack.
+/// The largest stack for compiled code in bytes, for a match that exceeds the machine's stack.
 const STACK_BYTES_MAX: usize = 8 << 20;
 
-/// Most memory of one interpreted match, in KiB.
+/// The most memory of one interpreted match, in KiB.
 const HEAP_KIB_MAX: u32 = 64 << 10;
 
-/// How one match is done.
+/// The options of one match.
 pub(super) struct Limits<'w> {
-    /// Backtracking points that the match may pass at one start (PCRE2's match limit).
+    /// The most backtracking points at one starting position (PCRE2's match limit).
     pub steps_max: u32,
-    /// Nested backtracking points of an interpreted match.
+    /// The most nested backtracking points of an interpreted match.
     pub depth_max: u32,
-    /// The last byte offset at which a match may start, `None` for the end of the text.
+    /// The last byte offset at which a match may begin; `None` for the end of the text.
     pub last_start: Option<usize>,
-    /// Where the match runs.
+    /// The way in which the match is executed.
     pub mode: Mode,
-    /// Called at each item of code that was compiled with `Code::watched`; true ends the match
-    /// with `PCRE2_ERROR_CALLOUT`.
+    /// Called at each item of code that was compiled with `Code::watched`. If it returns true, the
+    /// match ends with `PCRE2_ERROR_CALLOUT`.
     pub watch: Option<&'w mut dyn FnMut() -> bool>,
 }
 
-/// Where a match runs.
+/// The way in which a match is executed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Compiled code on the machine's stack (32 KiB of it).
     Fast,
-    /// Compiled code on a stack of its own of up to `STACK_BYTES_MAX` bytes.
+    /// Compiled code on a separate stack of at most `STACK_BYTES_MAX` bytes.
     LargeStack,
     /// The interpreter of PCRE2.
     Interpreter,
 }
 
-/// A pattern that PCRE2 refuses: the library's own text.
+/// A pattern that PCRE2 refuses, with the library's message.
 #[derive(Debug)]
 pub(super) struct CompileError(pub String);
 
 /// A compiled pattern.
 pub(super) struct Code(NonNull<pcre2_code_8>);
 
-// SAFETY: PCRE2 code is read only after `compile` has returned, and the library documents that
-// several threads may match with one code at the same time.
+// SAFETY: PCRE2 code is read-only after `compile` has returned, and the library documents that
+// several threads may match with the same code at the same time.
 unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
@@ -73,11 +74,11 @@ impl Drop for Code {
 }
 
 impl Code {
-    /// Compiles `pattern` with PCRE2's option bits, to machine code where the platform has it.
+    /// Compiles `pattern` with PCRE2's option bits, to machine code if the platform supports that.
     pub fn compile(pattern: &str, options: u32) -> Result<Code, CompileError> {
         let (mut error, mut offset) = (0, 0);
         let options = options | PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT;
-        // SAFETY: pattern and length belong together; the library copies what it needs.
+        // SAFETY: the length is that of the pattern, and the library copies what it needs.
         let code = unsafe {
             pcre2_compile_8(
                 pattern.as_ptr(),
@@ -89,37 +90,37 @@ impl Code {
             )
         };
         let code = Code(NonNull::new(code).ok_or_else(|| CompileError(message(error)))?);
-        // SAFETY: the code is valid and no other thread knows it yet. Where there is no machine
-        // code for a pattern, PCRE2 interprets it.
+        // SAFETY: the code is valid, and no other thread has it yet. If a pattern cannot be
+        // compiled to machine code, PCRE2 interprets it.
         unsafe { pcre2_jit_compile_8(code.0.as_ptr(), PCRE2_JIT_COMPLETE) };
         Ok(code)
     }
 
-    /// The same pattern with a callout before each item.
+    /// Compiles the pattern with a callout before each item.
     pub fn watched(pattern: &str, options: u32) -> Result<Code, CompileError> {
         Code::compile(pattern, options | PCRE2_AUTO_CALLOUT)
     }
 
-    /// The number of groups, the whole match not counted.
+    /// Returns the number of groups, without the whole match.
     pub fn group_count(&self) -> usize {
         self.info(PCRE2_INFO_CAPTURECOUNT) as usize
     }
 
-    /// True if a match can only start where the search starts.
+    /// Returns true if a match must begin at the first position.
     pub fn is_anchored(&self) -> bool {
         self.info(PCRE2_INFO_ALLOPTIONS) & PCRE2_ANCHORED != 0
     }
 
     fn info(&self, what: u32) -> u32 {
         let mut found: u32 = 0;
-        // SAFETY: both values that are asked for are of type `uint32_t`.
+        // SAFETY: both requested values have the type `uint32_t`.
         unsafe { pcre2_pattern_info_8(self.0.as_ptr(), what, ptr::from_mut(&mut found).cast()) };
         found
     }
 
-    /// Searches `text` from byte `start`, which must be the beginning of a character, and gives
-    /// the offsets of the first `pairs` groups to `see` if there is a match; the pattern must have
-    /// at least that many groups. `Err` is PCRE2's result code.
+    /// Searches `text` from byte `start`, which must be the start of a character. If there is a
+    /// match, calls `see` with the offsets of the first `pairs` groups; the pattern must have that
+    /// many. The error is PCRE2's result code.
     pub fn search<T>(
         &self,
         text: &str,
@@ -131,7 +132,7 @@ impl Code {
         if !text.is_char_boundary(start) {
             return Err(PCRE2_ERROR_BADUTFOFFSET);
         }
-        // An interpreted match leaves its frames in the match data, so that is not kept.
+        // An interpreted match leaves its frames in the match data, which is therefore not reused.
         if pairs > PAIRS_KEPT || limits.mode == Mode::Interpreter {
             return Scratch::new(pairs)?.search(self, text, start, pairs, limits, see);
         }
@@ -144,11 +145,11 @@ impl Code {
     }
 }
 
-/// Byte offsets of a match and its groups.
+/// The byte offsets of a match and its groups.
 pub(super) struct Pairs<'s>(&'s [usize]);
 
 impl Pairs<'_> {
-    /// Start and end of the group, `None` if it took no part.
+    /// Returns start and end of the group; `None` if it is not part of the match.
     pub fn get(&self, group: usize) -> Option<(usize, usize)> {
         let (start, end) = (*self.0.get(2 * group)?, *self.0.get(2 * group + 1)?);
         (start != usize::MAX && end != usize::MAX).then_some((start, end))
@@ -156,20 +157,20 @@ impl Pairs<'_> {
 }
 
 thread_local! {
-    /// What a thread's matches use, one after another.
+    /// The memory that a thread's matches reuse.
     static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
 }
 
-/// What a match needs besides code and text.
+/// The memory that a match needs besides code and text.
 struct Scratch {
     context: NonNull<pcre2_match_context_8>,
-    /// What the context holds, where that is known: setting it anew for each match takes longer
-    /// than a short match.
+    /// The settings of the context, if known. Setting them for each match would take longer than a
+    /// short match.
     set: Option<Settings>,
     data: NonNull<pcre2_match_data_8>,
 }
 
-/// The limits of a match that has neither callout nor stack of its own.
+/// The limits of a match without callout and separate stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Settings {
     steps_max: u32,
@@ -233,8 +234,8 @@ impl Scratch {
         let plain = callout.is_none() && stack.0.is_null();
         let wanted = plain.then_some(Settings { steps_max, depth_max, last_start });
         if wanted.is_none() || self.set != wanted {
-            // SAFETY: the context is valid. `watch` and `stack` outlive the match, and where they
-            // are set the next match sets all of these anew.
+            // SAFETY: the context is valid. `watch` and `stack` outlive the match. If they are set,
+            // the next match sets all settings again.
             unsafe {
                 pcre2_set_match_limit_8(context, steps_max);
                 pcre2_set_depth_limit_8(context, depth_max);
@@ -244,8 +245,8 @@ impl Scratch {
             }
             self.set = wanted;
         }
-        // SAFETY: context, data and code are valid. The text is valid UTF-8 and `start` begins a
-        // character, so that the check may be left out.
+        // SAFETY: context, data and code are valid. The text is valid UTF-8 and `start` is the
+        // start of a character, so the check can be omitted.
         unsafe {
             pcre2_match_8(
                 code.0.as_ptr(),
@@ -259,10 +260,11 @@ impl Scratch {
         }
     }
 
-    /// The first `count` pairs, which are no more than the groups of the pattern that matched.
+    /// Returns the first `count` pairs. `count` must not exceed the groups of the pattern that
+    /// matched.
     fn pairs(&self, count: usize) -> Pairs<'_> {
-        // SAFETY: the library's vector of offsets has two for each pair and belongs to the match
-        // data. A successful match has set those of all groups of its pattern.
+        // SAFETY: the library's vector has two offsets for each pair and belongs to the match data.
+        // A successful match has set those of all groups of its pattern.
         unsafe {
             let known = pcre2_get_ovector_count_8(self.data.as_ptr()) as usize;
             let first = pcre2_get_ovector_pointer_8(self.data.as_ptr());
@@ -271,15 +273,15 @@ impl Scratch {
     }
 }
 
-/// A stack for compiled code; null for the machine's own.
+/// A stack for compiled code; null means the machine's stack.
 struct Stack(*mut pcre2_jit_stack_8);
 
 impl Stack {
     fn of(mode: Mode) -> Stack {
         match mode {
             Mode::Fast | Mode::Interpreter => Stack(ptr::null_mut()),
-            // SAFETY: a null general context stands for malloc and free. Null means that there is
-            // no memory for it, and then the machine's stack is used.
+            // SAFETY: a null general context means malloc and free. A null result means that there
+            // is no memory, and then the machine's stack is used.
             Mode::LargeStack => Stack(unsafe {
                 pcre2_jit_stack_create_8(32 << 10, STACK_BYTES_MAX, ptr::null_mut())
             }),
@@ -290,24 +292,24 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         if !self.0.is_null() {
-            // SAFETY: the stack comes from its `create` function, and no match uses it.
+            // SAFETY: the stack comes from its `create` function, and no match is using it.
             unsafe { pcre2_jit_stack_free_8(self.0) }
         }
     }
 }
 
-/// PCRE2's callout: `data` points to the `watch` of the running match.
+/// PCRE2's callout function. `data` points to the `watch` of the running match.
 unsafe extern "C" fn call_watch(_block: *mut c_void, data: *mut c_void) -> c_int {
     // SAFETY: `Scratch::run` sets `data` to a `&mut dyn FnMut` that outlives the match, and the
-    // library calls this from within that match only.
+    // library calls this function only during that match.
     let watch = unsafe { &mut *data.cast::<&mut dyn FnMut() -> bool>() };
     if watch() { PCRE2_ERROR_CALLOUT } else { 0 }
 }
 
-/// The library's text for an error of compiling.
+/// Returns the library's text for a compile error.
 fn message(code: i32) -> String {
     let mut text = [0u8; 256];
-    // SAFETY: the buffer is as long as it is said to be; the library ends the text with a zero.
+    // SAFETY: the length is that of the buffer, and the library terminates the text with a zero.
     let length = unsafe { pcre2_get_error_message_8(code, text.as_mut_ptr(), text.len()) };
     let known = text.get(..usize::try_from(length).unwrap_or(0)).unwrap_or_default();
     String::from_utf8_lossy(known).into_owned()

@@ -1,17 +1,17 @@
-//! The literal prefix that every match of a regular expression must begin with.
+//! The literal prefix of all matches of a regular expression.
 
-/// What a pattern demands of the beginning of a string.
+/// The prefix that a pattern requires of a string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// The literal text; empty if nothing can be said.
+    /// The literal text; empty if there is none.
     pub text: String,
-    /// True if beginning with the text is all that the pattern asks for.
+    /// True if every string with this prefix matches.
     pub exact: bool,
 }
 
 const NONE: Prefix = Prefix { text: String::new(), exact: false };
 
-/// Finds the prefix of a pattern with these option letters.
+/// Returns the prefix of a pattern with these option letters.
 pub(super) fn prefix(pattern: &str, options: &str) -> Prefix {
     let (mut multiline, mut extended) = (false, false);
     for letter in options.chars() {
@@ -35,7 +35,7 @@ pub(super) fn prefix(pattern: &str, options: &str) -> Prefix {
     scan(rest, extended)
 }
 
-/// An alternation anywhere disables the prefix.
+/// Returns true if the pattern has an alternation, which disables the prefix.
 fn has_alternation(pattern: &str) -> bool {
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
@@ -60,7 +60,7 @@ fn scan(pattern: &str, extended: bool) -> Prefix {
     let mut exact = true;
     while let Some(c) = chars.next() {
         match c {
-            // A quantifier may ask for none of the character before it.
+            // A quantifier may allow zero occurrences of the character before it.
             '*' | '?' | '{' => {
                 text.pop();
                 exact = false;

@@ -1,4 +1,4 @@
-//! Regular expressions: answers, limits, and that a match can be interrupted.
+//! Tests of regular expressions: results, limits, and the interruption of a match.
 
 use super::*;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ fn matches(pattern: &str, options: &str, text: &str) -> bool {
     regex.is_match(text, &Shared::default()).unwrap()
 }
 
-/// The result code of a match that fails.
+/// Returns the result code of a match that fails.
 fn failure(pattern: &str, text: &str) -> i32 {
     let regex = Regex::new(pattern, "").unwrap();
     match regex.is_match(text, &Shared::default()) {
@@ -46,7 +46,7 @@ fn an_open_brace_with_a_comma_is_text() {
     assert!(matches("^a{1,2}$", "", "aa"));
 }
 
-/// Compiled code used to run on 32 KiB of stack; a text that needed more "did not match".
+/// Compiled code ran on a stack of 32 KiB, and a text that needed more "did not match".
 #[test]
 fn a_match_that_needs_much_stack_is_found() {
     assert!(matches("^(a|b)*$", "", &"ab".repeat(1000)));
@@ -57,14 +57,14 @@ fn a_match_that_needs_much_stack_is_found() {
 #[test]
 fn a_match_past_its_limits_is_an_error() {
     assert_eq!(failure("(a+)+$", &format!("{}b", "a".repeat(64))), sys::PCRE2_ERROR_MATCHLIMIT);
-    // Neither a stack of 8 MiB nor 4,000 nested points are enough for a million groups.
+    // A million groups exceed both a stack of 8 MiB and 4,000 nested points.
     let code = failure("^(a|b)*$", &"ab".repeat(500_000));
     assert!(matches!(code, sys::PCRE2_ERROR_MATCHLIMIT | sys::PCRE2_ERROR_DEPTHLIMIT), "{code}");
     let pattern = ".{0,200}.{0,200}.{0,150}[YZ]";
     assert_eq!(failure(pattern, &"x".repeat(4096)), sys::PCRE2_ERROR_MATCHLIMIT);
 }
 
-/// Counts how often a match looks at the interrupt, which answers an error at the third time.
+/// Counts the checks of the interrupt; the third check returns an error.
 #[test]
 fn a_match_is_interrupted() {
     for (pattern, text) in [
@@ -86,7 +86,7 @@ fn a_match_is_interrupted() {
     }
 }
 
-/// What is found in a long text by many calls of the library and by one call is the same.
+/// Searching a long text with many calls of the library gives the same result as one call.
 #[test]
 fn searching_in_windows_finds_the_same() {
     let patterns = [

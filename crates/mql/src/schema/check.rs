@@ -1,4 +1,4 @@
-//! Does a value comply.
+//! Checks whether a value is valid for a schema.
 
 use super::compare::{first_duplicate, same};
 use super::rules::{Additional, Bound, Dependency, Items, Rules};
@@ -11,7 +11,8 @@ use quire_error::{Error, Result};
 use std::cell::Cell;
 use std::cmp::Ordering;
 
-/// One check of a document: what its regular expressions need, and the first error of one.
+/// One check of a document: the context of its regular expressions, and the first error of one of
+/// them.
 pub(super) struct Check<'s> {
     shared: &'s Shared,
     failure: Cell<Option<Error>>,
@@ -22,8 +23,8 @@ impl<'s> Check<'s> {
         Check { shared, failure: Cell::new(None) }
     }
 
-    /// True if the expression matches. An error of the match ends all later ones and is what the
-    /// whole check answers.
+    /// Returns true if the regular expression matches. An error is stored as the result of the
+    /// whole check, and all later matches are skipped.
     pub(super) fn finds(&self, regex: &Regex, text: &str) -> bool {
         let failed = self.failure.take();
         let found = match failed {
@@ -38,7 +39,8 @@ impl<'s> Check<'s> {
         })
     }
 
-    /// The first element that equals one before it. An error is what the whole check answers.
+    /// Returns the first element that equals an earlier one. An error is stored as the result of
+    /// the whole check.
     pub(super) fn repeated<'a>(&self, array: Array<'a>) -> Option<Value<'a>> {
         first_duplicate(&array.to_vec(), self.shared).unwrap_or_else(|error| {
             self.failure.set(Some(error));
@@ -46,7 +48,7 @@ impl<'s> Check<'s> {
         })
     }
 
-    /// Counts the work of one rule; false if the check has failed.
+    /// Counts the work of one rule. Returns false if the check has failed.
     fn goes_on(&self) -> bool {
         if let Err(error) = self.shared.work(2) {
             self.failure.set(Some(error));
@@ -55,14 +57,14 @@ impl<'s> Check<'s> {
         true
     }
 
-    /// `result`, or the error of a match.
+    /// Returns `result`, or the stored error.
     pub(super) fn finish<T>(self, result: T) -> Result<T> {
         self.failure.into_inner().map_or(Ok(result), Err)
     }
 }
 
 impl Rules {
-    /// True if the value complies with all keywords that apply to its type.
+    /// Returns true if the value is valid for all keywords that apply to its type.
     pub(super) fn accept(&self, value: Value<'_>, check: &Check<'_>) -> bool {
         check.goes_on()
             && self.types.as_ref().is_none_or(|types| types.contains(value.kind()))
@@ -103,7 +105,7 @@ impl Rules {
             && self.first_bad_additional_item(array, check).is_none()
     }
 
-    /// The first element that does not comply with `items`.
+    /// Returns the first element that is not valid for `items`.
     pub(super) fn first_bad_item<'a>(
         &self,
         array: Array<'a>,
@@ -118,7 +120,7 @@ impl Rules {
         }
     }
 
-    /// The first element beyond those of `items` that `additionalItems` forbids.
+    /// Returns the first element after those of `items` that `additionalItems` does not allow.
     pub(super) fn first_bad_additional_item<'a>(
         &self,
         array: Array<'a>,
@@ -161,7 +163,7 @@ impl Rules {
         applying.all(|(_, rules)| rules.accept(value, check))
     }
 
-    /// True if neither `properties` nor `patternProperties` speaks of the property.
+    /// Returns true if neither `properties` nor `patternProperties` applies to the property.
     pub(super) fn is_additional(&self, name: &str, check: &Check<'_>) -> bool {
         !self.properties.iter().any(|(known, _)| known == name)
             && !self.pattern_properties.iter().any(|(regex, _)| check.finds(regex, name))
@@ -178,7 +180,7 @@ impl Rules {
             && self.value_is_listed(value)
     }
 
-    /// False if `enum` does not list the value.
+    /// Returns false if the value is not listed in `enum`.
     pub(super) fn value_is_listed(&self, value: Value<'_>) -> bool {
         let Some(list) = &self.one_of_values else { return true };
         list.iter().any(|listed| same(listed.as_value(), value))
@@ -186,7 +188,8 @@ impl Rules {
 }
 
 impl Bound {
-    /// True if the value lies on the side `inside` of the bound, or on it where that is allowed.
+    /// Returns true if the value is on the side `inside` of the bound, or equal to it if that is
+    /// allowed.
     pub(super) fn holds(&self, value: Value<'_>, inside: Ordering) -> bool {
         let nan = |value: Value<'_>| value.as_number().is_some_and(Number::is_nan);
         let bound = self.value.as_value();
@@ -218,7 +221,7 @@ impl Dependency {
     }
 }
 
-/// True if the property is missing or complies.
+/// Returns true if the property is missing or valid.
 pub(super) fn property_complies(
     doc: Doc<'_>,
     name: &str,
@@ -228,8 +231,8 @@ pub(super) fn property_complies(
     find(doc, name).is_none_or(|value| rules.accept(value, check))
 }
 
-/// The property of that name. As in mongod a dot in the name leads into nested objects, though
-/// never into arrays.
+/// Returns the property with this name. As in mongod, a dot in the name leads into nested objects,
+/// but not into arrays.
 pub(super) fn find<'a>(doc: Doc<'a>, name: &str) -> Option<Value<'a>> {
     match name.split_once('.') {
         None => doc.get(name),
@@ -237,11 +240,12 @@ pub(super) fn find<'a>(doc: Doc<'a>, name: &str) -> Option<Value<'a>> {
     }
 }
 
-/// True if the value is a whole multiple, reckoned in decimal; doubles count with 15 digits.
+/// Returns true if the value is an integer multiple of `of`, in decimal arithmetic; doubles have 15
+/// digits.
 pub(super) fn is_multiple(value: Value<'_>, of: Value<'_>) -> bool {
     match (parts(value), parts(of)) {
         (Some(value), Some(of)) => divides(of, value),
-        // Any finite number leaves itself as the remainder of an infinite divisor.
+        // A finite number is its own remainder for an infinite divisor.
         (Some(value), None) => value.coefficient == 0,
         _ => false,
     }
@@ -271,10 +275,10 @@ fn divides(divisor: Parts, value: Parts) -> bool {
         let scaled = 10u128
             .checked_pow(shift.unsigned_abs())
             .and_then(|scale| scale.checked_mul(divisor.coefficient));
-        // A divisor beyond 128 bits is larger than any coefficient.
+        // A divisor of more than 128 bits is larger than any coefficient.
         return scaled.is_some_and(|divisor| value.coefficient.is_multiple_of(divisor));
     }
-    // Factors of ten are cancelled from the divisor instead of being multiplied in.
+    // Removes factors of ten from the divisor, instead of multiplying the value by them.
     let (mut divisor, mut twos, mut fives) = (divisor.coefficient, shift, shift);
     while twos > 0 && divisor.is_multiple_of(2) {
         (divisor, twos) = (divisor / 2, twos - 1);

@@ -1,4 +1,4 @@
-//! Equality as JSON Schema wants it: the order of an object's fields means nothing.
+//! Equality in JSON Schema: the order of an object's fields does not matter.
 
 use crate::context::Shared;
 use crate::work::sort_by;
@@ -6,12 +6,12 @@ use quire_document::{Doc, Value, compare};
 use quire_error::Result;
 use std::cmp::Ordering;
 
-/// True if the values are equal, objects whatever the order of their fields.
+/// Returns true if the values are equal; the order of fields in objects does not matter.
 pub(super) fn same(left: Value<'_>, right: Value<'_>) -> bool {
     order(left, right).is_eq()
 }
 
-/// The first value that equals one before it, if one does.
+/// Returns the first value that equals an earlier one, if any.
 pub(super) fn first_duplicate<'a>(
     values: &[Value<'a>],
     shared: &Shared,
@@ -22,7 +22,7 @@ pub(super) fn first_duplicate<'a>(
     Ok(twice.map(|pair| pair[1]).min().map(|place| values[place]))
 }
 
-/// The order of values with the fields of objects compared by their sorted names.
+/// Compares values. Fields of objects are compared in the order of their names.
 fn order(left: Value<'_>, right: Value<'_>) -> Ordering {
     match (left, right) {
         (Value::Document(left), Value::Document(right)) => {

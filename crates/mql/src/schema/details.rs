@@ -1,11 +1,11 @@
-//! What a value fails in, rule by rule, in the order in which mongod reports them.
+//! The rules that a value violates, in the order in which mongod reports them.
 
 use super::check::{Check, find, is_multiple, property_complies};
 use super::rules::{Additional, Dependency, Items, Rules};
 use quire_document::{Array, ArrayWriter, Doc, DocWriter, Value};
 use std::cmp::Ordering;
 
-/// Writes the fields of the report on a whole document.
+/// Writes the fields of the report for a whole document.
 pub(super) fn write_root(
     rules: &Rules,
     doc: Doc<'_>,
@@ -17,14 +17,14 @@ pub(super) fn write_root(
     write(rules, Value::Document(doc), check, &mut writer.array("schemaRulesNotSatisfied"));
 }
 
-/// A schema's `title` and `description` explain what is reported under it.
+/// Writes a schema's `title` and `description`, which explain the report.
 fn describe(rules: &Rules, writer: &mut DocWriter<'_>) {
     for name in ["title", "description"] {
         writer.append_some(name, rules.source.get(name));
     }
 }
 
-/// Appends a report for each rule that the value breaks.
+/// Appends a report for each rule that the value violates.
 fn write(rules: &Rules, value: Value<'_>, check: &Check<'_>, out: &mut ArrayWriter<'_>) {
     match value {
         Value::Document(_) | Value::Array(_) => {}
@@ -53,7 +53,7 @@ fn write(rules: &Rules, value: Value<'_>, check: &Check<'_>, out: &mut ArrayWrit
     }
 }
 
-/// Begins the report on a keyword, quoting what it was given.
+/// Begins the report for a keyword, with the keyword's value in the schema.
 fn specified<'w>(rules: &Rules, keyword: &str, out: &'w mut ArrayWriter<'_>) -> DocWriter<'w> {
     let mut report = out.document();
     report.append("operatorName", keyword);

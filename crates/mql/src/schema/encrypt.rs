@@ -1,4 +1,4 @@
-//! `encrypt`: the value is a payload of client-side field level encryption.
+//! `encrypt`: the value is encrypted by client-side field level encryption.
 
 use crate::filter::{TypeSet, type_by_alias};
 use crate::options::Options;
@@ -8,10 +8,10 @@ use quire_error::{Error, Result};
 /// The subtype of encrypted binary data.
 const SUBTYPE: u8 = 6;
 
-/// Where the original value's type stands in the payload.
+/// The position of the original value's type in the payload.
 const TYPE_OFFSET: usize = 17;
 
-/// What `encrypt` demands.
+/// The requirements of `encrypt`.
 #[derive(Debug, Default)]
 pub(super) struct Encrypted {
     types: Option<TypeSet>,
@@ -56,7 +56,7 @@ impl Encrypted {
     }
 }
 
-/// Refuses what neither `encrypt` nor `encryptMetadata` knows.
+/// Fails for a field that neither `encrypt` nor `encryptMetadata` has.
 pub(super) fn check_fields(keyword: &str, doc: Doc<'_>) -> Result<()> {
     let options = Options(keyword);
     for field in options.fields(doc) {

@@ -1,7 +1,7 @@
-//! `$jsonSchema`: JSON Schema draft 4 with BSON's types, as filters and validators use it.
+//! `$jsonSchema`: JSON Schema draft 4 with BSON types, for filters and validators.
 //!
-//! Reading order: `rules` (the tree), `parse`, `check` (does a value comply), `compare` (equality
-//! of enumerated and unique items), `details` (what failed, for a validator's `errInfo`).
+//! Read in this order: `rules` (the tree), `parse`, `check` (is a value valid), `compare` (equality
+//! of enumerated and unique items), `details` (the violated rules, for a validator's `errInfo`).
 
 mod check;
 mod compare;
@@ -16,7 +16,7 @@ use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use rules::Rules;
 
-/// A compiled schema and the document that it was parsed from.
+/// A compiled schema, and the document that it was parsed from.
 #[derive(Debug)]
 pub struct Schema {
     rules: Rules,
@@ -24,27 +24,27 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Parses a schema. Errors: TypeMismatch and FailedToParse for keywords used wrongly,
-    /// BadValue for unknown types.
+    /// Parses a schema. Fails with TypeMismatch or FailedToParse for keywords with invalid values,
+    /// and with BadValue for unknown types.
     pub fn parse(doc: Doc<'_>, _context: &ParseContext) -> Result<Schema> {
         Ok(Schema { rules: parse::rules(doc, true)?, source: doc.to_owned() })
     }
 
-    /// The schema as it was written.
+    /// Returns the schema as the user wrote it.
     pub fn source(&self) -> Doc<'_> {
         self.source.as_doc()
     }
 
-    /// True if the document complies. Fails with 51156 if a pattern passes its limits.
+    /// Returns true if the document is valid. Fails with 51156 if a pattern exceeds its limits.
     pub fn matches(&self, doc: Doc<'_>, shared: &Shared) -> Result<bool> {
         let check = Check::new(shared);
         let complies = self.rules.accept(Value::Document(doc), &check);
         check.finish(complies)
     }
 
-    /// Writes what a document that does not comply fails in: `operatorName` and
-    /// `schemaRulesNotSatisfied`, as a validator's `errInfo.details` shows it.
-    /// Fails with 51156 if a pattern passes its limits.
+    /// Writes the rules that an invalid document violates: `operatorName` and
+    /// `schemaRulesNotSatisfied`, as in a validator's `errInfo.details`. Fails with 51156 if a
+    /// pattern exceeds its limits.
     pub fn write_failure(
         &self,
         doc: Doc<'_>,

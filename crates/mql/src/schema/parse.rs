@@ -1,4 +1,4 @@
-//! From a schema document to its tree.
+//! Parses a schema document to its tree.
 
 use super::compare::first_duplicate;
 use super::encrypt::{Encrypted, check_fields};
@@ -11,10 +11,10 @@ use quire_document::{Array, Doc, Type, Value, ValueBuf, number::Number};
 use quire_error::{Error, Result};
 use std::collections::HashSet;
 
-/// Keywords of the draft that MongoDB names and refuses.
+/// Keywords of the draft that MongoDB refuses by name.
 const UNSUPPORTED: &[&str] = &["$ref", "$schema", "default", "definitions", "format", "id"];
 
-/// Parses one schema; `root` is the one that describes whole documents.
+/// Parses a schema. `root` is true for the schema of whole documents.
 pub(super) fn rules(doc: Doc<'_>, root: bool) -> Result<Rules> {
     let mut rules = Rules { source: doc.to_owned(), ..Rules::default() };
     for (name, value) in doc.fields() {
@@ -66,7 +66,8 @@ fn keyword(rules: &mut Rules, name: &str, value: Value<'_>, root: bool) -> Resul
         "minLength" => rules.min_length = Some(count(name, value)?),
         "pattern" => {
             let pattern = string_of_pattern(value)?;
-            // A document is no string: at the root the pattern says nothing and is not compiled.
+            // A document is not a string, so the pattern has no effect at the root and is not
+            // compiled.
             if !root {
                 rules.pattern = Some(Regex::new(pattern, "")?);
             }
@@ -109,7 +110,7 @@ fn keyword(rules: &mut Rules, name: &str, value: Value<'_>, root: bool) -> Resul
     Ok(())
 }
 
-/// The types that `type` knows; they are JSON's.
+/// Returns the type with a name of JSON Schema, for `type`.
 fn json_type(alias: &str) -> Option<Type> {
     Some(match alias {
         "array" => Type::Array,
@@ -190,7 +191,7 @@ fn boolean(name: &str, value: Value<'_>) -> Result<bool> {
         .ok_or_else(|| mismatch(format!("$jsonSchema keyword '{name}' must be a boolean")))
 }
 
-/// A length or a number of items.
+/// Parses a length or a number of items.
 fn count(name: &str, value: Value<'_>) -> Result<i64> {
     let shown = || format!("{name}: {}", show(value));
     if !value.is_number() {

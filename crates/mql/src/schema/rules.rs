@@ -5,7 +5,7 @@ use crate::filter::TypeSet;
 use crate::regex::Regex;
 use quire_document::{DocBuf, ValueBuf};
 
-/// One schema: keywords that a value must comply with, each if it applies to the value's type.
+/// A schema: the keywords that a value must satisfy. A keyword applies only to certain types.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     pub(super) types: Option<TypeSet>,
@@ -33,27 +33,28 @@ pub(super) struct Rules {
     pub(super) one_of: Vec<Rules>,
     pub(super) not: Option<Box<Rules>>,
     pub(super) one_of_values: Option<Vec<ValueBuf>>,
-    /// The schema as it was written: what reports quote.
+    /// The schema as the user wrote it, for reports.
     pub(super) source: DocBuf,
 }
 
-/// `minimum` or `maximum`.
+/// The value of `minimum` or `maximum`.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) value: ValueBuf,
     pub(super) exclusive: bool,
 }
 
-/// What `items` says of the elements of an array.
+/// The value of `items`, for the elements of an array.
 #[derive(Debug)]
 pub(super) enum Items {
     /// One schema for all elements.
     All(Box<Rules>),
-    /// A schema for each of the first elements.
+    /// A schema for each element at the beginning.
     Each(Vec<Rules>),
 }
 
-/// What `additionalItems` or `additionalProperties` says of the rest.
+/// The value of `additionalItems` or `additionalProperties`, for the remaining elements or
+/// properties.
 #[derive(Debug)]
 pub(super) enum Additional {
     /// `true` or `false`.
@@ -62,10 +63,10 @@ pub(super) enum Additional {
     Rules(Box<Rules>),
 }
 
-/// What the presence of a property demands.
+/// The requirement of a property, if it exists.
 #[derive(Debug)]
 pub(super) enum Dependency {
-    /// These properties must be there too.
+    /// Properties that must exist too.
     Properties(Vec<String>),
     /// A schema for the whole object.
     Rules(Box<Rules>),

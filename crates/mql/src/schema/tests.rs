@@ -1,4 +1,4 @@
-//! Keywords on small documents.
+//! Tests of the keywords on small documents.
 
 use super::*;
 use quire_document::{DocBuf, doc};

@@ -1,8 +1,9 @@
-//! What a document sorts by.
+//! The sort key of a document.
 //!
-//! An array counts with its smallest element ascending, its largest descending: of all the keys
-//! that an index on the pattern would hold for the document, the first in the pattern's order. A
-//! missing field counts as null, an empty array as undefined, below null.
+//! An array counts with its smallest element in ascending order, and with its largest in descending
+//! order: of all keys that an index on the pattern has for the document, the sort key is the first
+//! in the pattern's order. A missing field counts as null, and an empty array as undefined, which
+//! is below null.
 
 use super::pattern::{MetaKind, SortBy, SortPattern};
 use crate::context::EvalContext;
@@ -13,28 +14,28 @@ use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, Result};
 use smallvec::SmallVec;
 
-/// A document's key as views on its bytes: one value for each part.
+/// The sort key of a document, borrowed from its bytes: one value for each part.
 pub type SortValues<'a> = SmallVec<[Value<'a>; 2]>;
 
-/// A document's key that owns its bytes.
+/// The sort key of a document that owns its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SortKey(SmallVec<[ValueBuf; 2]>);
 
 impl SortKey {
-    /// The values, one for each part of the pattern.
+    /// Returns the values, one for each part of the pattern.
     pub fn values(&self) -> SortValues<'_> {
         self.0.iter().map(ValueBuf::as_value).collect()
     }
 
-    /// Bytes it takes: what memory accounting adds up.
+    /// Returns the memory in bytes, for memory accounting.
     pub fn size(&self) -> usize {
         self.0.iter().map(ValueBuf::size).sum()
     }
 }
 
 impl SortPattern {
-    /// The document's key. BadValue if two parts lie in different arrays. Metadata comes from
-    /// `cx.metadata`, random values from `cx.shared`.
+    /// Returns the sort key of a document. Fails with BadValue if two parts are in different
+    /// arrays. Metadata comes from `cx.metadata`, random values from `cx.shared`.
     #[inline]
     pub fn key<'a>(&self, doc: Doc<'a>, cx: &EvalContext<'_>) -> Result<SortValues<'a>> {
         let mut fields: SortValues<'a> = SmallVec::new();
@@ -54,7 +55,7 @@ impl SortPattern {
         self.with_metadata(fields, cx)
     }
 
-    /// The same as an owner of its bytes.
+    /// Returns the sort key as one that owns its bytes.
     pub fn owned_key(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<SortKey> {
         Ok(SortKey(self.key(doc, cx)?.into_iter().map(ValueBuf::new).collect()))
     }

@@ -1,6 +1,7 @@
-//! Sorts: a pattern parsed once, a key for each document, and the order of keys.
+//! Sorts: a pattern that is parsed once, the sort key of each document, and the order of keys.
 //!
-//! Reading order: `pattern` (what a sort is made of), `parse`, `key` (what a document sorts by).
+//! Read in this order: `pattern` (the parts of a sort), `parse`, `key` (the sort key of a
+//! document).
 
 mod key;
 mod parse;

@@ -1,4 +1,4 @@
-//! From a sort document to a pattern.
+//! Parses a sort document to a pattern.
 
 use super::pattern::{Direction, MetaKind, SORT_KEYS_MAX, SortBy, SortPart, SortPattern};
 use crate::context::ParseContext;
@@ -9,9 +9,9 @@ use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 impl SortPattern {
-    /// Parses a sort. Codes: 15974 and 15975 for what is no direction, 17312 and 31138 for a bad
-    /// `$meta`, 40218 for metadata that nothing provides, 13103 for too many fields, 7472500 for
-    /// a field named twice, and those of field paths.
+    /// Parses a sort. Codes: 15974 and 15975 for an invalid direction, 17312 and 31138 for an
+    /// invalid `$meta`, 40218 for metadata that no stage provides, 13103 for too many fields,
+    /// 7472500 for a repeated field, and those of field paths.
     pub fn parse(doc: Doc<'_>, context: &ParseContext) -> Result<SortPattern> {
         let mut parts: Vec<SortPart> = Vec::new();
         for (name, value) in doc.fields() {
@@ -30,8 +30,8 @@ impl SortPattern {
         Ok(SortPattern::new(parts, context.collator.clone(), doc.to_owned()))
     }
 
-    /// Parses the operand of a `$sort` stage: 15973 for what is no document, 15976 for an empty
-    /// one, else as `parse`.
+    /// Parses the operand of a `$sort` stage. Fails with 15973 if it is not a document, with 15976
+    /// if it is empty, and otherwise as `parse`.
     pub fn parse_stage(value: Value<'_>, context: &ParseContext) -> Result<SortPattern> {
         let Value::Document(doc) = value else {
             return Err(Error::location(15973, "the $sort key specification must be an object"));
@@ -44,8 +44,8 @@ impl SortPattern {
     }
 }
 
-/// The direction of `{$natural: 1}` or `{$natural: -1}`, `None` for other sorts. BadValue for
-/// another value or for further fields beside it.
+/// Returns the direction of `{$natural: 1}` or `{$natural: -1}`; `None` for other sorts. Fails with
+/// BadValue for another value, or if there are other fields.
 pub fn natural(doc: Doc<'_>) -> Result<Option<Direction>> {
     if doc.is_empty() {
         return Ok(None);
@@ -86,7 +86,7 @@ fn part(name: &str, value: Value<'_>, context: &ParseContext) -> Result<SortPart
     Ok(SortPart { by: SortBy::Field(Path::new(name)), direction })
 }
 
-/// The number as a long: doubles lose their fractions, decimals round half to even.
+/// Returns the number as a long. Truncates a double, and rounds a decimal half to even.
 fn whole(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Double(number) if number.is_nan() => None,
@@ -99,7 +99,8 @@ fn whole(value: Value<'_>) -> Option<i64> {
 }
 
 fn check_path(name: &str) -> Result<()> {
-    // A path deeper than documents may nest overflows here; expressions have a code of their own.
+    // A path that is deeper than documents may be is an Overflow here; expressions have another
+    // code.
     if name.split('.').count() > crate::expression::PATH_COMPONENTS_MAX {
         return Err(Error::new(ErrorCode::Overflow, "FieldPath is too long"));
     }
@@ -133,7 +134,7 @@ fn meta(doc: Doc<'_>, context: &ParseContext) -> Result<MetaKind> {
         MetaKind::Score if context.place.as_deref().is_some_and(|place| !place.has_score) => {
             "score"
         }
-        // Documents without such a score sort as null.
+        // Documents do not have such scores, so they sort as null.
         MetaKind::RandVal
         | MetaKind::SearchScore
         | MetaKind::VectorSearchScore

@@ -1,4 +1,4 @@
-//! What a sort is made of.
+//! The parts of a sort.
 
 use crate::context::Collator;
 use quire_document::key::{TypeBits, append_full};
@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// How many fields a sort may have (MongoDB's limit, 13103 beyond it).
+/// The most fields of a sort (MongoDB's limit, 13103 beyond it).
 pub const SORT_KEYS_MAX: usize = 32;
 
-/// Up or down.
+/// Ascending or descending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Direction {
@@ -19,7 +19,7 @@ pub enum Direction {
     Descending,
 }
 
-/// Metadata that a sort can read.
+/// The kinds of metadata that a sort can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum MetaKind {
@@ -31,7 +31,7 @@ pub enum MetaKind {
     Score,
 }
 
-/// What one part of a sort looks at.
+/// The source of the values of one part.
 #[derive(Clone, Debug)]
 pub enum SortBy {
     /// The values of a field.
@@ -43,17 +43,17 @@ pub enum SortBy {
 /// One part of a sort.
 #[derive(Clone, Debug)]
 pub struct SortPart {
-    /// What it looks at.
+    /// The source of the values.
     pub by: SortBy,
     /// Ascending or descending.
     pub direction: Direction,
 }
 
-/// A compiled sort.
+/// A compiled sort pattern.
 #[derive(Clone, Default)]
 pub struct SortPattern {
     parts: Vec<SortPart>,
-    /// The fields' paths, in order; those of metadata left out.
+    /// The paths of the fields in order, without the metadata parts.
     pub(super) paths: Vec<Path>,
     pub(super) collator: Option<Arc<dyn Collator>>,
     source: DocBuf,
@@ -66,7 +66,7 @@ impl fmt::Debug for SortPattern {
 }
 
 impl Direction {
-    /// 1 or -1.
+    /// Returns 1 or -1.
     pub const fn sign(self) -> i32 {
         match self {
             Direction::Ascending => 1,
@@ -74,7 +74,7 @@ impl Direction {
         }
     }
 
-    /// The order as this direction sees it.
+    /// Returns the order in this direction.
     #[inline]
     pub const fn apply(self, order: Ordering) -> Ordering {
         match self {
@@ -83,7 +83,7 @@ impl Direction {
         }
     }
 
-    /// The other direction.
+    /// Returns the other direction.
     pub const fn reverse(self) -> Direction {
         match self {
             Direction::Ascending => Direction::Descending,
@@ -93,7 +93,7 @@ impl Direction {
 }
 
 impl MetaKind {
-    /// The name that `$meta` takes, which is also the field of `EvalContext::metadata`.
+    /// Returns the name for `$meta`, which is also the field in `EvalContext::metadata`.
     pub const fn name(self) -> &'static str {
         match self {
             MetaKind::TextScore => "textScore",
@@ -105,7 +105,7 @@ impl MetaKind {
         }
     }
 
-    /// Scores sort best first, distances nearest first.
+    /// Returns the direction: the best score first, but the smallest distance first.
     pub(super) const fn direction(self) -> Direction {
         match self {
             MetaKind::GeoNearDistance => Direction::Ascending,
@@ -115,7 +115,7 @@ impl MetaKind {
 }
 
 impl SortPart {
-    /// The field's path, if it looks at a field.
+    /// Returns the field's path, if the part is a field.
     pub fn path(&self) -> Option<&Path> {
         match &self.by {
             SortBy::Field(path) => Some(path),
@@ -134,7 +134,7 @@ impl SortPattern {
         SortPattern { parts, paths, collator, source }
     }
 
-    /// A sort by the given paths.
+    /// Returns a sort by these paths.
     pub fn by_paths<'p>(
         paths: impl IntoIterator<Item = (&'p str, Direction)>,
         collator: Option<Arc<dyn Collator>>,
@@ -153,27 +153,27 @@ impl SortPattern {
         SortPattern::new(parts, collator, source)
     }
 
-    /// The parts in order.
+    /// Returns the parts in order.
     pub fn parts(&self) -> &[SortPart] {
         &self.parts
     }
 
-    /// True if it sorts by nothing.
+    /// Returns true if there are no parts.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// The sort as it was written.
+    /// Returns the sort as the user wrote it.
     pub fn to_bson(&self) -> &DocBuf {
         &self.source
     }
 
-    /// The collation that its strings compare by.
+    /// Returns the collation for comparisons of strings.
     pub fn collator(&self) -> Option<&Arc<dyn Collator>> {
         self.collator.as_ref()
     }
 
-    /// The kinds of metadata that it reads.
+    /// Returns the kinds of metadata that the sort reads.
     pub fn metadata(&self) -> impl Iterator<Item = MetaKind> {
         self.parts.iter().filter_map(|part| match part.by {
             SortBy::Meta(kind) => Some(kind),
@@ -181,12 +181,12 @@ impl SortPattern {
         })
     }
 
-    /// True if it reads any metadata.
+    /// Returns true if the sort reads metadata.
     pub fn reads_metadata(&self) -> bool {
         self.paths.len() < self.parts.len()
     }
 
-    /// Appends bytes whose order is this pattern's order of keys.
+    /// Appends bytes that sort like this pattern's keys.
     pub fn append_bytes(&self, key: &[Value<'_>], bytes: &mut Vec<u8>) {
         let collator = self.collator.as_deref();
         for (part, value) in self.parts.iter().zip(key) {
@@ -195,7 +195,7 @@ impl SortPattern {
         }
     }
 
-    /// The order of two keys of this pattern.
+    /// Compares two keys of this pattern.
     #[inline]
     pub fn compare(&self, left: &[Value<'_>], right: &[Value<'_>]) -> Ordering {
         let collator = self.collator.as_deref();

@@ -1,4 +1,4 @@
-//! Keys of documents, and what is no sort.
+//! Tests of the sort keys of documents, and of invalid sorts.
 
 use super::*;
 use crate::context::{EvalContext, ParseContext, Shared};

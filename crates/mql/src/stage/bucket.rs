@@ -1,5 +1,5 @@
-//! `$bucket`: groups by the range into which a value falls; short for a `$group` by a `$switch`
-//! and a `$sort`.
+//! `$bucket`: groups by ranges of a value. It is replaced by a `$group` with a `$switch` and a
+//! `$sort`.
 
 use super::Stage;
 use super::facts::Facts;
@@ -79,7 +79,7 @@ impl<'v> Parts<'v> {
     }
 }
 
-/// A path or an operator; the code is the error for anything else.
+/// Checks that the value is a path or an operator. Fails with `code` for anything else.
 pub(super) fn group_by<'v>(stage: &str, code: i32, value: Value<'v>) -> Result<Value<'v>> {
     let fits = match value {
         Value::String(path) => path.starts_with('$'),
@@ -96,7 +96,7 @@ pub(super) fn group_by<'v>(stage: &str, code: i32, value: Value<'v>) -> Result<V
     Err(Error::location(code, message))
 }
 
-/// The value of a constant expression.
+/// Returns the value of a constant expression.
 fn constant(value: Value<'_>, cx: &ParseContext) -> Option<ValueBuf> {
     let expression = Expression::parse(value, cx).ok()?;
     expression.as_constant().map(ValueBuf::new)
@@ -142,7 +142,7 @@ fn boundaries(value: Value<'_>, cx: &ParseContext) -> Result<Vec<ValueBuf>> {
 }
 
 fn constants(values: Array<'_>, cx: &ParseContext) -> Result<Vec<ValueBuf>> {
-    // An interrupt is no answer to whether a value is constant.
+    // Without the interrupt, because an interruption must not decide whether a value is constant.
     let mut uninterrupted = cx.clone();
     uninterrupted.interrupt = None;
     let constants = values.iter().map(|value| {
@@ -155,7 +155,7 @@ fn constants(values: Array<'_>, cx: &ParseContext) -> Result<Vec<ValueBuf>> {
     constants.collect()
 }
 
-/// The default must not fall into a bucket.
+/// Checks that the default is not in a bucket.
 fn check_default(
     boundaries: &[ValueBuf],
     default: Option<&ValueBuf>,
@@ -176,7 +176,8 @@ fn check_default(
     Ok(())
 }
 
-/// `{$switch: {branches: [{case: {$and: [{$gte: [by, low]}, {$lt: [by, high]}]}, then: low}], default}}`.
+/// Returns `{$switch: {branches: [{case: {$and: [{$gte: [by, low]}, {$lt: [by, high]}]}, then:
+/// low}], default}}`.
 fn switch(
     by: Value<'_>,
     boundaries: &[ValueBuf],

@@ -1,4 +1,4 @@
-//! `$bucketAuto`: groups documents, in the order of a value, into buckets of about the same size.
+//! `$bucketAuto`: groups documents, ordered by a value, into buckets of similar size.
 
 use super::bucket::group_by;
 use super::facts::Facts;
@@ -68,18 +68,19 @@ impl BucketAuto {
         Ok(BucketAuto { group_by, buckets, granularity, fields })
     }
 
-    /// The most buckets that it makes, at least 1.
+    /// Returns the most buckets to make, at least 1.
     pub fn buckets(&self) -> u32 {
         self.buckets
     }
 
-    /// How the bounds of buckets are rounded.
+    /// Returns how the bounds of buckets are rounded.
     pub fn granularity(&self) -> Option<Granularity> {
         self.granularity
     }
 
-    /// Returns the value by which `cx.root` falls into a bucket, null where it is missing, and
-    /// what the accumulators are given: a field for each, numbered from 0, none for a missing one.
+    /// Returns the value of `cx.root` that determines its bucket (null if missing), and a document
+    /// with the arguments of the accumulators: a field for each, numbered from 0, unless its value
+    /// is missing.
     pub fn intake<'a>(&'a self, cx: &EvalContext<'a>) -> Result<(Value<'a>, DocBuf)> {
         let key = self.group_by.eval(cx)?.unwrap_or(Value::Null);
         if let Some(granularity) = self.granularity {
@@ -98,13 +99,13 @@ impl BucketAuto {
         Ok((key, given))
     }
 
-    /// Returns the accumulators of a new bucket.
+    /// Returns the states of the accumulators for a new bucket.
     pub fn new_states(&self, cx: &EvalContext<'_>) -> Result<Vec<Box<dyn State>>> {
         let states = self.fields.iter().map(|(_, spec)| spec.new_state(Value::Null, cx));
         states.collect::<Result<_>>().map_err(outside_group)
     }
 
-    /// Gives a bucket's accumulators what `intake` has taken of a document.
+    /// Adds a document, as returned by `intake`, to the accumulators of a bucket.
     pub fn add(&self, states: &mut [Box<dyn State>], given: Doc<'_>) -> Result<()> {
         for (at, state) in states.iter_mut().enumerate() {
             state.add(given.get(&at.to_string())).map_err(outside_group)?;
@@ -112,7 +113,7 @@ impl BucketAuto {
         Ok(())
     }
 
-    /// Returns the document of a bucket.
+    /// Returns the output document of a bucket.
     pub fn output(
         &self,
         (min, max): (Value<'_>, Value<'_>),
@@ -159,7 +160,8 @@ impl StageBody for BucketAuto {
     }
 }
 
-/// The number of buckets: 40241 for no number, 40242 for one that is no int, 40243 below 1.
+/// Parses the number of buckets. Fails with 40241 if it is not a number, with 40242 if it is not an
+/// int, and with 40243 if it is below 1.
 fn count(value: Value<'_>) -> Result<u32> {
     let Some(number) = value.as_number() else {
         let message = format!(

@@ -1,4 +1,4 @@
-//! The operand of `$collStats`: which counts and sizes of a collection are asked for.
+//! The operand of `$collStats`: the requested counts and sizes of a collection.
 
 use crate::options::Options;
 use crate::update::text;
@@ -8,38 +8,38 @@ use quire_error::{Error, ErrorCode, Result};
 /// A parsed `$collStats`.
 #[derive(Debug)]
 pub struct CollStats {
-    /// What it shows, in the order of its operand, each once.
+    /// The requested sections in the order of the operand, each once.
     pub sections: Vec<StatsSection>,
 }
 
-/// What a `$collStats` shows.
+/// A section of the result of `$collStats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatsSection {
     /// The number of documents.
     Count,
-    /// Sizes of the documents and of the indexes.
+    /// The sizes of the documents and of the indexes.
     Storage {
-        /// The number of bytes in one unit.
+        /// The number of bytes in a unit.
         scale: i64,
     },
-    /// How long operations took.
+    /// The latency of operations.
     Latency {
-        /// With the number of operations by their time.
+        /// True to include the number of operations by their latency.
         histograms: bool,
     },
-    /// How often the collection was scanned.
+    /// The number of collection scans.
     Executed,
 }
 
 const OPTIONS: Options<'_> = Options("$collStats");
 
 impl CollStats {
-    /// Reads the operand. What is null is not asked for. `api_strict` says that the request keeps
-    /// to the stable API, which has the count alone.
+    /// Parses the operand. A null field is not requested. `api_strict` is true if the request uses
+    /// the stable API only, which has only the count.
     ///
     /// # Errors
-    /// 5447000 for what is no document, 323 APIStrictError, 31170 for options of what takes none,
-    /// and what unknown fields and wrong types answer.
+    /// 5447000 if the operand is not a document, 323 APIStrictError, 31170 for options of a section
+    /// without options, and errors for unknown fields and wrong types.
     pub fn parse(operand: Value<'_>, api_strict: bool) -> Result<Self> {
         let Value::Document(spec) = operand else {
             let shown = text::value(operand);
@@ -63,7 +63,7 @@ impl CollStats {
     }
 }
 
-/// Returns what one field asks for.
+/// Parses one field.
 fn section(name: &str, value: Value<'_>) -> Result<Option<StatsSection>> {
     let is_null = matches!(value, Value::Null | Value::Undefined);
     Ok(match name {
@@ -74,7 +74,7 @@ fn section(name: &str, value: Value<'_>) -> Result<Option<StatsSection>> {
         "latencyStats" => {
             Some(StatsSection::Latency { histograms: histograms(document(name, value)?)? })
         }
-        // There is one node.
+        // The option has no effect, because there is only one node.
         "targetAllNodes" => {
             flag(OPTIONS, name, value)?;
             None
@@ -92,7 +92,7 @@ fn flag(options: Options<'_>, name: &str, value: Value<'_>) -> Result<bool> {
     value.as_bool().ok_or_else(|| options.wrong_type(name, value, "bool"))
 }
 
-/// Fails with 31170 for a document that is not empty.
+/// Fails with 31170 if the document is not empty.
 fn empty(name: &str, value: Value<'_>, section: StatsSection) -> Result<StatsSection> {
     if document(name, value)?.is_empty() {
         return Ok(section);
@@ -101,8 +101,8 @@ fn empty(name: &str, value: Value<'_>, section: StatsSection) -> Result<StatsSec
     Err(Error::location(31170, text))
 }
 
-/// The unit of `storageStats`, at most what 32 bits hold. Other options have no effect in MongoDB
-/// either.
+/// Parses the unit of `storageStats`, which must fit in 32 bits. The other options have no effect,
+/// as in MongoDB.
 fn scale(options: Doc<'_>) -> Result<i64> {
     const OPTIONS: Options<'_> = Options("$collStats.storageStats");
     let mut scale = 1;

@@ -1,4 +1,4 @@
-//! `$count`: how many documents; short for a `$group` and a `$project`.
+//! `$count`: the number of documents. It is replaced by a `$group` and a `$project`.
 
 use super::Stage;
 use super::facts::Facts;

@@ -1,5 +1,5 @@
-//! `$densify`: documents for the values of a field that are missing between others. Short for a
-//! `$sort` by the field and the stage that makes the documents.
+//! `$densify`: adds documents for missing values of a field between others. It is replaced by a
+//! `$sort` by the field and the stage that adds the documents.
 
 use super::facts::Facts;
 use super::pipeline::parse_stage;
@@ -20,8 +20,8 @@ pub(super) const DENSIFY: StageRow = StageRow {
     parse: |_, value, cx| parse(value, cx),
 };
 
-/// The part of a `$densify` that makes documents: its input comes in the order of the field, where
-/// bounds are those of each partition in the order of partitions first.
+/// The part of a `$densify` that adds documents. Its input is ordered by the field, or by partition
+/// and field if the bounds are those of each partition.
 #[derive(Debug)]
 pub struct Densify {
     field: (FieldPath, Expression),
@@ -31,14 +31,14 @@ pub struct Densify {
     bounds: DensifyBounds,
 }
 
-/// Between which values documents are made.
+/// The range in which documents are added.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DensifyBounds {
-    /// From the least to the greatest value of all documents.
+    /// From the smallest to the largest value of all documents.
     Full,
-    /// From the least to the greatest value of the partition.
+    /// From the smallest to the largest value of the partition.
     Partition,
-    /// From the first value on, below the second one.
+    /// From the first value (included) to the second (excluded).
     Explicit(ValueBuf, ValueBuf),
 }
 
@@ -61,7 +61,8 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
 const OPTIONS: Options<'_> = Options("$densify");
 const RANGE: Options<'_> = Options("$densify.range");
 
-/// A path with the expression that reads it; 5733201 for a name that begins with a dollar sign.
+/// Parses a path, and the expression that reads it. Fails with 5733201 for a name that begins with
+/// a dollar sign.
 fn path(name: &str) -> Result<(FieldPath, Expression)> {
     if name.starts_with('$') {
         let message =
@@ -116,22 +117,22 @@ impl Densify {
         Ok(Densify { field, partition_by, step, unit, bounds })
     }
 
-    /// True if documents are partitioned.
+    /// Returns true if documents are partitioned.
     pub fn has_partitions(&self) -> bool {
         !self.partition_by.is_empty()
     }
 
-    /// Between which values documents are made.
+    /// Returns the range in which documents are added.
     pub fn bounds(&self) -> &DensifyBounds {
         &self.bounds
     }
 
-    /// Returns the value of the field of `cx.root`; `None` for null and for a missing one, which a
-    /// document may have.
+    /// Returns the value of the field in `cx.root`; `None` if it is null or missing, which is
+    /// allowed.
     ///
     /// # Errors
-    /// 5733201 for what is neither a number nor a date, 6053600 for a date without a unit and for
-    /// a number with one.
+    /// 5733201 for a value that is neither a number nor a date, 6053600 for a date without a unit
+    /// or a number with a unit.
     pub fn value<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         let value = match self.field.1.eval(cx)? {
             None | Some(Value::Null | Value::Undefined) => return Ok(None),
@@ -152,12 +153,12 @@ impl Densify {
         }
     }
 
-    /// Returns the values by which `cx.root` belongs to a partition.
+    /// Returns the values that determine the partition of `cx.root`.
     pub fn partition<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Vec<Option<Value<'a>>>> {
         self.partition_by.iter().map(|(_, expression)| expression.eval(cx)).collect()
     }
 
-    /// Returns the value that is one step behind `value`; `None` beyond the range of dates.
+    /// Returns the value one step after `value`; `None` if it is beyond the range of dates.
     pub fn step_from(&self, value: Value<'_>) -> Option<ValueBuf> {
         let moved = match (value, self.unit, self.step.as_value()) {
             (Value::Date(date), Some(unit), Value::Int64(amount)) => {
@@ -168,7 +169,7 @@ impl Densify {
         Some(ValueBuf::new(moved))
     }
 
-    /// Returns the document that is made for `value` in the partition of these values.
+    /// Returns the document to add for `value` in the partition with these values.
     pub fn document(&self, partition: &[Option<ValueBuf>], value: &ValueBuf) -> DocBuf {
         let with_value = |doc: &DocBuf, path: &FieldPath, value: &ValueBuf| {
             let path: Vec<&str> = path.components().collect();

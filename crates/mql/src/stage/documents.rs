@@ -1,5 +1,5 @@
-//! `$documents`: documents written down in the pipeline; short for one empty document and the stages
-//! that make an array of it and take that apart.
+//! `$documents`: documents given in the pipeline. It is replaced by one empty document and the
+//! stages that make an array of it and unwind the array.
 
 use super::facts::{Facts, Reads, Source, Standing};
 use super::pipeline::parse_stage;
@@ -24,18 +24,18 @@ pub(super) const DOCUMENTS: StageRow = StageRow {
     parse: |name, value, cx| parse(name, value, cx),
 };
 
-/// The beginning of what `$documents` is short for: one empty document in place of the documents of
-/// a collection. The planner makes a leaf of it.
+/// The first stage that replaces `$documents`: one empty document instead of the documents of a
+/// collection. The planner makes a leaf of it.
 #[derive(Clone, Copy, Debug)]
 pub struct OneDocument;
 
 impl OneDocument {
-    /// The number of stages that a `$documents` becomes.
+    /// The number of stages that replace a `$documents`.
     pub const STAGES: usize = 4;
 }
 
-/// Parses the operand. 73 InvalidNamespace for a pipeline that reads a collection, 5858203 for
-/// what can't be an array.
+/// Parses the operand. Fails with 73 InvalidNamespace in a pipeline that reads a collection, and
+/// with 5858203 if the operand cannot be an array.
 fn parse(name: &str, operand: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     if cx.place.as_deref().is_some_and(|place| !place.has_no_collection()) {
         let text = format!("'{name}' can only be run with {{aggregate: 1}}");

@@ -1,4 +1,5 @@
-//! `$facet`: several pipelines over the same documents; one document with what each of them gives.
+//! `$facet`: several pipelines over the same documents; returns one document with the results of
+//! all.
 
 use super::facts::{Facts, Inside, Pipelines};
 use super::pipeline::{parse_sub_pipeline, pipeline_to_bson};
@@ -21,7 +22,7 @@ pub(super) const FACET: StageRow = StageRow {
 /// A parsed `$facet`.
 #[derive(Debug)]
 pub struct Facet {
-    /// The fields of the result and their pipelines.
+    /// The fields of the result, with their pipelines.
     pub branches: Vec<(Box<str>, Vec<Stage>)>,
 }
 
@@ -43,7 +44,7 @@ impl Facet {
     }
 }
 
-/// Checks what can be said about a branch without parsing its stages.
+/// Makes the checks of a branch that do not need its stages parsed.
 fn check_branch(name: &str, pipeline: Value<'_>) -> Result<()> {
     crate::expression::check_field_name(name)?;
     if name.contains('.') {
@@ -72,14 +73,14 @@ impl StageBody for Facet {
         FACET.name
     }
 
-    /// What the branches need; all of it if one of them lets its input through.
+    /// Returns the needs of all branches: everything, if one of them returns its input.
     fn needs(&self) -> Needs {
         let mut reads = Dependencies::default();
         for (_, stages) in &self.branches {
             let mut exhausted = false;
             for stage in stages {
                 let needs = stage.needs();
-                // A later stage reads what an earlier one gives it.
+                // Fields that an earlier stage of the branch sets are not needed from the input.
                 reads.variables.extend(needs.reads.variables);
                 reads.metadata.extend(needs.reads.metadata);
                 reads.volatile |= needs.reads.volatile;

@@ -1,5 +1,5 @@
-//! What holds of a stage wherever it stands. Each row of the registry has one [`Facts`]: parsing,
-//! planner and commands decide by them and never by a stage's name.
+//! The facts about a stage that do not depend on its operand. Each row of the registry has one
+//! [`Facts`]. Parsing, planner and commands use these facts, never the name of a stage.
 
 use super::registry::StageRow;
 use super::rights::{Names, READ, Right};
@@ -7,112 +7,112 @@ use crate::context::ParseContext;
 use quire_document::{Array, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// What is true of a stage.
+/// The facts about a kind of stage.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// Where in a pipeline it may stand.
+    /// Its allowed position in a pipeline.
     pub standing: Standing,
-    /// What gives it the documents that it works on.
+    /// The source of its documents.
     pub reads: Reads,
-    /// What an `aggregate` that begins with it must name.
+    /// The namespace that an `aggregate` needs if the stage is its first.
     pub source: Source,
-    /// Which value of its operand is a pipeline.
+    /// The part of its operand that is a pipeline.
     pub pipelines: Pipelines,
-    /// Where its operand names another collection.
+    /// The part of its operand that names another collection.
     pub names: Names,
-    /// What its user needs. What is needed of the source and of the server counts where the stage
-    /// begins a pipeline; a stage that reads another collection needs `find` on it besides.
+    /// The privileges that it needs. Those on the source and on the server apply if the stage is
+    /// the first of a pipeline. A stage that reads another collection also needs `find` on it.
     pub rights: &'static [Right],
-    /// A pipeline of `$facet` may have it.
+    /// Allowed in a pipeline of `$facet`.
     pub in_facet: bool,
-    /// A pipeline of `$lookup` may have it.
+    /// Allowed in a pipeline of `$lookup`.
     pub in_lookup: bool,
-    /// A pipeline of `$unionWith` may have it.
+    /// Allowed in a pipeline of `$unionWith`.
     pub in_union: bool,
-    /// The definition of a view may have it.
+    /// Allowed in the definition of a view.
     pub in_view: bool,
-    /// A pipeline update may have it.
+    /// Allowed in a pipeline update.
     pub in_update: bool,
-    /// It writes to a collection.
+    /// True if it writes to a collection.
     pub writes: bool,
-    /// `apiStrict: true` allows it.
+    /// Allowed with `apiStrict: true`.
     pub in_api: bool,
-    /// A transaction allows it.
+    /// Allowed in a transaction.
     pub in_transaction: bool,
-    /// It refuses every read concern but `local`.
+    /// True if it refuses every read concern except `local`.
     pub local_only: bool,
-    /// Documents leave it with other fields than they had: part of a plan's shape.
+    /// True if it changes the fields of documents, which makes it a part of the plan's shape.
     pub reshapes: bool,
-    /// What it is in an input pipeline of `$rankFusion` and `$scoreFusion`.
+    /// Its role in an input pipeline of `$rankFusion` and `$scoreFusion`.
     pub in_fusion: InFusion,
 }
 
-/// What a stage is in an input pipeline of `$rankFusion` and `$scoreFusion`.
+/// The role of a stage in an input pipeline of `$rankFusion` and `$scoreFusion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InFusion {
-    /// No input pipeline may have it, because it changes documents or makes new ones.
+    /// Not allowed, because it changes documents or creates new ones.
     Refused,
-    /// It takes documents away.
+    /// It removes documents.
     Selects,
     /// It orders documents.
     Orders,
-    /// It gives documents a score.
+    /// It assigns a score to documents.
     Scores,
-    /// As the first stage it orders and scores documents. With one of these fields in its operand
-    /// it changes documents, and is refused.
+    /// As the first stage it orders and scores documents. If its operand has one of these fields,
+    /// it changes documents and is refused.
     Searches(&'static [&'static str]),
 }
 
-/// Where in a pipeline a stage may stand.
+/// The allowed position of a stage in a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing restricts where it stands.
+    /// Any position.
     Anywhere,
-    /// First; anywhere else it is refused with 40602.
+    /// The first position; 40602 otherwise.
     First,
-    /// Last; anywhere else it is refused with 40601.
+    /// The last position; 40601 otherwise.
     Last,
-    /// First of the stages that the client wrote, so that those of a view may stand before it;
-    /// anywhere else it is refused with this code.
+    /// The first position among the stages that the client wrote; those of a view may precede it.
+    /// This code otherwise.
     FirstWritten(ErrorCode),
 }
 
-/// What gives a stage the documents that it works on.
+/// The source of a stage's documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// The stage before it.
+    /// The previous stage.
     Input,
-    /// The stage before it, and another collection.
+    /// The previous stage, and another collection.
     OtherCollection,
-    /// The server makes them.
+    /// The server generates them.
     Server,
-    /// They are written in the stage.
+    /// The operand of the stage.
     Literal,
-    /// The search service, which is not there.
+    /// The search service, which this server does not have.
     Search,
 }
 
-/// What an `aggregate` that begins with a stage must name.
+/// The namespace that an `aggregate` needs if the stage is its first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A collection or a view.
     Collection,
-    /// A database: `{aggregate: 1}`. Over a collection the stage is refused with this code.
+    /// A database: `{aggregate: 1}`. With a collection the stage fails with this code.
     Database(ErrorCode),
     /// The database `admin`: `{aggregate: 1}`.
     Admin,
     /// The collection `config.system.sessions`.
     Sessions,
-    /// The stage's own parser decides.
+    /// The stage's parser checks it.
     Any,
 }
 
-/// Which value of a stage's operand is a pipeline.
+/// The part of a stage's operand that is a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipelines {
-    /// It has no pipeline inside.
+    /// The operand contains no pipeline.
     None,
-    /// The one of this field.
+    /// The value of this field.
     Field(&'static str),
     /// The value of each field.
     Each,
@@ -120,10 +120,10 @@ pub enum Pipelines {
     Inputs,
 }
 
-/// What a pipeline is parsed for.
+/// The purpose of a pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inside {
-    /// The command `aggregate`, or what reads as it does.
+    /// An `aggregate`, or a command that is converted to one.
     #[default]
     Aggregate,
     /// A branch of a `$facet`.
@@ -136,39 +136,39 @@ pub enum Inside {
     View,
 }
 
-/// Where the pipeline stands that is being parsed.
+/// The position of the pipeline that is being parsed, among other pipelines.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
-    /// What it reads: `database.collection`, or `database.$cmd.aggregate` for a pipeline without a
-    /// collection.
+    /// The namespace that the pipeline reads: `database.collection`, or `database.$cmd.aggregate`
+    /// without a collection.
     pub namespace: String,
-    /// What it is parsed for.
+    /// The purpose of the pipeline.
     pub inside: Inside,
-    /// The number of pipelines around it.
+    /// The number of enclosing pipelines.
     pub depth: usize,
-    /// It is a branch of a `$facet`, or stands inside of one.
+    /// True for a branch of a `$facet`, and for pipelines inside one.
     pub below_facet: bool,
-    /// A stage that stood before its first one is taken off already.
+    /// True if a source stage before the first stage has been removed already.
     pub behind_source: bool,
-    /// The view that the client named, if its first stages are those of the view.
+    /// The view that the client named, if the first stages are those of the view.
     pub view: Option<ViewStages>,
-    /// A stage before this one gives its documents a `score`.
+    /// True if an earlier stage sets the `score` of documents.
     pub has_score: bool,
-    /// A stage before this one gives its documents `scoreDetails`.
+    /// True if an earlier stage sets the `scoreDetails` of documents.
     pub has_score_details: bool,
 }
 
 /// The stages of a view at the beginning of a pipeline.
 #[derive(Clone, Debug)]
 pub struct ViewStages {
-    /// The view, `database.view`.
+    /// The view, as `database.view`.
     pub namespace: String,
-    /// The number of its stages, those of the views below included.
+    /// The number of stages, including those of the views below it.
     pub count: usize,
 }
 
 impl Pipelines {
-    /// Returns the pipelines inside of an operand with these fields.
+    /// Returns the pipelines in an operand with these fields.
     pub fn of<'a>(self, operand: Doc<'a>) -> Vec<Array<'a>> {
         let each = |doc: Doc<'a>| doc.fields().map(|(_, value)| value).collect();
         let inside = |doc: Doc<'a>, name: &str| doc.get(name).and_then(|value| value.as_document());
@@ -186,7 +186,7 @@ impl Pipelines {
 }
 
 impl Facts {
-    /// A stage that works on what the stage before it gives, and that may stand anywhere.
+    /// The facts of a stage that only processes its input and may have any position.
     pub const PLAIN: Facts = Facts {
         standing: Standing::Anywhere,
         reads: Reads::Input,
@@ -207,10 +207,11 @@ impl Facts {
         in_fusion: InFusion::Refused,
     };
 
-    /// A stage that makes one document of one.
+    /// The facts of a stage that makes one document of each.
     pub const TRANSFORM: Facts = Facts { in_update: true, ..Facts::PLAIN };
 
-    /// A stage that joins what several pipelines over the same collection find.
+    /// The facts of a stage that combines the results of several pipelines over the same
+    /// collection.
     pub const FUSION: Facts = Facts {
         standing: Standing::FirstWritten(ErrorCode::location(10170100)),
         pipelines: Pipelines::Inputs,
@@ -220,7 +221,7 @@ impl Facts {
         ..Facts::PLAIN
     };
 
-    /// A stage that reads another collection beside its input.
+    /// The facts of a stage that reads another collection in addition to its input.
     pub const JOIN: Facts = Facts {
         reads: Reads::OtherCollection,
         names: Names::Field("from"),
@@ -228,7 +229,7 @@ impl Facts {
         ..Facts::PLAIN
     };
 
-    /// A stage whose documents the server makes.
+    /// The facts of a stage whose documents the server generates.
     pub const SERVER: Facts = Facts {
         standing: Standing::First,
         reads: Reads::Server,
@@ -238,7 +239,7 @@ impl Facts {
         ..Facts::PLAIN
     };
 
-    /// A stage that writes the documents that it gets.
+    /// The facts of a stage that writes its input to a collection.
     pub const WRITER: Facts = Facts {
         standing: Standing::Last,
         in_facet: false,
@@ -257,22 +258,22 @@ impl Place {
         Place { namespace: namespace.to_owned(), ..Place::default() }
     }
 
-    /// True if the pipeline reads no collection.
+    /// Returns true if the pipeline reads no collection.
     pub fn has_no_collection(&self) -> bool {
         self.namespace.ends_with(".$cmd.aggregate")
     }
 
-    /// Returns the database of what it reads.
+    /// Returns the database of the namespace.
     pub fn db(&self) -> &str {
         self.namespace.split('.').next().unwrap_or_default()
     }
 }
 
-/// Fails if the pipeline that `cx` parses may not have the stage at all.
+/// Fails if the stage is not allowed in the pipeline that `cx` parses.
 ///
 /// # Errors
-/// 51047, 31441 and 167 for a stage that may not stand in this kind of pipeline, 323 where
-/// `apiStrict` refuses it.
+/// 51047, 31441 and 167 for a stage that is not allowed in this kind of pipeline, 323
+/// APIStrictError for one outside the stable API.
 pub(super) fn check_place(row: &StageRow, cx: &ParseContext) -> Result<()> {
     if cx.api_strict && !row.facts.in_api {
         return Err(not_in_api(row.name));
@@ -300,14 +301,14 @@ pub(super) fn check_place(row: &StageRow, cx: &ParseContext) -> Result<()> {
     if allowed { Ok(()) } else { Err(Error::new(code, text)) }
 }
 
-/// 323 APIStrictError for a stage that is not part of the stable API.
+/// Returns a 323 APIStrictError for a stage outside the stable API.
 pub fn not_in_api(name: &str) -> Error {
     let text = format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
     Error::new(ErrorCode::APIStrictError, text)
 }
 
-/// Fails for a stage of a sub-pipeline that needs another source than the pipeline has: with 73
-/// InvalidNamespace, or with the code that [`Source::Database`] names.
+/// Fails if a stage of a subpipeline needs another source than the pipeline has: with 73
+/// InvalidNamespace, or with the code in [`Source::Database`].
 pub(super) fn check_source(row: &StageRow, cx: &ParseContext) -> Result<()> {
     let Some(place) = cx.place.as_deref().filter(|place| place.depth > 0) else { return Ok(()) };
     let name = row.name;
@@ -326,8 +327,8 @@ pub(super) fn check_source(row: &StageRow, cx: &ParseContext) -> Result<()> {
     }
 }
 
-/// Fails with 40600 for a stage that no `$facet` may have, not even in the pipeline of a stage of its
-/// own, unless the stage brings its documents with it there.
+/// Fails with 40600 for a stage that is not allowed in a `$facet`, nor in pipelines inside it,
+/// unless its documents are in the stage itself.
 pub(super) fn check_facet(row: &StageRow, cx: &ParseContext) -> Result<()> {
     let Some(place) = cx.place.as_deref().filter(|place| place.below_facet) else { return Ok(()) };
     let brings_its_own = place.inside != Inside::Facet && row.facts.reads == Reads::Literal;
@@ -338,8 +339,8 @@ pub(super) fn check_facet(row: &StageRow, cx: &ParseContext) -> Result<()> {
     Err(Error::location(40600, text))
 }
 
-/// Fails with 73 InvalidNamespace for a pipeline without a collection whose first stage needs one.
-/// `first` is `None` for no stages.
+/// Fails with 73 InvalidNamespace if a pipeline without a collection has a first stage that needs
+/// one. `first` is `None` if there are no stages.
 pub(super) fn check_first(first: Option<&StageRow>, cx: &ParseContext) -> Result<()> {
     let Some(place) = cx.place.as_deref() else { return Ok(()) };
     let reads_collection = first.is_none_or(|row| row.facts.source == Source::Collection);

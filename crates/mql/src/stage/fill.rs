@@ -1,4 +1,4 @@
-//! `$fill`: values for null and missing fields; short for a `$setWindowFields` with `$locf` and
+//! `$fill`: sets null and missing fields. It is replaced by a `$setWindowFields` with `$locf` and
 //! `$linearFill`, and an `$addFields` with `$ifNull`.
 
 use super::Stage;
@@ -14,7 +14,8 @@ pub(super) const FILL: StageRow = StageRow {
     name: "$fill",
     since: "5.3",
     doc: "Fills null and missing fields.",
-    // With values alone it is an `$addFields`; with a method an update refuses it.
+    // A `$fill` with only values becomes an `$addFields`, so it is allowed in an update; one with a
+    // method is refused there.
     facts: Facts { in_update: true, ..Facts::PLAIN },
     parse: |_, value, cx| parse(value, cx),
 };
@@ -29,11 +30,11 @@ struct Parts<'v> {
     output: Option<Doc<'v>>,
 }
 
-/// How a field is filled.
+/// The new value of a field.
 enum Filling<'v> {
-    /// By the value of an expression.
+    /// The value of an expression.
     Value(Value<'v>),
-    /// By a window function.
+    /// The result of a window function.
     Function(&'static str),
 }
 
@@ -79,7 +80,8 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     Ok(stages)
 }
 
-/// How an output field is filled; 6050202 for an unknown method, 6050201 unless the field names
+/// Parses an output field. Fails with 6050202 for an unknown method, and with 6050201 unless the
+/// field has exactly one of `value` and `method`.
 /// exactly one of `value` and `method`.
 fn filling<'v>(spec: Value<'v>) -> Result<Filling<'v>> {
     let Value::Document(spec) = spec else {
@@ -139,7 +141,7 @@ impl<'v> Parts<'v> {
         Ok(parts)
     }
 
-    /// Writes `partitionBy` of the `$setWindowFields`.
+    /// Writes the `partitionBy` of the `$setWindowFields`.
     fn write_partition(&self, stage: &mut quire_document::DocWriter<'_>) {
         if let Some(by) = self.partition_by {
             stage.append("partitionBy", by);
@@ -152,7 +154,7 @@ impl<'v> Parts<'v> {
                 stage.append("partitionBy", format!("${only}").as_str());
             }
             several => {
-                // Numbers for names, because a name of a document has no dots.
+                // The fields are named by numbers, because a field name must not have dots.
                 let mut by = stage.document("partitionBy");
                 for (at, name) in several.iter().enumerate() {
                     by.append(&at.to_string(), format!("${name}").as_str());

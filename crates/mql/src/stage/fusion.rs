@@ -1,10 +1,10 @@
-//! What `$rankFusion` and `$scoreFusion` share: their input pipelines, the weights of these, and the
-//! stages that both are short for. (MongoDB manual, "$rankFusion" and "$scoreFusion".)
+//! The common part of `$rankFusion` and `$scoreFusion`: their input pipelines, the weights, and the
+//! stages that replace both. (MongoDB manual, "$rankFusion" and "$scoreFusion".)
 //!
-//! The first input pipeline runs on what the stage reads. Each other one stands in a `$unionWith`
-//! over the same collection. A [`FusionInput`] at the end of each puts a document into an envelope
-//! `{doc, of: {name: {...}}}`, a `$group` joins the envelopes of equal `_id`, a [`SetScore`] gives
-//! back the document with its score, and a `$sort` orders by score and `_id`.
+//! The first input pipeline runs on the stage's own source, each other one in a `$unionWith` over
+//! the same collection. A [`FusionInput`] at the end of each wraps a document in an envelope `{doc,
+//! of: {name: {...}}}`, a `$group` merges the envelopes of equal `_id`, a [`SetScore`] returns the
+//! document with its score, and a `$sort` orders by score and `_id`.
 
 use super::facts::{InFusion, Inside};
 use super::fusion_input::FusionInput;
@@ -18,34 +18,34 @@ use quire_document::{Array, Doc, DocBuf, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
-/// The field of an envelope that holds the document.
+/// The field of an envelope that has the document.
 pub(super) const DOCUMENT: &str = "doc";
-/// The field of an envelope that holds what each input pipeline says, by its name.
+/// The field of an envelope that has the data of each input pipeline, by its name.
 pub(super) const OF: &str = "of";
-/// The field of an envelope that holds the score before it is normalised.
+/// The field that has the score of an input pipeline before normalization.
 pub(super) const RAW: &str = "raw";
-/// The field below the name of a pipeline that holds its score after a scaling.
+/// The field that has the score of an input pipeline after scaling.
 pub(super) const SCALED: &str = "scaled";
 
-/// An input pipeline before it is parsed.
+/// An input pipeline before parsing.
 pub(super) struct Input<'v> {
     pub name: &'v str,
     stages: Array<'v>,
 }
 
-/// What makes a pipeline an input of a fusion, besides that it only selects documents.
+/// The requirement on an input pipeline, besides that it only selects documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// An order: a `$sort`, or a search in front.
+    /// It must order documents: by a `$sort`, or a search as its first stage.
     Order,
-    /// A score: a `$score`, or a search in front.
+    /// It must score documents: by a `$score`, or a search as its first stage.
     Score,
 }
 
-/// Returns the operand as a document, or `None` for null, which counts as missing.
+/// Parses an operand that is a document. Returns `None` for null, which counts as missing.
 ///
 /// # Errors
-/// 14 TypeMismatch for another type.
+/// 14 TypeMismatch for other types.
 pub(super) fn object<'v>(
     options: Options<'_>,
     name: &str,
@@ -58,10 +58,10 @@ pub(super) fn object<'v>(
     }
 }
 
-/// Returns the operand as a boolean; null counts as false.
+/// Parses an operand that is a boolean. Null counts as false.
 ///
 /// # Errors
-/// 14 TypeMismatch for another type.
+/// 14 TypeMismatch for other types.
 pub(super) fn flag(options: Options<'_>, name: &str, value: Value<'_>) -> Result<bool> {
     match value {
         Value::Bool(flag) => Ok(flag),
@@ -70,10 +70,10 @@ pub(super) fn flag(options: Options<'_>, name: &str, value: Value<'_>) -> Result
     }
 }
 
-/// Reads the operand `input.pipelines`.
+/// Parses the operand `input.pipelines`.
 ///
 /// # Errors
-/// 14 TypeMismatch for what is no array of documents, 2 BadValue for no pipelines.
+/// 14 TypeMismatch for a value that is not an array of documents, 2 BadValue for no pipelines.
 pub(super) fn inputs<'v>(options: Options<'_>, pipelines: Doc<'v>) -> Result<Vec<Input<'v>>> {
     let mut inputs = Vec::new();
     for field in options.fields(pipelines) {
@@ -94,12 +94,12 @@ pub(super) fn inputs<'v>(options: Options<'_>, pipelines: Doc<'v>) -> Result<Vec
 }
 
 impl Input<'_> {
-    /// Parses the stages.
+    /// Parses the stages of the pipeline.
     ///
     /// # Errors
-    /// 15998, 16410 and 16412 for the name, 9834300 for no stages, 9191103 for a stage that does more
-    /// than select documents, 10473002 and 10170100 for a fusion inside, 9191100 without an order or
-    /// a score, and what parsing the stages answers.
+    /// 15998, 16410 and 16412 for an invalid name, 9834300 for no stages, 9191103 for a stage that
+    /// does more than select documents, 10473002 and 10170100 for a nested fusion, 9191100 if it
+    /// does not order or score documents, and errors of parsing the stages.
     pub fn parse(&self, wanted: Wanted, cx: &ParseContext) -> Result<Vec<Stage>> {
         let name = self.name;
         crate::expression::check_field_name(name)?;
@@ -126,7 +126,7 @@ impl Input<'_> {
         parse_sub_pipeline(self.stages, Inside::Union, namespace, cx)
     }
 
-    /// Returns what the stage adds to a pipeline, if anything.
+    /// Returns the requirement that the stage satisfies, if any.
     fn check(&self, at: usize, stage: Value<'_>) -> Result<Option<Wanted>> {
         let name = self.name;
         let (row, operand) = row_of(stage)?;
@@ -162,11 +162,12 @@ fn is_search(in_fusion: InFusion) -> bool {
     matches!(in_fusion, InFusion::Searches(_))
 }
 
-/// Reads the operand `combination.weights`: a weight for each input pipeline, 1 where it has none.
+/// Parses the operand `combination.weights`. Returns a weight for each input pipeline, which is 1
+/// by default.
 ///
 /// # Errors
-/// 13118 for what is no number, 9460300 for one below 0 or NaN, 9460301 for more weights than
-/// pipelines, 9967500 for a name that no pipeline has.
+/// 13118 for a value that is not a number, 9460300 for one below 0 or NaN, 9460301 for more weights
+/// than pipelines, 9967500 for an unknown pipeline name.
 pub(super) fn weights(inputs: &[Input<'_>], weights: Doc<'_>) -> Result<Vec<f64>> {
     let count = weights.count();
     if count > inputs.len() {
@@ -197,8 +198,8 @@ fn weight(name: &str, value: Value<'_>) -> Result<f64> {
     Err(Error::location(9460300, format!("the weight of '{name}' must not be below 0: {weight}")))
 }
 
-/// Returns the stages that a fusion is short for. `pipelines` end with a [`FusionInput`] or with
-/// what works on its envelopes.
+/// Returns the stages that replace a fusion. Each of `pipelines` ends with a [`FusionInput`], or
+/// with stages that process its envelopes.
 pub(super) fn fused(
     pipelines: Vec<Vec<Stage>>,
     score: Arc<dyn SetScore>,
@@ -227,19 +228,19 @@ pub(super) fn fused(
     Ok(stages)
 }
 
-/// The collection or view that the stage reads.
+/// Returns the collection or view that the stage reads.
 fn source(cx: &ParseContext) -> From {
     let namespace = cx.place.as_deref().map_or("", |place| &place.namespace);
     let name = namespace.split_once('.').map_or("", |(_, name)| name);
     From { name: Some(name.into()), namespace: namespace.into() }
 }
 
-/// Returns the stage at the end of an input pipeline.
+/// Returns the stage that ends an input pipeline.
 pub(super) fn envelope(name: &str, wanted: Wanted) -> Stage {
     Stage::FusionInput(Arc::new(FusionInput::new(name, wanted)))
 }
 
-/// What the input pipelines say about the document of an envelope, in the order of `names`.
+/// Returns the data of each input pipeline in an envelope, in the order of `names`.
 pub(super) fn said<'a>(
     envelope: Doc<'a>,
     names: impl ExactSizeIterator<Item = &'a str>,
@@ -255,23 +256,25 @@ pub(super) fn said<'a>(
     names.map(find).collect()
 }
 
-/// The document of an envelope.
+/// Returns the document in an envelope.
 pub(super) fn document(envelope: Doc<'_>) -> Doc<'_> {
     envelope.get(DOCUMENT).and_then(|doc| doc.as_document()).unwrap_or_default()
 }
 
-/// How scores are brought to the range from 0 to 1.
+/// The normalization of scores to the range from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Normalization {
     None,
     Sigmoid,
-    /// By the least and the greatest score of the pipeline.
+    /// By the smallest and the largest score of the pipeline.
     MinMaxScaler,
 }
 
 impl Normalization {
+    /// Parses the name of a normalization.
+    ///
     /// # Errors
-    /// 14 TypeMismatch for what is no string, 2 BadValue for an unknown name.
+    /// 14 TypeMismatch for a value that is not a string, 2 BadValue for an unknown name.
     pub fn parse(options: Options<'_>, name: &str, value: Value<'_>) -> Result<Self> {
         match value {
             Value::String("none") => Ok(Normalization::None),
@@ -296,8 +299,8 @@ impl Normalization {
         }
     }
 
-    /// Returns the score on its scale. `scaled` is what the scaling of all scores has given, which
-    /// only `MinMaxScaler` has.
+    /// Returns the normalized score. `scaled` is the result of scaling all scores, which only
+    /// `MinMaxScaler` uses.
     pub fn apply(self, raw: f64, scaled: Option<f64>) -> f64 {
         match self {
             Normalization::None => raw,
@@ -306,7 +309,7 @@ impl Normalization {
         }
     }
 
-    /// Returns the stages that put the scaled score of envelopes at `path`.
+    /// Returns the stages that set the scaled score of envelopes at `path`.
     pub fn scaling(self, path: &str, cx: &ParseContext) -> Result<Vec<Stage>> {
         if self != Normalization::MinMaxScaler {
             return Ok(Vec::new());

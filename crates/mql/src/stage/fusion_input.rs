@@ -1,5 +1,5 @@
-//! The end of an input pipeline of `$rankFusion` or `$scoreFusion`: each document with its rank or
-//! its score.
+//! The last stage of an input pipeline of `$rankFusion` or `$scoreFusion`, which adds the rank or
+//! the score to each document.
 
 use super::fusion::{DOCUMENT, OF, RAW, Wanted};
 use super::{Modified, Needs, StageBody};
@@ -7,15 +7,15 @@ use crate::context::Collator;
 use crate::expression::Dependencies;
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf, equal};
 
-/// Puts each document into an envelope `{doc, of: {name: {...}}}`.
+/// Wraps each document in an envelope `{doc, of: {name: {...}}}`.
 #[derive(Debug)]
 pub struct FusionInput {
     name: Box<str>,
     wanted: Wanted,
 }
 
-/// The rank of the last document of a pipeline. Documents with equal sort keys share a rank, and the
-/// next one counts them all.
+/// The rank of the latest document of a pipeline. Documents with equal sort keys have the same
+/// rank, and the next rank counts all of them.
 #[derive(Debug, Default)]
 pub struct Ranks {
     last: Option<ValueBuf>,
@@ -44,7 +44,7 @@ impl FusionInput {
         FusionInput { name: name.into(), wanted }
     }
 
-    /// Returns the envelope of the next document of the pipeline.
+    /// Returns the envelope of the next document.
     pub fn envelope(
         &self,
         doc: Doc<'_>,

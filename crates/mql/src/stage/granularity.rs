@@ -1,5 +1,5 @@
-//! `$bucketAuto`'s `granularity`: rounds bounds of buckets to a series of preferred numbers (the
-//! Renard series of ISO 3, the E series of IEC 60063, 1-2-5) or to powers of two.
+//! The `granularity` of `$bucketAuto`: rounds the bounds of buckets to a series of preferred
+//! numbers (the Renard series of ISO 3, the E series of IEC 60063, 1-2-5) or to powers of two.
 
 use crate::accumulator::to_f64;
 use crate::update::text;
@@ -7,22 +7,23 @@ use quire_document::{Decimal128, Value};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 
-/// A series of preferred numbers by which bounds are rounded.
+/// A series of preferred numbers for rounding bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Granularity(&'static Series);
 
-/// A series; one decade of its numbers, empty for powers of two.
+/// A series: the numbers of one decade, or none for powers of two.
 #[derive(Debug)]
 struct Series {
     name: &'static str,
     decade: &'static [u16],
 }
 
-/// Decades beyond which neither doubles nor decimals have numbers.
+/// A number of decades that exceeds the range of doubles and decimals.
 const DECADES_MAX: u32 = 6200;
 
 impl Granularity {
-    /// Returns the series of that name; 40261 for no string, 40257 for an unknown name.
+    /// Parses the name of a series. Fails with 40261 if it is not a string, and with 40257 if it is
+    /// unknown.
     pub(super) fn parse(value: Value<'_>) -> Result<Self> {
         let Value::String(name) = value else {
             let message = format!(
@@ -37,12 +38,12 @@ impl Granularity {
             .ok_or_else(|| Error::location(40257, format!("Unknown rounding granularity '{name}'")))
     }
 
-    /// The name of the series.
+    /// Returns the name of the series.
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// Fails for what can't be rounded: 40258 for no number, 40259 for NaN, 40260 below zero.
+    /// Fails for a value that cannot be rounded: 40258 not a number, 40259 NaN, 40260 below zero.
     pub fn check(self, value: Value<'_>) -> Result<()> {
         let Some(number) = to_f64(value) else {
             let message = format!(
@@ -65,12 +66,13 @@ impl Granularity {
         Ok(())
     }
 
-    /// Returns the least number of the series above `value`; zero and infinity as they are.
+    /// Returns the smallest number of the series above `value`. Returns zero and infinity
+    /// unchanged.
     pub fn round_up(self, value: Value<'_>) -> Value<'static> {
         self.rounded(value, Toward::Up)
     }
 
-    /// Returns the greatest number of the series below `value`; zero and infinity as they are.
+    /// Returns the largest number of the series below `value`. Returns zero and infinity unchanged.
     pub fn round_down(self, value: Value<'_>) -> Value<'static> {
         self.rounded(value, Toward::Down)
     }
@@ -105,7 +107,7 @@ enum Toward {
     Down,
 }
 
-/// What rounding to a series needs of a kind of number.
+/// The operations of a numeric type that rounding to a series needs.
 trait Scaled: Copy {
     const ONE: Self;
     fn order(self, other: Self) -> Ordering;
@@ -163,9 +165,9 @@ impl Scaled for Decimal128 {
     }
 }
 
-/// Returns the number of the series next to `number`, which is above zero. The decade is scaled by
-/// powers of ten until it spans the number, as mongod does: a double's last digit depends on that.
-/// `None` at the ends of what the type can hold.
+/// Returns the next number of the series above or below `number`, which must be positive. As in
+/// mongod, the decade is scaled by powers of ten until it includes the number; the last digit of a
+/// double depends on this. Returns `None` if the result is out of the type's range.
 fn preferred<N: Scaled>(number: N, decade: &[u16], toward: Toward) -> Option<N> {
     let (first, last) = (N::of(*decade.first()?), N::of(*decade.last()?));
     let mut scale = N::ONE;
@@ -207,10 +209,10 @@ fn preferred<N: Scaled>(number: N, decade: &[u16], toward: Toward) -> Option<N> 
         .find(|step| step.order(number).is_lt())
 }
 
-/// Returns the exponent of the least power of two above `number`, or of the greatest one below it;
-/// `number` is above zero.
+/// Returns the exponent of the smallest power of two above `number`, or of the largest below it.
+/// `number` must be positive.
 fn exponent_beside(number: f64, toward: Toward) -> i32 {
-    // The logarithm is rounded, so that its floor may be one too large.
+    // The logarithm is rounded, so its floor may be too large by one.
     let mut exponent = number.log2().floor() as i32;
     while f64::from(exponent).exp2() > number {
         exponent -= 1;
@@ -223,7 +225,7 @@ fn exponent_beside(number: f64, toward: Toward) -> i32 {
     }
 }
 
-/// As `$pow` gives it: an int where it fits, a long where that fits, else a double.
+/// Returns a power of two with the type of `$pow`: an int or a long if it fits, otherwise a double.
 fn two_to(exponent: i32) -> Value<'static> {
     match exponent {
         0..=30 => Value::Int32(1 << exponent),
@@ -246,7 +248,7 @@ fn power_beside(number: Decimal128, toward: Toward) -> Decimal128 {
     }
 }
 
-/// All series, as MongoDB names them.
+/// All series, with MongoDB's names.
 const SERIES: &[Series] = &[
     Series { name: "POWERSOF2", decade: &[] },
     Series { name: "1-2-5", decade: &[10, 20, 50] },
@@ -274,7 +276,7 @@ const R40: &[u16] = &[
     900, 950,
 ];
 
-/// The numbers that R80 has beside those of R40: all that MongoDB's R80 has.
+/// The numbers that R80 has in addition to R40. MongoDB's R80 has only these.
 const R80: &[u16] = &[
     103, 109, 115, 122, 128, 136, 145, 155, 165, 175, 185, 195, 206, 218, 230, 243, 258, 272, 290,
     307, 325, 345, 365, 387, 412, 437, 462, 487, 515, 545, 575, 615, 650, 690, 730, 775, 825, 875,

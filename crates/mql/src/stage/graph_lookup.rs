@@ -23,25 +23,25 @@ pub(super) const GRAPH_LOOKUP: StageRow = StageRow {
 /// A parsed `$graphLookup`.
 #[derive(Debug)]
 pub struct GraphLookup {
-    /// The collection that is searched.
+    /// The collection to search.
     pub from: From,
-    /// The values to begin with; those of an array one by one.
+    /// The values to start with; an array gives its elements.
     pub start_with: Expression,
-    /// The field of a found document whose values are searched for in the next step.
+    /// The field of a found document with the values to search for in the next step.
     pub connect_from: Path,
     /// The field that is compared with these values.
     pub connect_to: Path,
-    /// Where the found documents go.
+    /// The output field for the found documents.
     pub output: FieldPath,
-    /// The largest number of steps; `None` for no bound.
+    /// The most steps; `None` for no limit.
     pub depth_max: Option<u64>,
-    /// Where the number of steps goes in a found document.
+    /// The field of a found document that gets the number of steps.
     pub depth_field: Option<FieldPath>,
-    /// What a found document must match besides.
+    /// An additional filter of found documents.
     pub restriction: Option<Arc<Match>>,
 }
 
-/// The operands as they come.
+/// The operands during parsing.
 #[derive(Default)]
 struct Spec<'v> {
     from: Option<&'v str>,

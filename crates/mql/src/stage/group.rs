@@ -1,4 +1,4 @@
-//! `$group`: one document for each key, with what accumulators make of its documents.
+//! `$group`: one document for each key, with the results of accumulators over its documents.
 
 use super::facts::Facts;
 use super::registry::StageRow;
@@ -26,21 +26,21 @@ pub(super) const GROUP: StageRow = StageRow {
 pub struct Group {
     key: GroupKey,
     fields: Vec<(Box<str>, AccumulatorSpec)>,
-    /// The paths of all of them, to be taken from a document at once.
+    /// Extracts the values of all paths of key and accumulators from a document in one pass.
     extractor: Extractor,
 }
 
-/// What documents are grouped by.
+/// The key of the groups.
 #[derive(Debug)]
 pub enum GroupKey {
-    /// The value of an expression; missing counts as null.
+    /// The value of an expression; a missing value counts as null.
     Expression(Expression),
     /// A document of expressions.
     Fields(Vec<(Box<str>, Expression)>),
 }
 
 impl Group {
-    /// Parses the stage's operand.
+    /// Parses the operand.
     pub fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
         let Value::Document(spec) = value else {
             let message = "a group's fields must be specified in an object";
@@ -73,33 +73,33 @@ impl Group {
         Ok(Group { key, fields, extractor })
     }
 
-    /// The same context with the paths that key and accumulators read taken from `cx.root` in one
-    /// pass. Optional: without it each of them walks the document.
+    /// Returns the context with the paths of key and accumulators extracted from `cx.root` in one
+    /// pass. Optional: without it each path is searched separately.
     pub fn extract<'a>(&self, cx: &EvalContext<'a>) -> Result<EvalContext<'a>> {
         self.extractor.context(cx)
     }
 
-    /// What documents are grouped by.
+    /// Returns the key of the groups.
     pub fn key(&self) -> &GroupKey {
         &self.key
     }
 
-    /// Output fields with their accumulators, in order.
+    /// Returns the output fields with their accumulators, in order.
     pub fn fields(&self) -> &[(Box<str>, AccumulatorSpec)] {
         &self.fields
     }
 
-    /// New states for a group, one for each field.
+    /// Returns new states for a group, one for each field.
     pub fn new_states(&self, key: Value<'_>, cx: &EvalContext<'_>) -> Result<Vec<Box<dyn State>>> {
         self.fields.iter().map(|(_, spec)| spec.new_state(key, cx)).collect()
     }
 
-    /// Tables for the states of all groups, one for each field.
+    /// Returns tables for the states of all groups, one for each field.
     pub fn new_tables(&self, collator: Option<&Arc<dyn Collator>>) -> Vec<Box<dyn Table>> {
         self.fields.iter().map(|(_, spec)| spec.new_table(collator.cloned())).collect()
     }
 
-    /// Opens a group in all tables.
+    /// Adds a group to all tables.
     pub fn open(
         &self,
         tables: &mut [Box<dyn Table>],
@@ -112,7 +112,7 @@ impl Group {
         Ok(())
     }
 
-    /// Gives the document `cx.root` to a group.
+    /// Adds the document `cx.root` to a group.
     pub fn add(
         &self,
         tables: &mut [Box<dyn Table>],
@@ -125,16 +125,16 @@ impl Group {
         Ok(())
     }
 
-    /// Takes the paths that key and accumulators read from each of some documents.
+    /// Extracts the paths of key and accumulators from each document of a batch.
     pub fn batch<'a>(&self, docs: &'a [Doc<'a>], cx: &EvalContext<'a>) -> Result<Batch<'a>> {
         Batch::new(docs, &self.extractor, cx)
     }
 
-    /// What a batch gives to `take`: its keys, and for each accumulator what it is given.
+    /// Returns the keys of a batch, and the argument of each accumulator.
     ///
     /// # Errors
-    /// An error of one of the documents, not always the first that has one. After an error the caller
-    /// evaluates document by document, to find the first.
+    /// Fails if a document has an error, but not always with the error of the first such document.
+    /// The caller then evaluates document by document to find the first.
     pub fn columns<'a>(
         &'a self,
         batch: &'a Batch<'a>,
@@ -145,13 +145,13 @@ impl Group {
         Ok((keys, arguments.collect::<Result<_>>()?))
     }
 
-    /// True if no accumulator fails for any value, and none asks for its n: the values of a batch
-    /// may go to one accumulator after the other.
+    /// Returns true if no accumulator can fail for any value or has an n. Each accumulator may then
+    /// process a whole batch before the next one does.
     pub fn is_infallible(&self) -> bool {
         self.fields.iter().all(|(_, spec)| spec.is_infallible())
     }
 
-    /// The output document of a group.
+    /// Returns the output document of a group.
     pub fn output<'a>(
         &self,
         key: Value<'_>,
@@ -244,7 +244,7 @@ impl GroupKey {
         }
     }
 
-    /// The path, if documents are grouped by one field.
+    /// Returns the path, if the key is one field.
     pub fn path(&self) -> Option<&FieldPath> {
         match self {
             GroupKey::Expression(expression) => match expression.node() {
@@ -255,7 +255,7 @@ impl GroupKey {
         }
     }
 
-    /// The keys of a batch; missing stands for null.
+    /// Returns the keys of a batch; null for a missing value.
     fn columns<'a>(
         &'a self,
         batch: &'a Batch<'a>,
@@ -267,7 +267,7 @@ impl GroupKey {
         }
     }
 
-    /// The key of `cx.root`.
+    /// Returns the key of `cx.root`.
     pub fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         match self {
             GroupKey::Expression(expression) => {
@@ -278,7 +278,7 @@ impl GroupKey {
                 let only = fields.len() == 1;
                 let doc = cx.document(|writer| {
                     for (name, expression) in fields {
-                        // In a key of several fields missing and null differ, as in mongod.
+                        // In a key of several fields, missing and null are different, as in mongod.
                         cx.pass()?;
                         let value = expression.eval(cx);
                         let value = value.map_err(|error| in_group(error, expression))?;
@@ -292,7 +292,7 @@ impl GroupKey {
     }
 }
 
-/// Fails for a name that no output field of accumulators can have.
+/// Fails for a name that an output field of accumulators must not have.
 pub(super) fn check_name(name: &str) -> Result<()> {
     if name.contains('.') {
         let message = format!("The field name '{name}' cannot contain '.'");

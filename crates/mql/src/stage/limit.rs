@@ -48,11 +48,11 @@ pub(super) const SKIP: StageRow = StageRow {
     },
 };
 
-/// A parsed `$limit`: the largest number of documents that it lets through, at least 1.
+/// A parsed `$limit`: the most documents to pass on, at least 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit(pub u64);
 
-/// A parsed `$skip`: the number of documents that it leaves out.
+/// A parsed `$skip`: the number of documents to skip.
 #[derive(Clone, Copy, Debug)]
 pub struct Skip(pub u64);
 
@@ -92,12 +92,12 @@ impl StageBody for Skip {
     }
 }
 
-/// Returns a number of documents as explain shows it: a long.
+/// Returns a number of documents as explain shows it: as a long.
 pub(super) fn printed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The whole number, 0 or above, that fits a long.
+/// Returns the value as an integer, if it is one from 0 to the largest long.
 fn whole_number(value: Value<'_>) -> Option<u64> {
     let number = value.as_number()?.exact_i64()?;
     u64::try_from(number).ok()

@@ -1,4 +1,4 @@
-//! `$lookup`: for each document the documents of another collection that belong to it.
+//! `$lookup`: adds to each document the matching documents of another collection.
 
 use super::facts::{Facts, Inside};
 use super::registry::StageRow;
@@ -26,39 +26,39 @@ pub(super) const LOOKUP: StageRow = StageRow {
 pub struct Lookup {
     /// The foreign collection.
     pub from: From,
-    /// Where the joined documents go.
+    /// The output field for the joined documents.
     pub output: FieldPath,
     /// `localField` and `foreignField`.
     pub fields: Option<(Path, Path)>,
-    /// The variables of `let`: their values follow those of the variables around the stage.
+    /// The variables of `let`. Their values follow those of the enclosing variables.
     pub variables: Arc<Vec<Expression>>,
-    /// The number of variables around the stage.
+    /// The number of enclosing variables.
     pub outer_variables: usize,
-    /// What is done with the foreign documents.
+    /// The stages that process the foreign documents.
     pub pipeline: Vec<Stage>,
-    /// An equality that the first stage of the pipeline asks for.
+    /// An equality that the first stage of the pipeline implies.
     pub equality: Option<Arc<VariableEquality>>,
-    /// A `$unwind` of the joined documents, which happens while they are joined.
+    /// A `$unwind` of the joined documents, which is applied during the join.
     pub unwind: Option<Arc<Unwind>>,
-    /// A filter of the joined documents that stood behind the `$unwind`.
+    /// A filter of the joined documents that followed the `$unwind`.
     pub filter: Option<Arc<Match>>,
-    /// `let` and `pipeline` as they were written.
+    /// `let` and `pipeline` as the user wrote them.
     written: DocBuf,
 }
 
-/// `{$expr: {$eq: ["$path", expression]}}` where the expression reads variables only. The filter it
-/// is part of still decides; it tells which foreign documents can pass.
+/// A condition `{$expr: {$eq: ["$path", expression]}}` whose expression reads only variables. It
+/// restricts the foreign documents that can match; the filter that contains it is still evaluated.
 #[derive(Debug)]
 pub struct VariableEquality {
     /// The foreign field.
     pub foreign: FieldPath,
-    /// Gives the value that the field must have.
+    /// The expression for the value that the field must have.
     pub value: Expression,
 }
 
 const OPTIONS: Options<'_> = Options("$lookup");
 
-/// The operands as they come, but for `from`.
+/// The operands during parsing, except `from`.
 #[derive(Default)]
 struct Spec<'v> {
     output: Option<&'v str>,
@@ -138,8 +138,8 @@ impl Lookup {
         Lookup { filter: Some(Arc::new(filter)), ..self.clone() }
     }
 
-    /// Returns how many stages of the pipeline come before the first that reads a variable of `let`
-    /// or gives something else each time. What they give is the same for each document.
+    /// Returns the number of stages before the first that reads a variable of `let` or is volatile.
+    /// Their result is the same for each document.
     pub fn uncorrelated(&self) -> usize {
         let varies = |stage: &Stage| {
             let reads = stage.needs().reads;
@@ -154,7 +154,7 @@ impl Lookup {
 const NEITHER: &str =
     "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified";
 
-/// Reads `from`, before all other operands.
+/// Parses `from`, before all other operands.
 fn from(fields: Doc<'_>, cx: &ParseContext) -> Result<From> {
     match fields.get("from") {
         Some(Value::String(name)) => From::named(name, cx),
@@ -190,7 +190,7 @@ impl<'v> Spec<'v> {
         let mut spec = Spec::default();
         for field in OPTIONS.fields(fields) {
             match field? {
-                // Read before.
+                // `from` was parsed before.
                 ("from", _) => {}
                 ("pipeline", value) => spec.pipeline = Some(stages_of(value)?),
                 ("as" | "localField" | "foreignField" | "let", Value::Null) => {}

@@ -1,9 +1,9 @@
-//! Loops of expressions (`$map`, `$filter`, `$reduce`): where a round leaves its results, and what
-//! the rounds of a loop remember of documents and arrays that they read again and again.
+//! Loops of expressions (`$map`, `$filter`, `$reduce`): the scratch arena of an iteration, and the
+//! cache of a loop for documents and arrays that its iterations read repeatedly.
 //!
-//! BSON is walked to reach an element. A body that asks for the elements of one array by their
-//! places would take the square of the time, so a loop remembers where elements begin, once
-//! walking has cost as much as a look at all of them.
+//! BSON must be read from its beginning to reach an element. A body that reads all elements of an
+//! array by their indexes would take quadratic time. Therefore, once reading has cost as much as
+//! reading all elements, the loop caches where elements begin.
 
 use crate::context::EvalContext;
 use crate::expression::Expression;
@@ -16,43 +16,46 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-/// Inputs of no more bytes make a short loop: it needs no arena of its own and remembers nothing.
+/// A loop over an input of at most this many bytes is short: it needs neither a scratch arena nor a
+/// cache.
 const SHORT_BYTES: usize = 1024;
 
-/// Bytes that a body counts as if it read all of them.
+/// Above this size the body counts as reading everything.
 const LARGE_BYTES: usize = 1024 * 1024;
 
-/// Walking up to this number of elements is faster than a look-up.
-const NEAR: usize = 64;
+/// Up to this number of elements, skipping them is faster than a look-up in the cache.
+const SKIPPED_MAX: usize = 64;
 
-/// Elements from one noted beginning to the next.
+/// The number of elements between two cached offsets.
 const STRIDE: usize = 16;
 
-/// What noting a name costs, in units of walking past it.
+/// The cost of caching a name, relative to skipping it.
 const NAME_COST: usize = 8;
 
-/// The rounds of a loop: each has an arena whose content is dropped before the next.
+/// The iterations of a loop. Each has an arena that is cleared before the next.
 #[derive(Debug)]
-pub(crate) struct Rounds<'a> {
+pub(crate) struct Iterations<'a> {
     cx: EvalContext<'a>,
     long: Option<(Bump, LoopCache<'a>)>,
     count: u32,
-    /// What a round may have to walk over, as units of work.
+    /// The work of one iteration: what it may read.
     units: u32,
 }
 
-impl<'a> Rounds<'a> {
-    /// A loop over `input` that evaluates `body` for each element.
+impl<'a> Iterations<'a> {
+    /// Returns a loop over `input` that evaluates `body` for each element.
     pub(crate) fn over(input: Array<'a>, body: &'a Expression, cx: &EvalContext<'a>) -> Self {
         let long = input.as_bytes().len() > SHORT_BYTES;
         let long = long.then(|| (Bump::new(), LoopCache::new(input, body, *cx)));
         let walked = cx.kept().map(bytes_of).fold(input.as_bytes().len(), usize::saturating_add);
-        // A body takes a part of a small input; of a large one it may read all several times.
+        // A body reads a part of a small input, but may read everything in a large one several
+        // times.
         let read = if walked > LARGE_BYTES { walked } else { walked / 16 };
-        Rounds { cx: *cx, long, count: 0, units: units(read) }
+        Iterations { cx: *cx, long, count: 0, units: units(read) }
     }
 
-    /// The context of the next round. Its results must be copied before the round after it.
+    /// Returns the context of the next iteration. The caller must copy the results before the next
+    /// call.
     pub(crate) fn next(&mut self) -> Result<EvalContext<'_>> {
         const KEPT_BYTES: usize = 64 * 1024;
         self.cx.shared.work(self.units)?;
@@ -70,26 +73,26 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// What a loop remembers of large documents and arrays.
+/// The cache of a loop for large documents and arrays.
 ///
-/// They are known by the address of their bytes, and only those that lie in something that the
-/// loop borrows as long as it remembers: nothing else can come to lie there meanwhile.
+/// The key of an entry is the address of the bytes. Only bytes within a value that the loop borrows
+/// are cached, so that no other value can have the same address meanwhile.
 #[derive(Debug)]
 pub(crate) struct LoopCache<'a> {
     input: Array<'a>,
-    /// What is evaluated for each element: its constants are kept.
+    /// The body of the loop, whose constants are borrowed.
     body: &'a Expression,
-    /// The context around the loop: its document and variables, and the loops around it.
+    /// The context of the loop: its document, variables and enclosing loops.
     cx: EvalContext<'a>,
-    known: RefCell<HashMap<usize, Known, RandomState>>,
+    entries: RefCell<HashMap<usize, CacheEntry, RandomState>>,
 }
 
 impl<'a> LoopCache<'a> {
     fn new(input: Array<'a>, body: &'a Expression, cx: EvalContext<'a>) -> Self {
-        LoopCache { input, body, cx, known: RefCell::default() }
+        LoopCache { input, body, cx, entries: RefCell::default() }
     }
 
-    /// The outermost loop that `bytes` outlive: it can remember them longest.
+    /// Returns the outermost loop that `bytes` outlive, because its cache lives longest.
     fn of(&self, bytes: &[u8]) -> Option<&LoopCache<'a>> {
         let outer = self.cx.loop_cache.and_then(|outer| outer.of(bytes));
         outer.or_else(|| self.is_outlived_by(bytes).then_some(self))
@@ -100,15 +103,19 @@ impl<'a> LoopCache<'a> {
         kept.any(|kept| holds(kept, bytes)) || holds_constant(self.body, bytes)
     }
 
-    /// Works with what is known of a document, or of an array seen as one.
-    fn with_known<T>(&self, doc: Doc<'_>, work: impl FnOnce(&mut Known, &RandomState) -> T) -> T {
-        let mut known = self.known.borrow_mut();
+    /// Calls `work` with the cache entry of a document, or of an array as a document.
+    fn with_entry<T>(
+        &self,
+        doc: Doc<'_>,
+        work: impl FnOnce(&mut CacheEntry, &RandomState) -> T,
+    ) -> T {
+        let mut known = self.entries.borrow_mut();
         let state = known.hasher().clone();
         work(known.entry(doc.as_bytes().as_ptr().addr()).or_default(), &state)
     }
 }
 
-/// True if `bytes` lie in a value.
+/// Returns true if `bytes` are within a value.
 fn holds(value: Value<'_>, bytes: &[u8]) -> bool {
     let all = match value {
         Value::Document(doc) => doc.as_bytes(),
@@ -118,29 +125,30 @@ fn holds(value: Value<'_>, bytes: &[u8]) -> bool {
     all.as_ptr_range().contains(&bytes.as_ptr())
 }
 
-/// True if they lie in a constant of an expression.
+/// Returns true if `bytes` are within a constant of an expression.
 fn holds_constant(expression: &Expression, bytes: &[u8]) -> bool {
     let mut found = expression.as_constant().is_some_and(|constant| holds(constant, bytes));
     expression.children(&mut |child| found = found || holds_constant(child, bytes));
     found
 }
 
-/// What is known of one document or array.
+/// The cache entry of one document or array.
 #[derive(Debug, Default)]
-struct Known {
-    /// Bytes that have been walked to reach elements by their places.
+struct CacheEntry {
+    /// The bytes read so far to reach elements by their indexes.
     walked: usize,
-    /// The same, by their names.
+    /// The bytes read so far to reach fields by their names.
     searched: usize,
-    places: Option<Places>,
-    names: Option<Names>,
+    places: Option<ElementIndex>,
+    names: Option<NameIndex>,
 }
 
-impl Known {
-    /// Where to begin a walk to element `index`, and how many elements to skip from there.
-    fn way_to(&mut self, index: usize, doc: Doc<'_>) -> (usize, usize) {
+impl CacheEntry {
+    /// Returns the offset from which to read element `index`, and how many elements to skip from
+    /// there.
+    fn locate(&mut self, index: usize, doc: Doc<'_>) -> (usize, usize) {
         if let Some(places) = self.places(doc) {
-            return places.way_to(index, doc);
+            return places.locate(index, doc);
         }
         let mut walk = doc.iter();
         walk.by_ref().take(index).for_each(drop);
@@ -157,17 +165,17 @@ impl Known {
         doc.count()
     }
 
-    /// The places, as soon as walking has cost as much as noting them.
-    fn places(&mut self, doc: Doc<'_>) -> Option<&Places> {
+    /// Returns the element index, which is built once reading has cost as much as building it.
+    fn places(&mut self, doc: Doc<'_>) -> Option<&ElementIndex> {
         if self.places.is_none() && self.walked >= doc.len() {
-            self.places = Some(Places::of(doc));
+            self.places = Some(ElementIndex::of(doc));
         }
         self.places.as_ref()
     }
 
     fn field<'a>(&mut self, name: &str, doc: Doc<'a>, state: &RandomState) -> Option<Value<'a>> {
         if self.names.is_none() && self.searched >= doc.len() * NAME_COST {
-            self.names = Some(Names::of(doc, state));
+            self.names = Some(NameIndex::of(doc, state));
         }
         if let Some(names) = &self.names {
             return names.field(name, doc, state);
@@ -179,14 +187,14 @@ impl Known {
     }
 }
 
-/// Where some of the elements begin, as bytes of elements before them.
+/// The offsets of every `STRIDE`th element, in bytes of elements before it.
 #[derive(Debug)]
-struct Places {
+struct ElementIndex {
     offsets: Box<[u32]>,
     count: usize,
 }
 
-impl Places {
+impl ElementIndex {
     fn of(doc: Doc<'_>) -> Self {
         let (mut offsets, mut count) = (Vec::new(), 0);
         let mut walk = doc.iter();
@@ -200,10 +208,10 @@ impl Places {
             }
             count += 1;
         }
-        Places { offsets: offsets.into(), count }
+        ElementIndex { offsets: offsets.into(), count }
     }
 
-    fn way_to(&self, index: usize, doc: Doc<'_>) -> (usize, usize) {
+    fn locate(&self, index: usize, doc: Doc<'_>) -> (usize, usize) {
         match self.offsets.get(index / STRIDE) {
             Some(offset) => (*offset as usize, index % STRIDE),
             None => (doc.len(), 0),
@@ -211,28 +219,29 @@ impl Places {
     }
 }
 
-/// The hash of each field's name above the bytes of elements before the field, in order.
+/// For each field the hash of its name in the upper half, and its offset in the lower half; sorted.
 #[derive(Debug)]
-struct Names(Box<[u64]>);
+struct NameIndex(Box<[u64]>);
 
-impl Names {
+impl NameIndex {
     fn of(doc: Doc<'_>, state: &RandomState) -> Self {
         let (mut names, mut offset, mut walk) = (Vec::new(), 0, doc.iter());
         while let Some(field) = walk.next() {
-            names.push(Names::bucket(field.key_bytes(), state) | offset);
+            names.push(NameIndex::bucket(field.key_bytes(), state) | offset);
             offset = walk.consumed(doc) as u64;
         }
         names.sort_unstable();
-        Names(names.into())
+        NameIndex(names.into())
     }
 
     fn bucket(name: &[u8], state: &RandomState) -> u64 {
         state.hash_one(name) << 32
     }
 
-    /// The first field of that name: the lowest offset of those with its hash.
+    /// Returns the first field with this name: of those with its hash, the one with the lowest
+    /// offset.
     fn field<'a>(&self, name: &str, doc: Doc<'a>, state: &RandomState) -> Option<Value<'a>> {
-        let bucket = Names::bucket(name.as_bytes(), state);
+        let bucket = NameIndex::bucket(name.as_bytes(), state);
         let start = self.0.partition_point(|known| *known < bucket);
         let same = self.0.iter().skip(start).take_while(|known| **known >> 32 == bucket >> 32);
         let mut fields = same.filter_map(|known| doc.iter_from(*known as u32 as usize).next());
@@ -241,11 +250,11 @@ impl Names {
 }
 
 impl<'a> EvalContext<'a> {
-    /// Returns how many elements an array has. Walking over a large one counts as work.
+    /// Returns the number of elements of an array. Counting a large array counts as work.
     pub fn count(&self, array: Array<'a>) -> Result<usize> {
         let doc = array.as_doc();
         if let Some(loop_cache) = self.loop_cache_of(doc) {
-            return Ok(loop_cache.with_known(doc, |known, _| known.count(doc)));
+            return Ok(loop_cache.with_entry(doc, |known, _| known.count(doc)));
         }
         let count = array.count();
         if count > ELEMENTS_AT_ONCE {
@@ -254,39 +263,39 @@ impl<'a> EvalContext<'a> {
         Ok(count)
     }
 
-    /// The element at `index`.
+    /// Returns the element at `index`.
     pub fn element(&self, array: Array<'a>, index: usize) -> Option<Value<'a>> {
         self.elements_from(array, index).next()
     }
 
-    /// The last element.
+    /// Returns the last element.
     pub fn last_element(&self, array: Array<'a>) -> Option<Value<'a>> {
         match self.loop_cache_of(array.as_doc()) {
             Some(loop_cache) => {
                 let doc = array.as_doc();
-                let count = loop_cache.with_known(doc, |known, _| known.count(doc));
+                let count = loop_cache.with_entry(doc, |known, _| known.count(doc));
                 count.checked_sub(1).and_then(|at| self.element(array, at))
             }
             None => array.iter().last(),
         }
     }
 
-    /// The elements from `index` on.
+    /// Returns the elements from `index`.
     pub fn elements_from(
         &self,
         array: Array<'a>,
         index: usize,
     ) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let doc = array.as_doc();
-        let loop_cache = if index < NEAR { None } else { self.loop_cache_of(doc) };
+        let loop_cache = if index < SKIPPED_MAX { None } else { self.loop_cache_of(doc) };
         let (offset, skipped) = match loop_cache {
-            Some(loop_cache) => loop_cache.with_known(doc, |known, _| known.way_to(index, doc)),
+            Some(loop_cache) => loop_cache.with_entry(doc, |known, _| known.locate(index, doc)),
             None => (0, index),
         };
         doc.iter_from(offset).skip(skipped).map(|element| element.value())
     }
 
-    /// The field of that name.
+    /// Returns the value of the field with this name.
     #[inline]
     pub fn field(&self, doc: Doc<'a>, name: &str) -> Option<Value<'a>> {
         if self.loop_cache.is_none() { doc.get(name) } else { self.field_in_loop(doc, name) }
@@ -294,7 +303,7 @@ impl<'a> EvalContext<'a> {
 
     fn field_in_loop(&self, doc: Doc<'a>, name: &str) -> Option<Value<'a>> {
         let mut walk = doc.iter();
-        for field in walk.by_ref().take(NEAR) {
+        for field in walk.by_ref().take(SKIPPED_MAX) {
             if field.key_bytes() == name.as_bytes() {
                 return Some(field.value());
             }
@@ -302,7 +311,7 @@ impl<'a> EvalContext<'a> {
         let next = walk.next()?;
         match self.loop_cache_of(doc) {
             Some(loop_cache) => {
-                loop_cache.with_known(doc, |known, state| known.field(name, doc, state))
+                loop_cache.with_entry(doc, |known, state| known.field(name, doc, state))
             }
             None => {
                 let mut rest = [next].into_iter().chain(walk);
@@ -312,7 +321,7 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// The loop that remembers a document, if it is worth remembering.
+    /// Returns the loop whose cache a document belongs to, if the document is large enough.
     #[inline]
     fn loop_cache_of(&self, doc: Doc<'_>) -> Option<&'a LoopCache<'a>> {
         const WORTH_BYTES: usize = 1024;
@@ -335,7 +344,8 @@ mod tests {
         }
     }
 
-    /// A document with this number of fields, some of whose names come twice, and an array as long.
+    /// Returns a document with this number of fields, some of them repeated, and an array of the
+    /// same length.
     fn large(random: &mut Generator, fields: u64) -> DocBuf {
         DocBuf::build(|writer| {
             let mut object = writer.document("object");
@@ -368,9 +378,9 @@ mod tests {
                 });
             });
             let body = Expression::constant(1);
-            let mut rounds = Rounds::over(input.as_array(), &body, &cx);
+            let mut iterations = Iterations::over(input.as_array(), &body, &cx);
             for _ in 0..400 {
-                let inner = rounds.next().unwrap();
+                let inner = iterations.next().unwrap();
                 let name = format!("name{}", random.below(fields + 3));
                 assert!(same(inner.field(object, &name), object.get(&name)), "{name} of {fields}");
                 let index = random.below(fields + 40) as usize;
@@ -383,7 +393,7 @@ mod tests {
         }
     }
 
-    /// Reaching elements took a walk through half the array, each time.
+    /// Each access to an element read half of the array on average.
     #[test]
     fn what_is_read_again_and_again_is_no_longer_walked() {
         let root = large(&mut Generator::new(6), 3000);
@@ -392,18 +402,18 @@ mod tests {
         let input = root.as_doc().get("list").and_then(|list| list.as_array()).unwrap();
         let object = root.as_doc().get("object").and_then(|object| object.as_document()).unwrap();
         let body = Expression::constant(1);
-        let mut rounds = Rounds::over(input, &body, &cx);
+        let mut iterations = Iterations::over(input, &body, &cx);
         for _ in 0..100 {
-            let inner = rounds.next().unwrap();
+            let inner = iterations.next().unwrap();
             inner.element(input, 2990);
             inner.field(object, "not there");
         }
-        let (_, loop_cache) = rounds.long.as_ref().unwrap();
-        loop_cache.with_known(input.as_doc(), |known, _| {
+        let (_, loop_cache) = iterations.long.as_ref().unwrap();
+        loop_cache.with_entry(input.as_doc(), |known, _| {
             assert!(known.walked < 2 * input.as_bytes().len(), "{}", known.walked);
-            assert_eq!(known.way_to(2990, input.as_doc()).1, 2990 % STRIDE);
+            assert_eq!(known.locate(2990, input.as_doc()).1, 2990 % STRIDE);
         });
-        loop_cache.with_known(object, |known, _| {
+        loop_cache.with_entry(object, |known, _| {
             assert!(known.searched <= (NAME_COST + 1) * object.len(), "{}", known.searched);
         });
     }
@@ -434,9 +444,9 @@ mod tests {
         expression.eval(&cx).unwrap().map(ValueBuf::new).unwrap()
     }
 
-    /// What one round leaves in the arena may lie where the next one's array comes to lie.
+    /// An array of one iteration may have the address of an array of the previous one.
     #[test]
-    fn arrays_of_different_rounds_are_not_confused() {
+    fn arrays_of_different_iterations_are_not_confused() {
         let inner = doc! { "$map": { "input": { "$range": [0, 300] }, "as": "j",
         "in": { "$arrayElemAt": ["$$v", { "$add": [100, "$$j"] }] } } };
         let body = doc! { "$let": {
@@ -479,7 +489,7 @@ mod tests {
         let bound = doc! { "$let": { "vars": { "v": "$a" }, "in": &over("$$v") } };
         let made = doc! { "$concatArrays": ["$a", []] };
         let made = doc! { "$let": { "vars": { "v": &made }, "in": &over("$$v") } };
-        // A variable of the command whose value is known is a constant.
+        // A variable of the command is a constant if its value is known.
         for expression in [over("$a"), over("$$ROOT.a"), bound, made, over("$$known")] {
             let found = eval(expression, &root);
             assert!(identical(found.as_value(), wanted.as_value()));
