@@ -1,7 +1,7 @@
-//! A counter of work, so that an operation looks at its interrupt within one document, too.
+//! A counter of work, with which an operation checks its interrupt even within one document.
 //!
-//! A clock would cost more than most of what is counted. A unit stands for about ten nanoseconds:
-//! one element of an array, or 64 bytes that are copied.
+//! Reading a clock would cost more than most of the counted operations. A unit is about ten
+//! nanoseconds: one element of an array, or 64 copied bytes.
 
 use crate::context::{ParseContext, Shared, process_memory};
 use quire_document::Value;
@@ -10,25 +10,26 @@ use quire_error::{Error, ErrorCode, Result};
 use std::cell::Cell;
 use std::cmp::Ordering;
 
-/// Units between two looks at the interrupt.
+/// The units between two checks of the interrupt.
 const LOOK_UNITS: u32 = 1 << 16;
 
-/// Units that parsing, optimising and dropping one part of a request takes.
+/// The units for parsing, optimising and dropping one part of a request.
 const PART_UNITS: u32 = 64;
 
-/// Elements that a loop writes between two looks at the size of its result and the interrupt.
+/// The number of elements that a loop writes between two checks of its result's size and the
+/// interrupt.
 pub(crate) const ELEMENTS_AT_ONCE: usize = 4096;
 
-/// Elements that are sorted between two looks.
+/// The number of elements that are sorted between two checks.
 const SORTED_AT_ONCE: usize = 1 << 14;
 
 thread_local! {
-    /// Units that this thread may still spend before it looks at the interrupt.
+    /// The units that this thread may still use before the next check.
     static LEFT: Cell<u32> = const { Cell::new(LOOK_UNITS) };
 }
 
-/// Takes `units` from what is left before the next look; false, and all is left anew, if a look is
-/// due.
+/// Subtracts `units` from those before the next check. Returns false and resets the counter if a
+/// check is due.
 #[inline]
 fn is_left(units: u32) -> bool {
     let left = LEFT.get().checked_sub(units);
@@ -37,8 +38,8 @@ fn is_left(units: u32) -> bool {
 }
 
 impl Shared {
-    /// Counts `units` of work. Once in `LOOK_UNITS` it looks whether to go on: fails if the
-    /// operation was killed, if its deadline passed, and if memory was refused to what is written.
+    /// Counts `units` of work. Every `LOOK_UNITS` it checks whether the operation may continue:
+    /// fails if it was killed, if its deadline passed, or if memory was refused.
     #[inline]
     pub fn work(&self, units: u32) -> Result<()> {
         if is_left(units) { Ok(()) } else { self.look() }
@@ -82,12 +83,12 @@ impl ParseContext {
     }
 }
 
-/// Units that walking over `bytes` of BSON takes.
+/// Returns the units for reading `bytes` of BSON.
 pub(crate) fn units(bytes: usize) -> u32 {
     u32::try_from(bytes / 64).unwrap_or(u32::MAX).saturating_add(1)
 }
 
-/// Bytes of a value that an operator may walk over.
+/// Returns the bytes of a value that an operator may read.
 #[inline]
 pub(crate) fn bytes_of(value: Value<'_>) -> usize {
     match value {
@@ -99,13 +100,14 @@ pub(crate) fn bytes_of(value: Value<'_>) -> usize {
     }
 }
 
-/// Units that looking up `count` values takes, each among `among` that are sorted.
+/// Returns the units for `count` binary searches among `among` sorted values.
 pub(crate) fn search_units(count: usize, among: usize) -> u32 {
     let steps = usize::BITS - among.leading_zeros();
     u32::try_from(count).map_or(u32::MAX, |count| count.saturating_mul(steps))
 }
 
-/// Sorts as `sort_by` does (stable), with looks at the interrupt: runs first, then merges of two.
+/// Sorts like `sort_by` (stable), but with checks of the interrupt: sorts runs first, then merges
+/// pairs of runs.
 pub(crate) fn sort_by<T: Copy>(
     items: &mut Vec<T>,
     shared: &Shared,
@@ -174,7 +176,7 @@ mod tests {
         }
     }
 
-    /// 250 sorts of 5,000 values in one expression took an eighth of a second without a look.
+    /// 250 sorts of 5,000 values in one expression took an eighth of a second without a check.
     #[test]
     fn short_sorts_count_as_work() {
         let (looks, mut random) = (Arc::new(AtomicU32::new(0)), Generator::new(2));
@@ -187,7 +189,7 @@ mod tests {
             let mut items: Vec<u64> = (0..1000).map(|_| random.below(1 << 20)).collect();
             sort_by(&mut items, &shared, u64::cmp).unwrap();
         }
-        // A thousand values take ten thousand comparisons; six sorts fit between two looks.
+        // A thousand values take ten thousand comparisons, so six sorts fit between two checks.
         assert!(looks.load(AtomicOrdering::Relaxed) >= 12);
     }
 

@@ -203,7 +203,7 @@ impl<'v> Spec<'v> {
                     )));
                 }
                 ("as", Value::String(text)) => spec.output = Some(text),
-                // As in mongod an empty text is none.
+                // As in mongod, an empty text means that the field was not given.
                 ("localField" | "foreignField", Value::String("")) => {}
                 ("localField", Value::String(text)) => spec.local = Some(text),
                 ("foreignField", Value::String(text)) => spec.foreign = Some(text),
@@ -227,7 +227,7 @@ impl<'v> Spec<'v> {
     }
 }
 
-/// Parses `let`; the context that is given back knows the variables.
+/// Parses `let`. Returns the expressions, and the context with the variables in scope.
 fn variables(spec: Doc<'_>, cx: &ParseContext) -> Result<(Vec<Expression>, ParseContext)> {
     let mut inner = cx.clone();
     let mut expressions = Vec::new();
@@ -240,8 +240,8 @@ fn variables(spec: Doc<'_>, cx: &ParseContext) -> Result<(Vec<Expression>, Parse
     Ok((expressions, inner))
 }
 
-/// Returns the first equality of a foreign field with variables that a leading `$match` has at its
-/// top or in a `$and` of its `$expr`.
+/// Returns the first equality of a foreign field with variables in the `$expr` of a leading
+/// `$match`, at its top or in an `$and`.
 fn equality(stages: Array<'_>, cx: &ParseContext) -> Result<Option<VariableEquality>> {
     let first = stages.iter().next().and_then(|stage| stage.as_document());
     let filter = first.and_then(|stage| stage.get("$match")?.as_document());
@@ -257,7 +257,7 @@ fn equality(stages: Array<'_>, cx: &ParseContext) -> Result<Option<VariableEqual
         let sides: Vec<Value<'_>> = sides.iter().collect();
         let [left, right] = sides.as_slice() else { continue };
         for (field, other) in [(*left, *right), (*right, *left)] {
-            // Parsed, because `let` may have given `$$CURRENT` another value.
+            // Parsed, because `let` may bind `$$CURRENT` to another value.
             let field = Expression::parse(field, cx)?;
             let ExpressionNode::Path(path) = field.node() else { continue };
             let value = Expression::parse(other, cx)?;

@@ -1,4 +1,4 @@
-//! `$match`: lets the documents through that a filter matches.
+//! `$match`: passes on the documents that match a filter.
 
 use super::facts::{Facts, InFusion};
 use super::registry::StageRow;
@@ -42,27 +42,28 @@ impl Match {
         Ok(Match { filter: Filter::parse_with(filter, cx, features)?, is_held: false })
     }
 
-    /// Returns the stage that lets through what passes all of `conditions`.
+    /// Returns the stage that passes on documents for which all `conditions` are true.
     pub fn all_of(conditions: Vec<Node>) -> Self {
         Match { filter: Filter::all_of(conditions), is_held: false }
     }
 
-    /// Returns the stage as one that stays behind the stages before it.
+    /// Returns the stage with a mark that it must not move before earlier stages.
     pub fn held(self) -> Self {
         Match { is_held: true, ..self }
     }
 
-    /// True if it has to stay behind the stages before it, which hide documents from its conditions.
+    /// Returns true if the stage must stay after the stages before it, because they hide documents
+    /// from its conditions.
     pub fn is_held(&self) -> bool {
         self.is_held
     }
 
-    /// Gives the filter away that documents pass.
+    /// Returns the filter and consumes the stage.
     pub fn into_filter(self) -> Filter {
         self.filter
     }
 
-    /// Returns the filter that documents pass.
+    /// Returns the filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
@@ -87,14 +88,14 @@ impl StageBody for Match {
         true
     }
 
-    /// Writes the filter in its normalised form.
+    /// Writes the filter in its normalized form.
     fn print(&self, writer: &mut DocWriter<'_>) {
         let condition = self.filter.root().clone().with_implied();
         writer.append("$match", &condition.to_bson());
     }
 }
 
-/// Adds what a condition reads, and whether its answer changes from call to call.
+/// Adds the dependencies of a condition, and whether its result may differ from call to call.
 fn add_reads(node: &Node, reads: &mut Dependencies) {
     match node {
         Node::Path(node) => {
@@ -108,7 +109,7 @@ fn add_reads(node: &Node, reads: &mut Dependencies) {
     }
 }
 
-/// True if a filter has an operator at its top or below `$and`, `$or` and `$nor`.
+/// Returns true if a filter has an operator at its top or within `$and`, `$or` and `$nor`.
 pub(super) fn names(filter: Doc<'_>, operator: &str) -> bool {
     filter.fields().any(|(name, value)| {
         let inner = value.as_array().filter(|_| name.starts_with('$'));
@@ -120,7 +121,7 @@ pub(super) fn names(filter: Doc<'_>, operator: &str) -> bool {
     })
 }
 
-/// 5626500: `$near`, `$nearSphere` and `$geoNear` sort, which a `$match` can't.
+/// Fails with 5626500 for `$near`, `$nearSphere` and `$geoNear`, which sort documents.
 fn check_near(filter: Doc<'_>) -> Result<()> {
     for (name, value) in filter.fields() {
         match value {

@@ -1,4 +1,4 @@
-//! `$merge`: the documents of a pipeline change a collection.
+//! `$merge`: merges the documents of a pipeline into a collection.
 
 use super::facts::Facts;
 use super::out::{INTERNAL, may_be_namespace, own_db};
@@ -22,7 +22,7 @@ pub(super) const MERGE: StageRow = StageRow {
     parse: |_, value, cx| Ok(vec![Stage::Merge(Arc::new(parse(value, cx)?))]),
 };
 
-/// `$merge` inserts what matches nothing and updates what matches, unless told otherwise.
+/// By default `$merge` inserts documents without a match and updates those with one.
 const RIGHTS: &[Right] = &[
     on_source(StageAction::Find),
     Right {
@@ -37,58 +37,60 @@ const RIGHTS: &[Right] = &[
     },
 ];
 
-/// The variable that a `whenMatched` pipeline reads the incoming document from.
+/// The variable of a `whenMatched` pipeline for the incoming document.
 const NEW: &str = "new";
 
 /// A parsed `$merge`.
 #[derive(Debug)]
 pub struct Merge {
-    /// The database that is written.
+    /// The database of the target.
     pub db: String,
-    /// The collection that is written.
+    /// The target collection.
     pub collection: String,
-    /// The fields that tell which document matches, sorted; empty for `_id` by default.
+    /// The fields that identify matching documents, sorted; empty if not given (the default is
+    /// `_id`).
     pub on: BTreeSet<String>,
-    /// What is done with a document that matches.
+    /// The action for a document with a match.
     pub when_matched: WhenMatched,
-    /// What is done with a document that matches none.
+    /// The action for a document without a match.
     pub when_not_matched: WhenNotMatched,
 }
 
-/// What is done with a document of the collection that an incoming one matches.
+/// The action for a document of the target that an incoming document matches.
 #[derive(Debug)]
 pub enum WhenMatched {
-    /// The incoming document takes its place.
+    /// Replace it by the incoming document.
     Replace,
-    /// It stays as it is.
+    /// Keep it unchanged.
     KeepExisting,
-    /// It gets the fields of the incoming one.
+    /// Set the fields of the incoming document in it.
     Merge,
-    /// The pipeline fails with an error that names it.
+    /// Fail.
     Fail,
-    /// It is updated by stages.
+    /// Update it with a pipeline.
     Pipeline {
-        /// The stages, as written.
+        /// The stages, as the user wrote them.
         stages: ArrayBuf,
-        /// Variables of the stages, computed from the incoming document; `$$new` among them.
+        /// The variables of the stages, with `$$new`. Their expressions are evaluated for the
+        /// incoming document.
         variables: Vec<(Box<str>, Expression)>,
     },
 }
 
-/// What is done with an incoming document that matches none.
+/// The action for an incoming document without a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenNotMatched {
-    /// It is inserted into the collection as a new document.
+    /// Insert it.
     Insert,
-    /// It is left out, and the pipeline goes on.
+    /// Ignore it.
     Discard,
-    /// The pipeline fails with an error that names it.
+    /// Fail.
     Fail,
 }
 
 const OPTIONS: Options<'_> = Options("$merge");
 
-/// The fields of the operand, not yet compiled.
+/// The fields of the operand during parsing.
 #[derive(Default)]
 struct Fields<'v> {
     into: Option<(String, String)>,

@@ -1,11 +1,11 @@
-//! Pipeline stages: parsed once; those that work on one document at a time also run here.
+//! Pipeline stages: parsing, and the execution of stages that work on one document at a time.
 //!
-//! Reading order: this file (what a stage is), `registry` (all of them), `facts`
-//! (what is true of a stage wherever it stands), `body` (what planner and
-//! explain ask of a stage), `pipeline` (parsing a whole pipeline), `transform` (stages that make one
-//! document of one), then one file a stage. A new stage is one file here with its parse, `StageBody`
-//! and row, a row in `registry`, a variant of [`Stage`] and, unless it is short for other stages, an
-//! operator of the executor.
+//! Read in this order: this file (the list of stages), `registry` (their rows), `facts` (the facts
+//! about a stage that do not depend on its operand), `body` (the facts about a parsed stage for
+//! planner and explain), `pipeline` (parsing of a pipeline), `transform` (stages that make one
+//! document of each), then one file for each stage. A new stage is a file here with its parser,
+//! `StageBody` and row, an entry in `registry`, a variant of [`Stage`] and, unless other stages
+//! replace it, an operator of the executor.
 
 mod body;
 mod bucket;
@@ -90,23 +90,23 @@ pub use unwind::{Position, Unwind, write_at};
 use quire_document::DocWriter;
 use std::sync::Arc;
 
-/// A parsed stage. A copy shares the parsed parts.
+/// A parsed stage. A clone shares the parsed parts.
 #[derive(Clone, Debug)]
 pub enum Stage {
-    /// `$match`: documents that pass a filter.
+    /// `$match`: the documents that match a filter.
     Match(Arc<Match>),
-    /// `$project`, `$addFields`, `$set`, `$unset`, `$replaceRoot`, `$replaceWith`: one document
-    /// becomes another.
+    /// `$project`, `$addFields`, `$set`, `$unset`, `$replaceRoot`, `$replaceWith`: makes one
+    /// document of each.
     Transform(Transform),
-    /// `$unwind`: a document for each element of an array.
+    /// `$unwind`: one document for each element of an array.
     Unwind(Arc<Unwind>),
     /// `$redact`: parts of documents.
     Redact(Arc<Redact>),
     /// `$limit`: the first n documents.
     Limit(Limit),
-    /// `$skip`: all but the first n documents.
+    /// `$skip`: all documents except the first n.
     Skip(Skip),
-    /// `$sample`: n documents at random.
+    /// `$sample`: n random documents.
     Sample(Sample),
     /// The stage `$sort`.
     Sort(Sort),
@@ -114,39 +114,39 @@ pub enum Stage {
     Group(Arc<Group>),
     /// The stage `$bucketAuto`.
     BucketAuto(Arc<BucketAuto>),
-    /// What `$densify` does to sorted documents.
+    /// The part of `$densify` that processes sorted documents.
     Densify(Arc<Densify>),
-    /// What `$setWindowFields` does to sorted documents.
+    /// The part of `$setWindowFields` that processes sorted documents.
     WindowFields(Arc<WindowFields>),
-    /// What one input pipeline of `$rankFusion` or `$scoreFusion` says about its documents.
+    /// The end of an input pipeline of `$rankFusion` or `$scoreFusion`.
     FusionInput(Arc<FusionInput>),
-    /// `$score`, and the end of `$rankFusion` and `$scoreFusion`: each document gets a score.
+    /// `$score`, and the end of `$rankFusion` and `$scoreFusion`: sets the score of each document.
     SetScore(Arc<dyn SetScore>),
-    /// The beginning of `$documents`.
+    /// The first stage of those that replace `$documents`.
     OneDocument(OneDocument),
-    /// A stage whose documents the server makes, such as `$collStats`.
+    /// A stage whose documents the server generates, such as `$collStats`.
     Served(Arc<Served>),
-    /// `$unionWith`: the documents of another collection behind those of the input.
+    /// `$unionWith`: the input, then the documents of another collection.
     UnionWith(Arc<UnionWith>),
-    /// `$lookup`: joins with another collection.
+    /// `$lookup`: a join with another collection.
     Lookup(Arc<Lookup>),
     /// `$facet`: several pipelines over the same documents.
     Facet(Arc<Facet>),
     /// `$graphLookup`: a recursive search in another collection.
     GraphLookup(Arc<GraphLookup>),
-    /// `$out`: the documents become a collection.
+    /// `$out`: replaces a collection by the documents.
     Out(Arc<Out>),
-    /// `$merge`: the documents change a collection.
+    /// `$merge`: merges the documents into a collection.
     Merge(Arc<Merge>),
 }
 
 impl Stage {
-    /// True if it writes its documents to a collection.
+    /// Returns true if the stage writes to a collection.
     pub fn writes(&self) -> bool {
         matches!(self, Stage::Out(_) | Stage::Merge(_))
     }
 
-    /// Returns what the stage's own file says about it.
+    /// Returns the stage's own implementation of [`StageBody`].
     fn body(&self) -> &dyn StageBody {
         match self {
             Stage::Match(stage) => &**stage,

@@ -1,38 +1,38 @@
-//! What stages read and change: the planner moves them around each other and fetches no more
-//! than they need.
+//! The fields that stages read and change. With them the planner moves stages and fetches only the
+//! fields that are needed.
 
 use crate::expression::Dependencies;
 use std::collections::BTreeSet;
 
-/// What a stage needs of its input.
+/// The fields that a stage needs of its input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// What its expressions read.
+    /// The dependencies of its expressions.
     pub reads: Dependencies,
-    /// Nothing of the input but what `reads` names gets into its output.
+    /// True if the output depends only on the fields in `reads`.
     pub exhaustive: bool,
 }
 
-/// Which paths a stage changes.
+/// The paths that a stage changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Modified {
-    /// It changes no path.
+    /// No path.
     Nothing,
-    /// These and what is below them.
+    /// These paths, and all paths below them.
     Paths(BTreeSet<String>),
-    /// All but these, which are kept as they are.
+    /// All paths except these, which are kept unchanged.
     AllExcept(BTreeSet<String>),
-    /// It may change any path.
+    /// Possibly any path.
     All,
 }
 
 impl Needs {
-    /// Returns the needs of a stage that passes its input on besides what it reads.
+    /// Returns the needs of a stage that passes its input on, and reads fields of it.
     pub fn reading(reads: Dependencies) -> Self {
         Needs { reads, exhaustive: false }
     }
 
-    /// Returns the needs of a stage that lets nothing through but what it reads.
+    /// Returns the needs of a stage whose output depends only on the fields that it reads.
     pub fn only(reads: Dependencies) -> Self {
         Needs { reads, exhaustive: true }
     }

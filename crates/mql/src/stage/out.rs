@@ -1,4 +1,4 @@
-//! `$out`: the documents of a pipeline become a collection.
+//! `$out`: replaces a collection by the documents of a pipeline.
 
 use super::facts::Facts;
 use super::registry::StageRow;
@@ -26,15 +26,15 @@ pub(super) const OUT: StageRow = StageRow {
     parse: |_, value, cx| Ok(vec![Stage::Out(Arc::new(parse(value, cx)?))]),
 };
 
-/// Databases whose collections no pipeline writes.
+/// Databases to which no pipeline may write.
 pub(super) const INTERNAL: &[&str] = &["admin", "config", "local"];
 
-/// A parsed `$out`: the collection that the documents become.
+/// A parsed `$out`: the target collection.
 #[derive(Clone, Debug)]
 pub struct Out {
-    /// The database that gets the collection.
+    /// The database of the target.
     pub db: String,
-    /// The name that the collection gets.
+    /// The name of the target.
     pub collection: String,
 }
 
@@ -68,7 +68,8 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Out> {
 
 const OPTIONS: Options<'_> = Options("$out");
 
-/// Reads an operand that is a document; true if it asks for a time-series collection.
+/// Parses an operand that is a document. Returns true if the target is to be a time-series
+/// collection.
 fn parse_document(spec: Doc<'_>) -> Result<(Out, bool)> {
     let (mut db, mut collection, mut is_series) = (None, None, false);
     for field in OPTIONS.fields(spec) {
@@ -95,12 +96,12 @@ fn parse_document(spec: Doc<'_>) -> Result<(Out, bool)> {
     Ok((Out { db, collection }, is_series))
 }
 
-/// The database that the pipeline reads.
+/// Returns the database that the pipeline reads.
 pub(super) fn own_db(cx: &ParseContext) -> String {
     cx.place.as_deref().map(|place| place.db().to_owned()).unwrap_or_default()
 }
 
-/// Returns false for names that no collection can have. The write to the collection checks the rest.
+/// Returns false for names that no collection can have. Writing the collection checks the rest.
 pub(super) fn may_be_namespace(db: &str, collection: &str) -> bool {
     let bad = |byte: u8| matches!(byte, b'/' | b'\\' | b' ' | b'"' | b'.' | b'$' | 0);
     let is_db = !db.is_empty() && db.len() <= 63 && !db.bytes().any(bad);

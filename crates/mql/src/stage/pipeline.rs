@@ -1,4 +1,4 @@
-//! Parsing pipelines: that of a command, and those inside of its stages.
+//! Parses the pipeline of a command, and pipelines inside stages.
 
 use super::facts::{
     Inside, Place, Reads, Standing, check_facet, check_first, check_place, check_source,
@@ -12,16 +12,16 @@ use quire_error::{Error, ErrorCode, Result};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How many stages a pipeline may have.
+/// The most stages of a pipeline.
 const STAGES_MAX: usize = 1000;
 
-/// Parses a pipeline that stands at `cx.place`.
+/// Parses a pipeline at `cx.place`.
 ///
 /// # Errors
-/// 7749501 for more than 1,000 stages, 17313 for a `$text` behind the first stage, 40602 and 40601
-/// for a stage that is not first or not last and has to be, 10170100 for a fusion that is not first, 40600, 51047, 31441 and 167 for one that
-/// may not stand in this kind of pipeline, 323 for one outside of the stable API, and what the
-/// stages' parsers answer.
+/// 7749501 for more than 1,000 stages; 17313 for a `$text` after the first stage; 40602 and 40601
+/// for a stage that must be the first or the last and is not; 10170100 for a fusion that is not the
+/// first stage; 40600, 51047, 31441 and 167 for a stage that is not allowed in this kind of
+/// pipeline; 323 APIStrictError for one outside the stable API; and errors of the stages' parsers.
 pub fn parse_pipeline<'s>(
     stages: impl ExactSizeIterator<Item = Value<'s>>,
     cx: &ParseContext,
@@ -42,8 +42,8 @@ pub fn parse_pipeline<'s>(
         }
         let cx = &mut cx;
         let (row, operand) = row_of(stage)?;
-        // For `$documents` behind the first stage 40602 comes first, so its source is checked after
-        // its place.
+        // A `$documents` after the first stage is a 40602, so its source is checked after its
+        // position.
         let written = row.facts.reads == Reads::Literal;
         if !written {
             check_source(row, cx)?;
@@ -82,7 +82,7 @@ pub fn parse_pipeline<'s>(
     Ok(parsed)
 }
 
-/// Notes for the stages behind these which metadata these give to documents.
+/// Records for later stages the metadata that these stages set.
 fn note_scores(stages: &[Stage], cx: &mut Cow<'_, ParseContext>) {
     for stage in stages {
         if let Stage::SetScore(score) = stage {
@@ -94,10 +94,10 @@ fn note_scores(stages: &[Stage], cx: &mut Cow<'_, ParseContext>) {
     }
 }
 
-/// Parses the pipeline inside of a stage: one that reads `namespace`, with the variables of `cx`.
+/// Parses a pipeline inside a stage. It reads `namespace` and has the variables of `cx`.
 ///
 /// # Errors
-/// 232 MaxSubPipelineDepthExceeded for more than 20 levels, and what [`parse_pipeline`] answers.
+/// 232 MaxSubPipelineDepthExceeded for more than 20 levels, and errors as [`parse_pipeline`].
 pub fn parse_sub_pipeline(
     stages: Array<'_>,
     inside: Inside,
@@ -109,7 +109,7 @@ pub fn parse_sub_pipeline(
 }
 
 impl ParseContext {
-    /// Returns the context of a pipeline inside of a stage, which reads `namespace`.
+    /// Returns the context of a pipeline inside a stage, which reads `namespace`.
     ///
     /// # Errors
     /// 232 MaxSubPipelineDepthExceeded for more than 20 levels.
@@ -131,12 +131,12 @@ impl ParseContext {
         Ok(self.at(place))
     }
 
-    /// Returns the context of a stage behind one that gives scores.
+    /// Returns the context after a stage that sets scores.
     pub(super) fn with_score(&self) -> Self {
         self.changed(|place| place.has_score = true)
     }
 
-    /// Returns the context with another place; without a place, the context as it is.
+    /// Returns the context with a changed place; without a place, the unchanged context.
     fn changed(&self, change: impl FnOnce(&mut Place)) -> Self {
         let mut changed = self.clone();
         if let Some(place) = &mut changed.place {
@@ -146,16 +146,16 @@ impl ParseContext {
     }
 }
 
-/// Parses one stage, `{$name: ...}`; a shorthand becomes several.
+/// Parses a stage, `{$name: ...}`. Some stages are replaced by several others.
 pub fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     let (row, operand) = row_of(stage)?;
     (row.parse)(row.name, operand, cx)
 }
 
-/// Returns the row of the stage `{$name: operand}` and the operand.
+/// Returns the registry row of the stage `{$name: operand}`, and the operand.
 ///
 /// # Errors
-/// 14 TypeMismatch, 40323 and 40324 for what is no stage.
+/// 14 TypeMismatch, 40323 and 40324 for a value that is not a stage.
 pub fn row_of(stage: Value<'_>) -> Result<(&'static StageRow, Value<'_>)> {
     let Value::Document(stage) = stage else {
         let message = "Each element of the 'pipeline' array must be an object";
@@ -174,8 +174,8 @@ pub fn row_of(stage: Value<'_>) -> Result<(&'static StageRow, Value<'_>)> {
     }
 }
 
-/// Calls `visit` for each stage of a pipeline that is known, those of the pipelines inside of stages
-/// too, outer ones first.
+/// Calls `visit` for each known stage of a pipeline and of the pipelines inside its stages, outer
+/// stages first.
 pub fn for_each_row<'s>(
     stages: impl Iterator<Item = Doc<'s>>,
     visit: &mut dyn FnMut(&'static StageRow) -> Result<()>,
@@ -192,7 +192,7 @@ pub fn for_each_row<'s>(
     Ok(())
 }
 
-/// The stages as explain shows them.
+/// Returns the stages as explain shows them.
 pub fn pipeline_to_bson(stages: &[Stage]) -> ArrayBuf {
     ArrayBuf::build(|writer| {
         for stage in stages {
@@ -201,7 +201,7 @@ pub fn pipeline_to_bson(stages: &[Stage]) -> ArrayBuf {
     })
 }
 
-/// 40601 for a stage that does not stand last.
+/// Returns the error 40601, for a stage that is not the last one.
 fn last_only(name: &str) -> Error {
     Error::location(40601, format!("{name} can only be the final stage in the pipeline"))
 }

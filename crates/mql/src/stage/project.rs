@@ -1,4 +1,4 @@
-//! `$project`, `$addFields`, `$set`, `$unset`: the stages that are projections.
+//! `$project`, `$addFields`, `$set`, `$unset`: stages that are projections.
 
 use super::facts::Facts;
 use super::registry::StageRow;

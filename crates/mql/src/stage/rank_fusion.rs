@@ -1,6 +1,6 @@
-//! `$rankFusion`: the documents that several pipelines find, best ranked first (Cormack, Clarke and
-//! Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods",
-//! SIGIR 2009).
+//! `$rankFusion`: merges the results of several pipelines, ordered by their ranks (Cormack, Clarke
+//! and Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
+//! Methods", SIGIR 2009).
 
 use super::facts::Facts;
 use super::fusion::{Wanted, document, envelope, flag, fused, inputs, object, said, weights};
@@ -22,14 +22,14 @@ pub(super) const RANK_FUSION: StageRow = StageRow {
     parse: |_, value, cx| parse(value, cx),
 };
 
-/// Keeps the first ranks from counting for nearly everything. MongoDB has the same constant.
+/// Reduces the weight of the first ranks. MongoDB has the same constant.
 const RANK_CONSTANT: f64 = 60.0;
 
-/// The end of a `$rankFusion`: the score of a document is the sum of `weight / (60 + rank)` over the
-/// pipelines that found it.
+/// The last stage of a `$rankFusion`. The score of a document is the sum of `weight / (60 + rank)`
+/// over the pipelines that found it.
 #[derive(Debug)]
 struct RankFusion {
-    /// The names and the weights of the input pipelines.
+    /// The name and weight of each input pipeline.
     inputs: Vec<(Box<str>, f64)>,
     details: bool,
 }

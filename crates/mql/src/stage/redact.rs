@@ -1,4 +1,4 @@
-//! `$redact`: keeps, prunes or descends into each document and its sub-documents.
+//! `$redact`: keeps, prunes or descends into each document and its subdocuments.
 
 use super::facts::Facts;
 use super::registry::StageRow;
@@ -22,7 +22,7 @@ pub(super) const REDACT: StageRow = StageRow {
 #[derive(Debug)]
 pub struct Redact {
     expression: Expression,
-    /// `$$CURRENT`: the sub-document that is being judged.
+    /// The slot of `$$CURRENT`, the subdocument that is evaluated.
     current: Slot,
 }
 
@@ -40,7 +40,7 @@ impl Redact {
         Ok(Redact { expression: Expression::parse(value, &cx)?, current })
     }
 
-    /// What is left of `cx.root`; `None` if nothing.
+    /// Returns the remaining part of `cx.root`; `None` if it is pruned.
     pub fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Doc<'a>>> {
         match self.judge(cx.root, cx)? {
             Verdict::Keep => Ok(Some(cx.root)),

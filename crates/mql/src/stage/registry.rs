@@ -1,5 +1,5 @@
-//! All stages of MongoDB, one row each: how it is parsed and what is true of it. Stages that are
-//! not built and those of the search service have rows too, which say why they are refused.
+//! The registry of stages: a row for each of MongoDB's stages, with its parser and its facts.
+//! Stages that are not built, and those of the search service, have rows for their errors.
 
 use super::facts::{Facts, InFusion, Reads, Source, Standing};
 use super::rights::{On, READ, Right, StageAction, When, on_cluster, on_source};
@@ -12,23 +12,23 @@ use crate::context::ParseContext;
 use quire_document::Value;
 use quire_error::{Error, ErrorCode, Result};
 
-/// Parses the value behind a stage's name; a shorthand becomes several stages.
+/// Parses the value after a stage's name. Some stages are replaced by several others.
 pub(super) type ParseFn = fn(&'static str, Value<'_>, &ParseContext) -> Result<Vec<Stage>>;
 
-/// A stage that MongoDB knows.
+/// A stage of MongoDB.
 pub struct StageRow {
-    /// Its name with the dollar sign.
+    /// The name with the dollar sign.
     pub name: &'static str,
     /// The MongoDB version that introduced it.
     pub since: &'static str,
     /// One sentence for COMPATIBILITY.md; empty for a stage that is refused.
     pub doc: &'static str,
-    /// What is true of it.
+    /// The facts that do not depend on the operand.
     pub facts: Facts,
     pub(super) parse: ParseFn,
 }
 
-/// All stages, by name, those of the search service last.
+/// All stages by name; those of the search service come last.
 pub const STAGES: &[StageRow] = &[
     project::ADD_FIELDS,
     bucket::BUCKET,
@@ -128,7 +128,7 @@ pub const STAGES: &[StageRow] = &[
         "$listSampledQueries",
         Facts {
             source: Source::Admin,
-            // The manual names the role clusterMonitor and no action; this is one that the role has.
+            // The manual names only the role clusterMonitor. This is an action of that role.
             rights: &[on_cluster(StageAction::Inprog)],
             ..LISTED
         },
@@ -202,22 +202,23 @@ pub const STAGES: &[StageRow] = &[
     of_search("$vectorSearch", InFusion::Searches(&[]), READ),
 ];
 
-/// A stage of the server that no view and no pipeline of another stage may have.
+/// The facts of a stage whose documents the server generates and which is allowed neither in views
+/// nor inside stages.
 const LISTED: Facts = Facts { in_lookup: false, in_union: false, in_view: false, ..Facts::SERVER };
 
-/// Nothing for what belongs to the user, and an action of the server where the operand asks for more.
+/// Returns a privilege that is needed only if the operand requests data of other users.
 const fn for_others(action: StageAction, fields: &'static [&'static str]) -> Right {
     Right { action, on: On::Cluster, when: When::Asks(fields) }
 }
 
 const OTHER_SESSIONS: &[Right] = &[for_others(StageAction::ListSessions, &["allUsers", "users"])];
 
-/// A stage that MongoDB knows and that is not built here.
+/// Returns the row of a stage that is not built.
 const fn not_built(name: &'static str, facts: Facts) -> StageRow {
     StageRow { name, since: "", doc: "", facts, parse: |name, _, _| Err(Error::not_built(name)) }
 }
 
-/// A stage of the search service, which is not there.
+/// Returns the row of a stage of the search service, which this server does not have.
 const fn of_search(name: &'static str, in_fusion: InFusion, rights: &'static [Right]) -> StageRow {
     let facts = Facts {
         reads: Reads::Search,
@@ -231,8 +232,8 @@ const fn of_search(name: &'static str, in_fusion: InFusion, rights: &'static [Ri
     StageRow { name, since: "", doc: "", facts, parse: |name, _, _| Err(search_not_enabled(name)) }
 }
 
-/// A stage whose documents the server makes: the command takes it off the front of its pipeline, so
-/// that `parse` meets only those in pipelines of other stages and in views.
+/// Returns the row of a stage whose documents the server generates. A command removes it from the
+/// start of its pipeline, so `parse` only runs for stages inside other stages and in views.
 const fn served(
     name: &'static str,
     since: &'static str,
@@ -243,13 +244,13 @@ const fn served(
     StageRow { name, since, doc, facts, parse }
 }
 
-/// 40602 for a stage that does not stand first.
+/// Returns the error 40602, for a stage that is not the first one.
 pub fn first_only(name: &str) -> Error {
     let text = format!("{name} is only valid as the first stage in a pipeline");
     Error::location(40602, text)
 }
 
-/// 31082 SearchNotEnabled for a command or a stage that needs the search service.
+/// Returns a 31082 SearchNotEnabled, for a command or a stage that needs the search service.
 pub fn search_not_enabled(what: &str) -> Error {
     let text = format!(
         "{what} needs a search service beside the server, as Atlas has one; this server has none"
@@ -258,18 +259,18 @@ pub fn search_not_enabled(what: &str) -> Error {
 }
 
 impl StageRow {
-    /// True if it is a stage of the search service.
+    /// Returns true for a stage of the search service.
     pub fn needs_search(&self) -> bool {
         self.facts.reads == Reads::Search
     }
 
-    /// True if the stage is not refused.
+    /// Returns true if the stage is built.
     pub fn is_built(&self) -> bool {
         !self.doc.is_empty()
     }
 }
 
-/// The stage of that name.
+/// Returns the stage with this name.
 pub fn find_stage(name: &str) -> Option<&'static StageRow> {
     let mut slot = slot_of(name.as_bytes());
     loop {
@@ -281,8 +282,8 @@ pub fn find_stage(name: &str) -> Option<&'static StageRow> {
     }
 }
 
-/// The places of the stages in `STAGES` by a hash of their names, with linear probing. Several layers
-/// look each stage of a pipeline up. A slot without a stage has a place beyond the end.
+/// A hash table of the stages' names, with linear probing: each slot has an index in `STAGES`, or
+/// one beyond its end if it is empty. Several layers look up each stage of a pipeline.
 static SLOTS: [u8; 256] = {
     let mut slots = [u8::MAX; 256];
     let mut at = 0;
@@ -298,10 +299,10 @@ static SLOTS: [u8; 256] = {
     slots
 };
 
-/// Where the search for a name begins.
+/// Returns the slot where the search for a name begins.
 const fn slot_of(name: &[u8]) -> usize {
     let (mut hash, mut at) = (name.len(), 0);
-    // The first letters of two stages may be alike, and the last ones too.
+    // Two stages may have the same first or last letters.
     while at < name.len() && at < 8 {
         hash = hash.wrapping_mul(31) + name[at] as usize;
         at += 1;

@@ -1,4 +1,4 @@
-//! `$replaceRoot`, `$replaceWith`: another document takes each document's place.
+//! `$replaceRoot`, `$replaceWith`: replaces each document by another.
 
 use super::facts::Facts;
 use super::registry::StageRow;
@@ -38,7 +38,7 @@ pub(super) const REPLACE_WITH: StageRow = StageRow {
 pub struct ReplaceRoot {
     new_root: Expression,
     extractor: Extractor,
-    /// How messages call the expression.
+    /// The name of the expression in messages.
     called: &'static str,
 }
 
@@ -76,7 +76,7 @@ impl ReplaceRoot {
         Ok(ReplaceRoot { new_root, extractor, called })
     }
 
-    /// Returns the expression of the new document.
+    /// Returns the expression for the new document.
     pub fn expression(&self) -> &Expression {
         &self.new_root
     }

@@ -1,21 +1,21 @@
-//! What a stage needs of the user who runs it, as a part of its row. The commands ask for it where
-//! users log in; nothing here knows users. (MongoDB manual, "Required Access" of each stage.)
+//! The privileges that a stage needs, as a part of its row. The commands check them if users log
+//! in; this crate knows nothing of users. (MongoDB manual, "Required Access" of each stage.)
 
 use crate::expression::is_true;
 use quire_document::{Doc, Value};
 
-/// One action that a stage needs.
+/// An action that a stage needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Right {
-    /// What the user must be allowed to do.
+    /// The required action.
     pub action: StageAction,
-    /// What the user must be allowed to do it to.
+    /// The resource of the action.
     pub on: On,
-    /// The operands that need it.
+    /// The operands for which the action is required.
     pub when: When,
 }
 
-/// The actions of MongoDB that stages need.
+/// The actions of MongoDB that stages require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are MongoDB's")]
 pub enum StageAction {
@@ -38,59 +38,59 @@ pub enum StageAction {
     ShardedDataDistribution,
 }
 
-/// Where a user needs an action.
+/// The resource of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
-    /// The collection or the database that the pipeline is over.
+    /// The collection or database that the pipeline reads.
     Source,
     /// The server, which MongoDB calls the cluster.
     Cluster,
-    /// The collection that the operand names.
+    /// The collection in the operand.
     Named,
 }
 
-/// For which operands a stage needs an action.
+/// The operands for which an action is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// It needs the action whatever its operand says.
+    /// All operands.
     Always,
-    /// Those with one of these fields, unless the field's value counts as false.
+    /// Operands with one of these fields, unless its value is false.
     Asks(&'static [&'static str]),
-    /// All but those with one of these texts in the field.
+    /// All operands, except those with one of these texts in the field.
     Unless(&'static str, &'static [&'static str]),
 }
 
-/// Where an operand names the collection that its stage reads or writes besides the source.
+/// The position of a collection's name in an operand, besides the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// Its operand names no other collection.
+    /// The operand has no other collection.
     Nothing,
-    /// The operand: a string, or `{db, coll}`.
+    /// The operand itself: a string, or `{db, coll}`.
     Operand,
-    /// This field of the operand, or an operand that is a string.
+    /// This field of the operand, or the operand itself if it is a string.
     Field(&'static str),
 }
 
-/// The right to read the source: what the first stage of a pipeline needs, mostly.
+/// The privilege to read the source, which most stages need at the start of a pipeline.
 pub const READ: &[Right] = &[on_source(StageAction::Find)];
 
-/// An action on the source, always.
+/// Returns an action on the source, for all operands.
 pub const fn on_source(action: StageAction) -> Right {
     Right { action, on: On::Source, when: When::Always }
 }
 
-/// An action on the server, always.
+/// Returns an action on the server, for all operands.
 pub const fn on_cluster(action: StageAction) -> Right {
     Right { action, on: On::Cluster, when: When::Always }
 }
 
-/// An action on the collection that the operand names, always.
+/// Returns an action on the collection in the operand, for all operands.
 pub const fn on_named(action: StageAction) -> Right {
     Right { action, on: On::Named, when: When::Always }
 }
 
 impl When {
-    /// Returns whether an operand with these fields needs the action.
+    /// Returns true if an operand with these fields requires the action.
     pub fn holds(self, operand: Doc<'_>) -> bool {
         match self {
             When::Always => true,
@@ -104,7 +104,7 @@ impl When {
 }
 
 impl Names {
-    /// Returns the value that names the collection.
+    /// Returns the value with the collection's name.
     pub fn of<'a>(self, operand: Value<'a>, fields: Doc<'a>) -> Option<Value<'a>> {
         match (self, operand) {
             (Names::Nothing, _) => None,

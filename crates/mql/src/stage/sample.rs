@@ -1,4 +1,4 @@
-//! `$sample`: documents at random.
+//! `$sample`: random documents.
 
 use super::facts::{Facts, InFusion};
 use super::limit::printed;
@@ -18,7 +18,7 @@ pub(super) const SAMPLE: StageRow = StageRow {
     parse: |_, value, _| Ok(vec![Stage::Sample(Sample(size(value)?))]),
 };
 
-/// A parsed `$sample`: the number of documents to draw, at least 1.
+/// A parsed `$sample`: the number of documents, at least 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample(pub u64);
 
@@ -65,7 +65,8 @@ fn size(value: Value<'_>) -> Result<u64> {
     }
 }
 
-/// The number as a long: doubles lose their fractions, decimals round half to even, both saturate.
+/// Returns the number as a long. Truncates a double and rounds a decimal half to even; a number out
+/// of range becomes the nearest long.
 fn rounded(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Decimal(number) => {

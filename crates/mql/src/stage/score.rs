@@ -1,4 +1,4 @@
-//! `$score`: a score for each document, which later stages read with `{$meta: "score"}`.
+//! `$score`: sets the score of each document, which later stages read with `{$meta: "score"}`.
 
 use super::facts::{Facts, InFusion};
 use super::fusion::{DOCUMENT, Normalization, RAW, SCALED, document, flag};
@@ -22,30 +22,31 @@ pub(super) const SCORE: StageRow = StageRow {
     parse: |_, value, cx| parse(value, cx),
 };
 
-/// A stage that gives each document a score.
+/// A stage that sets the score of each document.
 pub trait SetScore: StageBody + Debug + Send + Sync {
-    /// True if it gives documents `scoreDetails` as well.
+    /// Returns true if the stage also sets `scoreDetails`.
     fn gives_details(&self) -> bool;
 
-    /// Returns the score of `cx.root`, and the document that leaves the stage.
+    /// Returns the score of `cx.root`, and the output document.
     ///
     /// # Errors
-    /// 14 TypeMismatch for a score that is no number.
+    /// 14 TypeMismatch for a score that is not a number.
     fn score<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Scored<'a>>;
 }
 
 /// A document with its score.
 #[derive(Debug)]
 pub struct Scored<'a> {
-    /// What `{$meta: "score"}` reads.
+    /// The value of `{$meta: "score"}`.
     pub score: f64,
-    /// What `{$meta: "scoreDetails"}` reads.
+    /// The value of `{$meta: "scoreDetails"}`.
     pub details: Option<DocBuf>,
-    /// The document that leaves the stage.
+    /// The output document.
     pub doc: Doc<'a>,
 }
 
-/// A `$score`. With a scaling by least and greatest score it works on envelopes `{doc, raw, scaled}`.
+/// A `$score`. If scores are scaled by the smallest and largest one, its input is envelopes `{doc,
+/// raw, scaled}`.
 #[derive(Debug)]
 struct Score {
     expression: Expression,
@@ -88,7 +89,7 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     Ok(stages)
 }
 
-/// A weight between 0 and 1.
+/// Parses a weight between 0 and 1.
 fn parse_weight(name: &str, value: Value<'_>) -> Result<f64> {
     let Some(weight) = value.to_f64() else {
         return Err(OPTIONS.wrong_type(name, value, "double"));
@@ -102,7 +103,7 @@ fn parse_weight(name: &str, value: Value<'_>) -> Result<f64> {
 /// Returns a score as a double.
 ///
 /// # Errors
-/// 14 TypeMismatch for what is no number.
+/// 14 TypeMismatch for a value that is not a number.
 pub(super) fn number(owner: &str, value: Option<Value<'_>>) -> Result<f64> {
     value.and_then(|value| value.to_f64()).ok_or_else(|| {
         let kind = value.map_or("missing", |value| value.type_name());

@@ -1,5 +1,5 @@
-//! `$scoreFusion`: the documents that several pipelines find, best scored first. Errors that
-//! `$rankFusion` has too have its codes.
+//! `$scoreFusion`: merges the results of several pipelines, ordered by their scores. Errors that
+//! `$rankFusion` also has use its codes.
 
 use super::facts::Facts;
 use super::fusion::{
@@ -25,21 +25,21 @@ pub(super) const SCORE_FUSION: StageRow = StageRow {
     parse: |_, value, cx| parse(value, cx),
 };
 
-/// The end of a `$scoreFusion`.
+/// The last stage of a `$scoreFusion`.
 #[derive(Debug)]
 struct ScoreFusion {
-    /// The names and the weights of the input pipelines.
+    /// The name and weight of each input pipeline.
     inputs: Vec<(Box<str>, f64)>,
     normalization: Normalization,
     method: Method,
     details: bool,
 }
 
-/// How the scores of a document become one. A pipeline that did not find it counts as 0.
+/// How the scores of a document are combined. A pipeline that did not find it counts as 0.
 #[derive(Debug)]
 enum Method {
     Average,
-    /// An expression that reads the scores as variables, the first of them in this slot.
+    /// By an expression that reads the scores as variables; the first has this slot.
     Expression(Expression, Slot),
 }
 
@@ -95,10 +95,10 @@ fn parse_input(input: Doc<'_>) -> Result<(Doc<'_>, Normalization)> {
     Ok((pipelines, normalization.ok_or_else(|| INPUT.missing("normalization"))?))
 }
 
-/// The operand `combination`.
+/// The parsed operand `combination`.
 struct Combination<'v> {
     weights: Option<Doc<'v>>,
-    /// `method` is `"expression"`.
+    /// True if `method` is `"expression"`.
     by_expression: bool,
     expression: Option<Value<'v>>,
 }
@@ -144,11 +144,11 @@ impl<'v> Combination<'v> {
     }
 }
 
-/// What one input pipeline says about a document.
+/// The data of one input pipeline for a document.
 struct Given<'a> {
     said: Doc<'a>,
     raw: f64,
-    /// The normalised score times the weight of the pipeline.
+    /// The normalized score times the weight of the pipeline.
     value: f64,
 }
 

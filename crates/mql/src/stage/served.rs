@@ -1,5 +1,5 @@
-//! Stages whose documents the server makes, where they begin the pipeline of another stage. Those at
-//! the beginning of a command's own pipeline are taken off before it is parsed.
+//! Stages whose documents the server generates, at the start of a pipeline inside another stage.
+//! Those at the start of a command's own pipeline are removed before it is parsed.
 
 use super::registry::ParseFn;
 use super::{CollStats, Modified, Needs, Stage, StageBody};
@@ -8,14 +8,14 @@ use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
 use std::sync::Arc;
 
-/// A stage whose documents the server makes when the pipeline runs.
+/// A stage whose documents the server generates during execution.
 #[derive(Debug)]
 pub struct Served {
-    /// Its name with the dollar sign.
+    /// The name with the dollar sign.
     pub name: &'static str,
-    /// The collection of which it tells, `database.collection`.
+    /// The collection that the documents describe, as `database.collection`.
     pub namespace: Box<str>,
-    /// The operand, which is valid.
+    /// The operand, which was checked.
     pub operand: ValueBuf,
 }
 
@@ -27,13 +27,13 @@ impl Served {
     }
 }
 
-/// The parser of `$collStats`; its operand is read again when it runs.
+/// The parser of `$collStats`. Its operand is parsed again for execution.
 pub(super) const COLL_STATS: ParseFn = |name, operand, cx| {
     CollStats::parse(operand, cx.api_strict)?;
     Ok(Served::stages(name, operand, cx))
 };
 
-/// The parser of `$indexStats`, whose operand says nothing.
+/// The parser of `$indexStats`, whose operand is empty.
 pub(super) const INDEX_STATS: ParseFn = |name, operand, cx| {
     check_index_stats(operand)?;
     Ok(Served::stages(name, operand, cx))
@@ -45,7 +45,7 @@ pub(super) const PLAN_CACHE_STATS: ParseFn = |name, operand, cx| {
     Ok(Served::stages(name, operand, cx))
 };
 
-/// The parser of a stage that no pipeline of another stage and no view may have.
+/// The parser of a stage that is allowed neither in pipelines inside stages nor in views.
 pub(super) const NEVER_INSIDE: ParseFn =
     |name, _, _| Err(Error::internal(format!("{name} is taken off before a pipeline is parsed")));
 
@@ -64,8 +64,8 @@ pub fn check_index_stats(operand: Value<'_>) -> Result<()> {
 /// Checks the operand of `$planCacheStats`.
 ///
 /// # Errors
-/// 9 FailedToParse unless it is a document of nothing but `allHosts`, 13111 unless that is a boolean,
-/// 4503200 if it is true: only a cluster of shards has other hosts to ask.
+/// 9 FailedToParse unless it is a document with no fields except `allHosts`, 13111 unless that is a
+/// boolean, 4503200 if it is true, because only a sharded cluster has other hosts.
 pub fn check_plan_cache_stats(operand: Value<'_>) -> Result<()> {
     let Value::Document(options) = operand else {
         let found = operand.type_name();

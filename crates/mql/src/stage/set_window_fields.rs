@@ -1,5 +1,5 @@
-//! `$setWindowFields`: fields computed of the documents around each one. Short for a `$sort` by
-//! partition and order, and the stage that computes the fields of the sorted documents.
+//! `$setWindowFields`: computes fields from the documents around each document. It is replaced by a
+//! `$sort` by partition and order, and the stage that computes the fields.
 
 use super::facts::Facts;
 use super::pipeline::parse_stage;
@@ -23,20 +23,20 @@ pub(super) const SET_WINDOW_FIELDS: StageRow = StageRow {
     parse: |_, value, cx| parse(value, cx),
 };
 
-/// The field that holds the value of `partitionBy` where that is no path.
+/// The field for the value of a `partitionBy` that is not a path.
 const PARTITION_FIELD: &str = "__internal_setWindowFields_partition_key";
 
-/// The part of a `$setWindowFields` that computes: its input comes partition by partition, each in
-/// order.
+/// The part of a `$setWindowFields` that computes. Its input has one partition after the other,
+/// each in order.
 #[derive(Debug)]
 pub struct WindowFields {
     partition_by: Option<Expression>,
-    /// `sortBy` as it was written.
+    /// `sortBy` as the user wrote it.
     sort_by: Option<DocBuf>,
     sorted_by: SortedBy,
     outputs: Vec<Output>,
-    /// Puts the results, bound to the slots from `first_slot` on, into a document; `None` without
-    /// outputs.
+    /// Sets the results, which are bound to the slots from `first_slot`, in a document; `None` if
+    /// there are no outputs.
     projection: Option<Projection>,
     first_slot: Slot,
 }
@@ -84,7 +84,7 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     Ok(stages)
 }
 
-/// The order by partition and, within one, by `sortBy`.
+/// Returns the sort order: by partition, and within a partition by `sortBy`.
 fn sort_of(partition: Option<&str>, sort_by: Option<Doc<'_>>) -> Option<DocBuf> {
     let sort = DocBuf::build(|writer| {
         if let Some(path) = partition {
@@ -165,12 +165,12 @@ impl WindowFields {
         Ok(WindowFields { partition_by, sort_by, sorted_by, outputs, projection, first_slot })
     }
 
-    /// Output fields with their functions, in order.
+    /// Returns the output fields with their functions, in order.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }
 
-    /// Returns the path that `partitionBy` is; `None` for one partition of all documents.
+    /// Returns the path of `partitionBy`; `None` if all documents are one partition.
     pub fn partition_path(&self) -> Option<String> {
         match self.partition_by.as_ref()?.node() {
             ExpressionNode::Path(path) => Some(path.to_string()),
@@ -178,8 +178,8 @@ impl WindowFields {
         }
     }
 
-    /// Returns the value that the documents of the partition of `cx.root` share; null stands for
-    /// missing. TypeMismatch for an array.
+    /// Returns the value that all documents in the partition of `cx.root` share; null for a missing
+    /// value. Fails with TypeMismatch for an array.
     pub fn partition_of<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         let Some(by) = &self.partition_by else { return Ok(Value::Null) };
         match by.eval(cx)? {
@@ -189,7 +189,7 @@ impl WindowFields {
         }
     }
 
-    /// Starts a partition.
+    /// Returns the state of a new partition.
     pub fn partition(&self, cx: &EvalContext<'_>) -> Result<Partition> {
         Partition::new(&self.outputs, cx)
     }

@@ -1,4 +1,4 @@
-//! `$sort`: all documents in an order, or the first of them.
+//! `$sort`: sorts all documents, or returns the first ones of the order.
 
 use super::facts::{Facts, InFusion};
 use super::limit::printed;
@@ -25,7 +25,7 @@ pub(super) const SORT: StageRow = StageRow {
 pub struct Sort {
     /// The order of the documents.
     pub pattern: Arc<SortPattern>,
-    /// The number of documents to keep, from a `$limit` that follows; 0 for all.
+    /// The number of documents to keep, from a following `$limit`; 0 for all.
     pub limit: u64,
 }
 

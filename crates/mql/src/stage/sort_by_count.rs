@@ -1,4 +1,5 @@
-//! `$sortByCount`: groups by an expression, most frequent first; short for `$group` and `$sort`.
+//! `$sortByCount`: groups by an expression, most frequent value first. It is replaced by `$group`
+//! and `$sort`.
 
 use super::Stage;
 use super::facts::Facts;

@@ -1,5 +1,5 @@
-//! What the stages share that read another collection: its name, the pipeline over it, and the
-//! variables that each document of the input gives it.
+//! The common part of the stages that read another collection: its name, the pipeline over it, and
+//! the pipeline's variables, which have new values for each input document.
 
 use super::facts::Inside;
 use super::pipeline::parse_sub_pipeline;
@@ -9,20 +9,20 @@ use crate::expression::{Dependencies, FieldPath, PATH_COMPONENTS_MAX};
 use quire_document::{Array, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// The collection that a stage reads beside its input.
+/// The collection that a stage reads in addition to its input.
 #[derive(Clone, Debug)]
 pub struct From {
-    /// The name as written; `None` where the pipeline makes its own documents.
+    /// The name as the user wrote it; `None` if the pipeline begins with `$documents`.
     pub name: Option<Box<str>>,
     /// `database.collection`, or `database.$cmd.aggregate` without a collection.
     pub namespace: Box<str>,
 }
 
 impl From {
-    /// Returns the collection `name` of the database that the pipeline around the stage reads.
+    /// Returns the collection `name` in the database of the enclosing pipeline.
     ///
     /// # Errors
-    /// 73 InvalidNamespace for what is no name of a collection.
+    /// 73 InvalidNamespace for an invalid name.
     pub(super) fn named(name: &str, cx: &ParseContext) -> Result<Self> {
         let db = database(cx);
         if name.is_empty() || name.starts_with('.') || name.contains('\0') {
@@ -35,7 +35,7 @@ impl From {
     /// Returns the source of a pipeline that begins with `$documents`.
     ///
     /// # Errors
-    /// 9 FailedToParse for a pipeline that begins with another stage.
+    /// 9 FailedToParse if the pipeline begins with another stage.
     pub(super) fn written(
         stage: &str,
         pipeline: Option<Array<'_>>,
@@ -57,10 +57,10 @@ fn database(cx: &ParseContext) -> &str {
     cx.place.as_deref().map_or("", |place| place.db())
 }
 
-/// Reads the operand `pipeline` of a stage.
+/// Parses the operand `pipeline` of a stage.
 ///
 /// # Errors
-/// 14 TypeMismatch for what is no array of documents.
+/// 14 TypeMismatch if it is not an array of documents.
 pub(super) fn stages_of(value: Value<'_>) -> Result<Array<'_>> {
     let Value::Array(stages) = value else {
         return Err(Error::type_mismatch("'pipeline' option must be specified as an array"));
@@ -82,10 +82,10 @@ pub(super) fn parse_over(
     parse_sub_pipeline(stages.unwrap_or(Array::empty()), inside, &from.namespace, cx)
 }
 
-/// Parses the path of an operand.
+/// Parses an operand that is a path.
 ///
 /// # Errors
-/// 15 Overflow for more than 200 components, and what [`FieldPath::parse`] answers.
+/// 15 Overflow for more than 200 components, and errors as [`FieldPath::parse`].
 pub(super) fn parse_path(path: &str) -> Result<FieldPath> {
     if path.split('.').count() > PATH_COMPONENTS_MAX {
         return Err(Error::new(ErrorCode::Overflow, "FieldPath is too long"));
@@ -93,9 +93,9 @@ pub(super) fn parse_path(path: &str) -> Result<FieldPath> {
     FieldPath::parse(path)
 }
 
-/// Adds to `reads` what a pipeline inside of a stage depends on outside of it: the variables with an
-/// index below `first_own`, and whether its result differs from run to run. Its paths and its metadata
-/// are those of its own documents.
+/// Adds to `reads` the outer dependencies of a pipeline inside a stage: the variables with an index
+/// below `first_own`, and whether its result may differ from run to run. Its paths and metadata are
+/// those of its own documents.
 pub(super) fn add_outer_reads(stages: &[Stage], first_own: usize, reads: &mut Dependencies) {
     for stage in stages {
         let Needs { reads: inner, .. } = stage.needs();

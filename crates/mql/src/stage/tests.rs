@@ -1,4 +1,5 @@
-//! Stages: parsing with MongoDB's codes, and those that work on one document at a time.
+//! Tests of stages: parsing with MongoDB's error codes, and the execution of stages that work on
+//! one document at a time.
 
 use super::unwind::Position;
 use super::{Lookup, Modified, Stage, StageBody, parse_pipeline, pipeline_to_bson};
@@ -18,7 +19,7 @@ fn stages(pipeline: &str) -> Result<Vec<Stage>> {
     parse_pipeline(list(&pipeline).into_iter(), &ParseContext::default())
 }
 
-/// Runs stages that work on one document at a time.
+/// Executes stages that work on one document at a time.
 fn run(pipeline: &str, docs: &[&str]) -> Result<Vec<String>> {
     let (arena, shared) = (Bump::new(), Shared::default());
     let owned: Vec<DocBuf> = docs.iter().map(|doc| parse_doc(doc).unwrap()).collect();
@@ -199,7 +200,7 @@ fn bucket_is_a_group_by_a_switch() {
     }
 }
 
-/// Parses a `$lookup`; single quotes stand for double ones.
+/// Parses a `$lookup`; single quotes are used instead of double ones.
 fn lookup(operands: &str) -> Arc<Lookup> {
     let spec = format!("[{{$lookup: {{from: 'f', as: 'o', {operands}}}}}]").replace('\'', "\"");
     match stages(&spec).unwrap().as_slice() {

@@ -1,5 +1,5 @@
-//! The options of a time-series collection that `$out` may make. Such collections are not built, but what
-//! is wrong with their options is told first.
+//! The options of a time-series collection as the target of `$out`. Such collections are not built,
+//! but errors in the options are reported first.
 
 use crate::options::Options;
 use quire_document::Value;
@@ -13,9 +13,9 @@ const SPAN_MAX: i64 = 31_536_000;
 /// Checks the value of `timeseries`, which is not null.
 ///
 /// # Errors
-/// 14 TypeMismatch for values of wrong types, 40414 without a `timeField`, 40415 for an unknown field,
-/// 2 BadValue for an unknown granularity and for a span out of range, 72 InvalidOptions for spans that
-/// are not given twice and alike, or beside a granularity.
+/// 14 TypeMismatch for values of wrong types, 40414 without a `timeField`, 40415 for an unknown
+/// field, 2 BadValue for an unknown granularity or a span out of range, 72 InvalidOptions unless
+/// both spans are given and equal, or if they are given with a granularity.
 pub(super) fn check(value: Value<'_>) -> Result<()> {
     let Value::Document(spec) = value else {
         return Err(Options("$out").wrong_type("timeseries", value, "object"));
@@ -68,7 +68,7 @@ pub(super) fn check(value: Value<'_>) -> Result<()> {
     Err(Error::new(ErrorCode::InvalidOptions, text))
 }
 
-/// Returns the span of a bucket.
+/// Parses the span of a bucket in seconds.
 fn seconds(name: &str, value: Value<'_>) -> Result<i64> {
     let seconds = OPTIONS.integer_from(1, name, value)?;
     if seconds > SPAN_MAX {

@@ -1,4 +1,4 @@
-//! Stages that make one document of one: also those that a pipeline update may use.
+//! Stages that make one document of each, including all stages of pipeline updates.
 
 use super::registry::StageRow;
 use super::{Modified, Needs, ReplaceRoot, Stage, StageBody};
@@ -10,17 +10,17 @@ use quire_error::Result;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A stage that makes one document of one.
+/// A stage that makes one document of each.
 #[derive(Clone, Debug)]
 pub enum Transform {
-    /// `$project`, `$addFields`, `$set` or `$unset`, with the name that was written.
+    /// `$project`, `$addFields`, `$set` or `$unset`, with the name that the user wrote.
     Projection(&'static str, Arc<Projection>),
     /// The stages `$replaceRoot` and `$replaceWith`.
     ReplaceRoot(Arc<ReplaceRoot>),
 }
 
 impl Transform {
-    /// Parses a stage if it is one of these.
+    /// Parses a stage. Returns `None` for other kinds of stages.
     pub fn parse(row: &StageRow, value: Value<'_>, cx: &ParseContext) -> Result<Option<Transform>> {
         if !row.facts.in_update {
             return Ok(None);
@@ -39,7 +39,8 @@ impl Transform {
         }
     }
 
-    /// Adds what it reads to `needed`; true if nothing else gets into its output.
+    /// Adds the dependencies of the stage to `needed`. Returns true if the output depends on
+    /// nothing else.
     pub fn add_dependencies(&self, needed: &mut Dependencies) -> bool {
         match self {
             Transform::Projection(_, projection) => {
@@ -105,7 +106,7 @@ impl StageBody for Transform {
     }
 }
 
-/// Such stages in a row, ready to run.
+/// Consecutive transforms, ready for execution.
 #[derive(Debug, Default)]
 pub struct Transforms(Vec<Step>);
 
@@ -124,7 +125,7 @@ impl From<Transform> for Transforms {
 }
 
 impl Transforms {
-    /// Takes in what comes next.
+    /// Adds the next transform.
     pub fn push(&mut self, transform: Transform) {
         match transform {
             Transform::Projection(name, projection) => self.project(name, projection),
@@ -145,10 +146,11 @@ impl Transforms {
         });
     }
 
-    /// The document that takes the place of `cx.root`. It borrows from that or from the arena.
+    /// Returns the document that the transforms make of `cx.root`. It borrows from it or from the
+    /// arena.
     ///
     /// # Errors
-    /// Those of the stages, one after the other.
+    /// Errors of the stages, in their order.
     pub fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
         self.0.iter().try_fold(cx.root, |doc, step| {
             let cx = cx.with_root(doc);
@@ -160,7 +162,7 @@ impl Transforms {
     }
 }
 
-/// The paths that an inclusion keeps as they are, `_id` among them unless it says otherwise.
+/// Returns the paths that an inclusion keeps unchanged, with `_id` unless it is excluded.
 fn kept(projection: &Projection) -> BTreeSet<String> {
     let computed: BTreeSet<String> =
         projection.computed_fields().into_iter().map(|(path, _)| path).collect();
@@ -178,7 +180,7 @@ fn kept(projection: &Projection) -> BTreeSet<String> {
     kept
 }
 
-/// The top-level fields that a projection names.
+/// Returns the top-level fields that a projection names.
 fn named(projection: &Projection) -> BTreeSet<String> {
     let names = projection.to_bson().as_doc().fields().map(|(name, _)| name.to_owned());
     names.map(|name| name.split('.').next().unwrap_or_default().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! `$unionWith`: the documents of another collection after those of the input.
+//! `$unionWith`: adds the documents of another collection after those of the input.
 
 use super::facts::{Facts, Inside};
 use super::registry::StageRow;
@@ -20,10 +20,10 @@ pub(super) const UNION_WITH: StageRow = StageRow {
     parse: |_, value, cx| Ok(vec![Stage::UnionWith(Arc::new(UnionWith::parse(value, cx)?))]),
 };
 
-/// A parsed `$unionWith`, or several in a row.
+/// A parsed `$unionWith`, or several consecutive ones.
 #[derive(Debug)]
 pub struct UnionWith {
-    /// What follows the input, one after the other.
+    /// The pipelines whose results follow the input, in order.
     pub others: Vec<OtherPipeline>,
 }
 
@@ -32,7 +32,7 @@ pub struct UnionWith {
 pub struct OtherPipeline {
     /// The other collection.
     pub from: From,
-    /// What is done with its documents.
+    /// The stages that process its documents.
     pub pipeline: Vec<Stage>,
 }
 
@@ -83,7 +83,7 @@ impl StageBody for UnionWith {
         UNION_WITH.name
     }
 
-    /// All of the input gets through beside the other documents.
+    /// The whole input is passed on.
     fn needs(&self) -> Needs {
         let mut reads = Dependencies { whole_document: true, ..Dependencies::default() };
         for other in &self.others {

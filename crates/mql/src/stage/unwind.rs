@@ -19,12 +19,12 @@ pub(super) const UNWIND: StageRow = StageRow {
     parse: |_, value, cx| Ok(vec![Stage::Unwind(Arc::new(Unwind::parse(value, cx)?))]),
 };
 
-/// Elements between two looks at the interrupt.
+/// The number of elements between two checks of the interrupt.
 const INTERRUPT_ROUNDS: i64 = 256;
-/// Bytes that documents may take before their arena is emptied.
+/// The bytes of documents after which their arena is cleared.
 const SCRATCH_BYTES: usize = 256 * 1024;
 
-/// How far an array has been taken apart.
+/// The progress in unwinding an array.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Position {
     consumed: usize,
@@ -69,24 +69,25 @@ impl Unwind {
         Ok(Unwind { path: parse_path(path)?, index, preserve })
     }
 
-    /// The array's path.
+    /// Returns the path of the array.
     pub fn path(&self) -> &FieldPath {
         &self.path
     }
 
-    /// Where the element's position goes.
+    /// Returns the path of the field for the element's index.
     pub fn index_path(&self) -> Option<&FieldPath> {
         self.index.as_ref()
     }
 
-    /// True if documents without elements are kept (`preserveNullAndEmptyArrays`).
+    /// Returns true if documents without elements are kept (`preserveNullAndEmptyArrays`).
     pub fn preserves(&self) -> bool {
         self.preserve
     }
 
-    /// Calls `emit` with a context for each document that `cx.root` becomes, from `start` on and
-    /// at most `max` times; answers where to go on. Each document lives in an arena of its own
-    /// until `emit` returns, so a long array takes no more memory than a short one.
+    /// Calls `emit` with a context for each document that `cx.root` becomes, from position `start`
+    /// and at most `max` times. Returns the position to continue from. Each document is in a
+    /// scratch arena only until `emit` returns, so a long array needs no more memory than a short
+    /// one.
     pub fn for_each(
         &self,
         cx: &EvalContext<'_>,
@@ -125,7 +126,8 @@ impl Unwind {
         Ok(elements.next().is_some().then_some(Position { consumed, index }))
     }
 
-    /// A document whose array is empty, missing or something else.
+    /// Emits the document if its array is empty, missing or another value, and such documents are
+    /// kept.
     fn without_elements(
         &self,
         cx: &EvalContext<'_>,
@@ -148,7 +150,7 @@ impl Unwind {
         emit(&cx.with_root(self.indexed(without, None, cx)?))
     }
 
-    /// Returns the document with the element's position in its place.
+    /// Returns the document with the element's index in the field for it.
     pub fn indexed_doc(&self, doc: DocBuf, index: Option<i64>) -> DocBuf {
         let Some(path) = &self.index else { return doc };
         let path: Vec<&str> = path.components().collect();
@@ -156,7 +158,7 @@ impl Unwind {
         DocBuf::build(|writer| write_at(doc.as_doc(), &path, Some(index), writer))
     }
 
-    /// The document with the element's position in its place.
+    /// Returns the document with the element's index in the field for it.
     fn indexed<'a>(
         &self,
         doc: Doc<'a>,
@@ -252,7 +254,7 @@ fn options<'v>(spec: Doc<'v>) -> Result<Options<'v>> {
     Ok((path, index, preserve))
 }
 
-/// The value at a path through documents only.
+/// Returns the value at a path that passes through documents only.
 fn nested<'a>(doc: Doc<'a>, path: &[&str]) -> Option<Value<'a>> {
     let (first, rest) = path.split_first()?;
     match doc.get(first)? {
@@ -262,8 +264,8 @@ fn nested<'a>(doc: Doc<'a>, path: &[&str]) -> Option<Value<'a>> {
     }
 }
 
-/// Writes `doc` with another value (or none) at a path through documents. What is missing on the way
-/// is created, what is no document there is replaced.
+/// Writes `doc` with another value (or none) at a path through documents. Missing documents on the
+/// way are created, and other values are replaced by documents.
 pub fn write_at(doc: Doc<'_>, path: &[&str], value: Option<Value<'_>>, writer: &mut DocWriter<'_>) {
     let Some((first, rest)) = path.split_first() else { return };
     let mut found = false;

@@ -1,4 +1,4 @@
-//! `$addToSet`: append values that the array does not hold yet.
+//! `$addToSet`: appends values that the array does not contain.
 
 use super::apply::{Run, header};
 use super::modifier::{Effect, Missing, Modifier, depth};
@@ -32,7 +32,7 @@ impl AddToSet {
         Ok(AddToSet { values, depth })
     }
 
-    /// The values that are neither in `present` nor repeated.
+    /// Returns the values that are not in `present`, each once.
     fn new_values<'v>(&'v self, run: &Run<'_>, present: &[Value<'_>]) -> Result<Vec<Value<'v>>> {
         let values = without_repeats(self.values.as_array().to_vec(), run.cx)?;
         if values.len() <= LINEAR_MAX {
@@ -47,7 +47,7 @@ impl AddToSet {
     }
 }
 
-/// The values of `$each`, if the operand has it in front.
+/// Returns the values of `$each`, if it is the first field of the operand.
 fn each(operand: &Operand<'_>) -> Result<Option<ArrayBuf>> {
     let Value::Document(spec) = operand.value else { return Ok(None) };
     let Some(("$each", values)) = spec.fields().next() else { return Ok(None) };

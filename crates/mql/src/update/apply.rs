@@ -1,8 +1,8 @@
-//! Applying a tree of operators to a document by copying bytes around the touched paths.
+//! Applies a tree of operators to a document. Copies the bytes around the affected paths.
 //!
-//! Elements that no operator touches are copied in runs; touched ones are rewritten by their
-//! operator; new fields go to the end of their document in the tree's order (by name, numbers
-//! by value). The result equals mongod's, which changes a tree of elements in place.
+//! Consecutive elements that no operator affects are copied together. An affected element is
+//! written by its operator. New fields are appended to their document in the tree's order (by name,
+//! numbers by value). The result equals that of mongod, which changes a tree of elements in place.
 
 use super::array_filter::ArrayFilters;
 use super::modifier::{Effect, Missing};
@@ -15,23 +15,23 @@ use quire_document::{Array, Doc, Element, Type, Value, write_element, write_inde
 use quire_error::{Error, ErrorCode, Result};
 use smallvec::{SmallVec, smallvec};
 
-/// One application of an update to one document.
+/// One application of an update to a document.
 pub(super) struct Run<'r> {
-    /// The document as it was.
+    /// The document before the update.
     pub(super) root: Doc<'r>,
-    /// The position of the array element that the filter matched, for `$`.
+    /// The index of the array element that the filter matched, for `$`.
     pub(super) position: Option<&'r str>,
-    /// The document is about to be inserted by an upsert.
+    /// True if an upsert is about to insert the document.
     pub(super) insert: bool,
-    /// Clock, collation, arena.
+    /// The context: clock, collation, arena.
     pub(super) cx: &'r EvalContext<'r>,
     /// The array filters, for `$[name]`.
     pub(super) filters: &'r ArrayFilters,
-    /// What each `$rename` found at its source.
+    /// The source value of each `$rename`.
     pub(super) renames: SmallVec<[Source<'r>; 2]>,
-    /// An operator has changed something.
+    /// True if an operator has changed the document.
     pub(super) changed: bool,
-    /// The length of the output past which the document is too large.
+    /// The length of the output that a document must not exceed.
     length_max: usize,
     path: SmallVec<[Part<'r>; 8]>,
 }
@@ -42,7 +42,8 @@ enum Part<'r> {
     Index(u32),
 }
 
-/// A child to apply, by its name in this document; several nodes where `$` or `$[]` meet others.
+/// A child to apply, by its name in this document. It has several nodes if `$` or `$[]` meet
+/// others.
 struct Child<'r> {
     name: &'r str,
     nodes: Nodes<'r>,
@@ -52,7 +53,7 @@ struct Child<'r> {
 type Nodes<'r> = SmallVec<[&'r Node; 1]>;
 type Children<'r> = SmallVec<[Child<'r>; 8]>;
 
-/// Past this many children of one document they are found by hash.
+/// Up to this number of children of a document a linear search is used; beyond it a hash table.
 const SCANNED_CHILDREN_MAX: usize = 12;
 
 impl<'r> Run<'r> {
@@ -75,8 +76,8 @@ impl<'r> Run<'r> {
         self.fields(children, self.root, out)
     }
 
-    /// Fails with 17419 as soon as the output is too large, so that an operand that is written many
-    /// times takes no more memory than the largest document.
+    /// Fails with 17419 as soon as the output is too large. So an operand that is written many
+    /// times uses no more memory than the largest document.
     fn check_length(&self, out: &[u8]) -> Result<()> {
         if out.len() > self.length_max {
             return limits::check_size(usize::MAX);
@@ -84,7 +85,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// The path that is being worked on, as messages print it.
+    /// Returns the current path, as messages print it.
     fn dotted(&self) -> String {
         let mut text = String::new();
         for (at, part) in self.path.iter().enumerate() {
@@ -116,7 +117,7 @@ impl<'r> Run<'r> {
         Ok(children)
     }
 
-    /// The children of several nodes that meet at one place.
+    /// Returns the children of several nodes that meet at one path.
     fn merged_children(&self, nodes: &[&'r Node]) -> Result<Children<'r>> {
         let mut merged = Children::new();
         for node in nodes {
@@ -135,7 +136,7 @@ impl<'r> Run<'r> {
         Error::new(ErrorCode::ConflictingUpdateOperators, message)
     }
 
-    /// Writes `doc` with its children applied.
+    /// Writes `doc` with the operators of its children applied.
     fn fields(&mut self, children: Children<'r>, doc: Doc<'r>, out: &mut Vec<u8>) -> Result<()> {
         let start = begin(out);
         let mut children = children;
@@ -169,7 +170,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Applies what stands at one place to the element there.
+    /// Applies the operators of a path to the existing element.
     fn existing(
         &mut self,
         nodes: &[&'r Node],
@@ -233,7 +234,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Writes an array with children that name positions.
+    /// Writes an array whose children are positions.
     fn positions(
         &mut self,
         children: Children<'r>,
@@ -277,8 +278,8 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Writes a new array element at `index`, with nulls between the end and it. Answers the
-    /// array's new length.
+    /// Writes a new array element at `index`, with nulls for the positions before it. Returns the
+    /// new length of the array.
     fn create_position(
         &mut self,
         index: u32,
@@ -307,7 +308,7 @@ impl<'r> Run<'r> {
         Ok(length)
     }
 
-    /// True if any operator below would write something here.
+    /// Returns true if an operator below would create something.
     fn creates(&self, nodes: &[&'r Node]) -> bool {
         nodes.iter().any(|node| match node {
             Node::Leaf(modifier) => modifier.missing(self) == Missing::Create,
@@ -358,7 +359,8 @@ impl<'r> Run<'r> {
         Ok(Effect::Written)
     }
 
-    /// Writes what the operators at a missing place create there; false if nothing.
+    /// Writes the elements that operators create at a missing path. Returns false if there are
+    /// none.
     fn create(&mut self, nodes: &[&'r Node], name: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let children = match nodes {
             [Node::Leaf(modifier)] => {
@@ -400,7 +402,8 @@ impl<'r> Run<'r> {
         ))
     }
 
-    /// Operators whose path runs into `element`, which has no fields of that name and can't.
+    /// Handles operators whose path continues in `element`, which is not a document and cannot have
+    /// fields. Fails if one of them would create a field.
     fn dead_end(&mut self, nodes: &[&'r Node], element: Element<'r>, part: &str) -> Result<()> {
         for node in nodes {
             match node {
@@ -479,7 +482,7 @@ impl<'r> Run<'r> {
     }
 }
 
-/// 52: a name at the top of a document that starts with a dollar sign.
+/// Returns the error 52, for a top-level field name that begins with a dollar sign.
 pub(super) fn dollar_prefixed(name: &str) -> Error {
     let message = format!(
         "The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith."
@@ -494,7 +497,7 @@ fn add_child<'r>(children: &mut Children<'r>, name: &'r str, node: &'r Node) {
     }
 }
 
-/// Finds children by name; by hash where they are many.
+/// Finds children by name; with a hash table if there are many.
 struct Names<'r>(Option<std::collections::HashMap<&'r [u8], usize>>);
 
 impl<'r> Names<'r> {
@@ -515,14 +518,14 @@ impl<'r> Names<'r> {
     }
 }
 
-/// Writes a place for the length; returns where it stands.
+/// Writes a placeholder for the length, and returns its position.
 pub(super) fn begin(out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     start
 }
 
-/// Writes the terminator and the length.
+/// Writes the terminator, and sets the length.
 pub(super) fn end(out: &mut Vec<u8>, start: usize) {
     out.push(0);
     let length = (out.len() - start) as u32;
@@ -531,7 +534,7 @@ pub(super) fn end(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Writes type and name of an element.
+/// Writes the type and the name of an element.
 pub(super) fn header(out: &mut Vec<u8>, kind: Type, name: &[u8]) {
     out.push(kind.byte());
     out.extend_from_slice(name);

@@ -1,4 +1,5 @@
-//! `$inc`, `$mul`: arithmetic on numbers; int widens to long, long that overflows is an error.
+//! `$inc`, `$mul`: arithmetic. An int that overflows becomes a long; a long that overflows is an
+//! error.
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier};
@@ -35,7 +36,7 @@ impl Op {
         }
     }
 
-    /// The result, or `None` if a long overflows.
+    /// Returns the result, or `None` if a long overflows.
     fn apply(self, left: Value<'_>, right: Value<'_>) -> Option<Value<'static>> {
         use Value::{Decimal, Double, Int32, Int64};
         Some(match (left, right) {
@@ -156,7 +157,8 @@ impl Modifier for Arithmetic {
     }
 }
 
-/// Same type and same number; zeros of either sign are the same, and NaNs.
+/// Returns true if both have the same type and value. Zeros of either sign are the same, and so are
+/// NaNs.
 fn is_same_number(left: Value<'_>, right: Value<'_>) -> bool {
     match (left, right) {
         (Value::Double(left), Value::Double(right)) => {

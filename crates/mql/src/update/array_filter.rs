@@ -1,4 +1,4 @@
-//! `arrayFilters`: the conditions that `$[name]` refers to.
+//! `arrayFilters`: the conditions of `$[name]`.
 
 use super::element_filter::{self, ElementFilter};
 use crate::context::{EvalContext, ParseContext};
@@ -36,17 +36,17 @@ impl ArrayFilters {
         Ok(ArrayFilters { filters })
     }
 
-    /// The names, in the order given.
+    /// Returns the names in the written order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.filters.iter().map(|(name, _)| name.as_str())
     }
 
-    /// True if there is a filter of that name.
+    /// Returns true if there is a filter with this name.
     pub(super) fn contains(&self, name: &str) -> bool {
         self.names().any(|known| known == name)
     }
 
-    /// True if the element meets the filter of that name.
+    /// Returns true if the element matches the filter with this name.
     pub(super) fn matches(
         &self,
         name: &str,
@@ -64,7 +64,7 @@ fn in_array_filter(error: Error) -> Error {
     error.context("Error parsing array filter")
 }
 
-/// Finds the one name that all paths of a filter start with.
+/// Finds the name with which all paths of a filter begin.
 fn top_level_name(filter: Doc<'_>, name: &mut Option<String>) -> Result<()> {
     for (key, value) in filter.fields() {
         if key.starts_with('$') {

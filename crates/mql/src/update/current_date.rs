@@ -1,4 +1,4 @@
-//! `$currentDate`: write the time of the update.
+//! `$currentDate`: sets a field to the time of the update.
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier};

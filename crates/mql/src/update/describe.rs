@@ -1,39 +1,38 @@
-//! Describes what an update changed: the paths whose values are new, the paths that are gone, and the
-//! arrays that became shorter. The description is computed from the document before and after the
-//! update, so that applying an update costs nothing more where no description is wanted. For an
-//! update by operators only the paths that the operators act on are compared.
+//! Describes the changes of an update: paths with new values, removed paths, and arrays that became
+//! shorter. The description is computed from the document before and after the update, so applying
+//! an update costs nothing more if no description is needed. For an update by operators only the
+//! paths of the operators are compared.
 
 use super::tree::{Elements, Fields, Node};
 use quire_document::{Array, Doc, Element, Value, ValueBuf};
 use std::collections::HashMap;
 use std::fmt;
 
-/// The difference between a document before and after an update. The order of fields is not
-/// described.
+/// The differences between a document before and after an update, except the order of fields.
 #[derive(Clone, Debug, Default)]
 pub struct UpdateDescription {
-    /// Paths with the values that they have now and did not have before.
+    /// Paths with new values.
     pub updated: Vec<(ChangedPath, ValueBuf)>,
-    /// Paths of fields that the document does not have any more.
+    /// Paths of removed fields.
     pub removed: Vec<ChangedPath>,
-    /// Arrays that a pipeline cut at their end, with the number of elements that are left.
+    /// Arrays that a pipeline truncated, with the number of remaining elements.
     pub truncated: Vec<(ChangedPath, u32)>,
 }
 
-/// A path in a document. Unlike a dotted text it tells the field `"a.b"` from the field `b` of `a`,
-/// and the field `"0"` of a document from the first element of an array.
+/// A path in a document. Unlike a dotted text it distinguishes the field `"a.b"` from the field `b`
+/// of `a`, and the field `"0"` of a document from the first element of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedPath {
-    /// The steps from the root.
+    /// The steps, from the root.
     pub steps: Vec<PathStep>,
 }
 
 /// One step of a [`ChangedPath`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathStep {
-    /// To the field of this name.
+    /// To the field with this name.
     Field(String),
-    /// To the element at this position of an array.
+    /// To the array element at this position.
     Index(u32),
 }
 
@@ -53,21 +52,21 @@ impl fmt::Display for ChangedPath {
     }
 }
 
-/// Describes what operators changed. `tree` holds the operators by their paths.
+/// Describes the changes of operators. `tree` has the operators by their paths.
 pub(super) fn by_operators(tree: &Fields, before: Doc<'_>, after: Doc<'_>) -> UpdateDescription {
     let mut walk = Walk::default();
     walk.fields(&[tree], before, after);
     walk.found
 }
 
-/// Describes everything in which `after` differs from `before`.
+/// Describes all differences between `before` and `after`.
 pub(super) fn by_difference(before: Doc<'_>, after: Doc<'_>) -> UpdateDescription {
     let mut walk = Walk::default();
     walk.all_fields(before, after);
     walk.found
 }
 
-/// A walk through two documents at once.
+/// The state of comparing two documents.
 #[derive(Default)]
 struct Walk {
     path: Vec<PathStep>,
@@ -90,7 +89,7 @@ impl Walk {
         self.found.updated.push((here, ValueBuf::new(now.value())));
     }
 
-    /// Reports what is at the path now, where one of the two has nothing there or both are equal.
+    /// Compares the elements at the current path. If only one of them exists, reports the change.
     /// Returns both if they differ.
     fn differing<'e>(
         &mut self,
@@ -115,7 +114,7 @@ impl Walk {
         }
     }
 
-    /// Compares the fields that the operators below `nodes` name.
+    /// Compares the fields of the operators below `nodes`.
     fn fields(&mut self, nodes: &[&Fields], before: Doc<'_>, after: Doc<'_>) {
         let (before, after) = (by_name(before), by_name(after));
         let mut children: Vec<(&str, Vec<&Node>)> = Vec::new();
@@ -132,7 +131,7 @@ impl Walk {
         }
     }
 
-    /// Compares what stands at a path that the operators in `nodes` act on or below.
+    /// Compares the elements at a path on or below which the operators in `nodes` act.
     fn value(&mut self, nodes: &[&Node], was: Option<Element<'_>>, now: Option<Element<'_>>) {
         let Some((was, now)) = self.differing(was, now) else { return };
         let mut fields: Vec<&Fields> = Vec::new();
@@ -150,8 +149,8 @@ impl Walk {
         }
     }
 
-    /// Compares two values that one operator made of each other. `appends`: it only adds elements to
-    /// the end of an array.
+    /// Reports the change of a value by one operator. `appends` is true for an operator that only
+    /// adds elements to the end of an array.
     fn leaf(&mut self, appends: bool, was: Element<'_>, now: Element<'_>) {
         match (was.value(), now.value()) {
             (Value::Array(was), Value::Array(now)) if appends => {
@@ -161,22 +160,22 @@ impl Walk {
         }
     }
 
-    /// Reports the elements of an array from position `from` on.
+    /// Reports the elements of an array from position `from`.
     fn appended(&mut self, now: Array<'_>, from: usize) {
         for (at, element) in now.as_doc().iter().enumerate().skip(from) {
             self.below(PathStep::Index(at as u32), |walk| walk.updated(element));
         }
     }
 
-    /// Compares the elements that the operators below `nodes` may act on. No operator below an array
-    /// makes it shorter.
+    /// Compares the elements on which the operators below `nodes` may act. No operator below an
+    /// array makes it shorter.
     fn elements(&mut self, nodes: &[&Node], before: Array<'_>, after: Array<'_>) {
         let mut before = before.as_doc().iter();
         for (at, now) in after.as_doc().iter().enumerate() {
             let was = before.next();
             let inner: Vec<&Node> = nodes.iter().flat_map(|node| at_position(node, now)).collect();
             self.below(PathStep::Index(at as u32), |walk| match inner.is_empty() {
-                // An element between the old end of the array and a new element behind it.
+                // An element between the old end of the array and a new element after it.
                 true if was.is_none() => walk.updated(now),
                 true => {}
                 false => walk.value(&inner, was, Some(now)),
@@ -224,14 +223,14 @@ impl Walk {
 fn by_name(doc: Doc<'_>) -> HashMap<&[u8], Element<'_>> {
     let mut found = HashMap::new();
     for element in doc.iter() {
-        // Of several fields with one name the first counts, as everywhere.
+        // Of several fields with the same name the first one counts.
         found.entry(element.key_bytes()).or_insert(element);
     }
     found
 }
 
-/// The nodes below `node` that may act on an element of an array. `$` stands for a position that only
-/// the filter knows, and `$[name]` for those that an array filter takes: both may be any element.
+/// Returns the nodes below `node` that may act on an array element. `$` is a position that only the
+/// filter knows, and `$[name]` selects positions by an array filter: both may be any element.
 fn at_position<'n>(node: &'n Node, element: Element<'_>) -> Vec<&'n Node> {
     match node {
         Node::Leaf(_) => Vec::new(),
@@ -251,7 +250,7 @@ mod tests {
     use quire_document::literal::{parse, print};
     use quire_document::{Doc, DocBuf};
 
-    /// Reads a document that is written with single quotes.
+    /// Parses a document written with single quotes.
     fn read(text: &str) -> DocBuf {
         quire_document::literal::parse_doc(&text.replace('\'', "\"")).unwrap()
     }
@@ -276,8 +275,7 @@ mod tests {
         print(doc.as_doc())
     }
 
-    /// Expects what `update` describes of the change that it makes to `doc`, with the filter's
-    /// element at position 1.
+    /// Checks the description of applying `update` to `doc`, with the position 1 for `$`.
     #[track_caller]
     fn describes(doc: &str, update: &str, expected: &str) {
         let doc = read(doc);
@@ -303,7 +301,7 @@ mod tests {
             "{'$set': {'a.b': 7, 'new.x': 1, 'n': 5}, '$unset': {'gone': ''}, '$inc': {'a.c': 1}}",
             "{'updated': {'a.b': 7, 'a.c': 3, 'new': {'x': 1}}, 'removed': ['gone'], 'truncated': {}}",
         );
-        // A whole value that is set is one change, however little of it is new.
+        // Setting a whole value is one change, even if only a part of it is new.
         describes(
             doc,
             "{'$set': {'a': {'b': 1, 'c': 3}}}",

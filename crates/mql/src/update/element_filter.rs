@@ -1,14 +1,14 @@
-//! Filters on one array element: `$pull`'s conditions and array filters.
+//! Filters on one array element: conditions of `$pull`, and array filters.
 //!
-//! The element stands in a document of its own under a name, so that a condition on it is one on
-//! a field: it also looks into an element that is an array.
+//! The element is put into a document under a name, so that a condition on it becomes one on a
+//! field. Therefore a condition also applies to the elements of an element that is an array.
 
 use crate::context::{EvalContext, ParseContext};
 use crate::filter::{Features, Filter};
 use quire_document::{Doc, Value, doc};
 use quire_error::{Error, Result};
 
-/// A condition on one element, which stands under a name.
+/// A condition on an element, which has a name.
 #[derive(Debug)]
 pub(super) struct ElementFilter {
     name: String,
@@ -27,14 +27,14 @@ impl ElementFilter {
         ElementFilter::parse("element", doc! { "element": condition }.as_doc(), cx)
     }
 
-    /// True if the element meets the condition.
+    /// Returns true if the element matches the condition.
     pub(super) fn matches(&self, element: Value<'_>, cx: &EvalContext<'_>) -> Result<bool> {
         let wrapped = doc! { (&self.name): element };
         matches(&self.filter, wrapped.as_doc(), cx)
     }
 }
 
-/// Parses a filter in which `$expr`, `$where`, `$text` and `$near` may not stand.
+/// Parses a filter in which `$expr`, `$where`, `$text` and `$near` are not allowed.
 pub(super) fn parse(filter: Doc<'_>, cx: &ParseContext) -> Result<Filter> {
     if let Some(banned) = ["$text", "$where"].into_iter().find(|name| filter.contains(name)) {
         return Err(Error::bad_value(format!("{banned} is not allowed in this context")));
@@ -42,12 +42,13 @@ pub(super) fn parse(filter: Doc<'_>, cx: &ParseContext) -> Result<Filter> {
     Filter::parse_with(filter, cx, Features::PARTS)
 }
 
-/// True if the document meets the filter.
+/// Returns true if the document matches the filter.
 pub(super) fn matches(filter: &Filter, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
     filter.matches(doc, cx)
 }
 
-/// True for `{$gt: 1}`: operators on the element itself, not fields or `$and`, `$or`, `$nor`.
+/// Returns true for `{$gt: 1}`: operators on the element itself, not fields or `$and`, `$or`,
+/// `$nor`.
 pub(super) fn starts_with_operator(spec: Doc<'_>) -> bool {
     spec.first().is_some_and(|first| crate::filter::is_field_operator(first.key()))
 }

@@ -1,4 +1,4 @@
-//! `$min`, `$max`: keep the smaller or greater of the field's value and another.
+//! `$min`, `$max`: keeps the smaller or the larger of the field's value and the operand.
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier, depth};
@@ -65,7 +65,7 @@ impl Modifier for Extreme {
     }
 }
 
-/// MongoDB's order under the update's collation.
+/// Compares in MongoDB's order, with the update's collation.
 pub(super) fn compare(
     cx: &EvalContext<'_>,
     left: quire_document::Value<'_>,

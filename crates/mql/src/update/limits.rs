@@ -1,23 +1,23 @@
-//! What an update may not exceed, with MongoDB's numbers.
+//! The limits of updates, with MongoDB's numbers.
 
 use quire_error::{Error, ErrorCode, Result};
 
-/// Levels of nesting in a stored document.
+/// The most levels of nesting in a stored document.
 pub(super) const DEPTH_MAX: usize = 180;
 
-/// Nulls that an update may write in front of a new array element.
+/// The most nulls that an update may write before a new array element.
 pub(super) const BACKFILL_MAX: u32 = 1_500_000;
 
-/// Bytes of a stored document.
+/// The largest stored document in bytes.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// 15: the result nests too deep.
+/// Returns the error 15, for a result that nests too deep.
 pub(super) fn too_deep() -> Error {
     let message = format!("Document exceeds maximum nesting depth of {DEPTH_MAX}");
     Error::new(ErrorCode::Overflow, message)
 }
 
-/// Refuses a result of too many bytes (17419).
+/// Fails with 17419 if a result has too many bytes.
 pub(super) fn check_size(bytes: usize) -> Result<()> {
     if bytes > DOCUMENT_BYTES_MAX {
         let message =

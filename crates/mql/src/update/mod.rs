@@ -1,11 +1,11 @@
-//! Updates: operators, replacements and pipelines, compiled once and applied to bytes.
+//! Updates: operators, replacements and pipelines, compiled once and applied to BSON bytes.
 //!
-//! Reading order: this file (the three kinds), `operator` (the registry), `tree` (which operator
-//! acts where, and conflicts), `apply` (the walk over the bytes), `modifier` (what an operator
-//! is), then one file an operator or close family. Around them: `path`, `element_filter` and
-//! `array_filter` (`$[name]`), `replacement`, `pipeline`, `upsert` (what an upsert starts from),
-//! `text` (values in messages), `limits`,
-//! `describe` (what a change log writes of an update).
+//! Read in this order: this file (the three kinds), `operator` (the registry), `tree` (the
+//! operators by their paths, and conflicts), `apply` (the pass over the bytes), `modifier` (the
+//! interface of an operator), then one file for each operator or family. Other files: `path`,
+//! `element_filter` and `array_filter` (`$[name]`), `replacement`, `pipeline`, `upsert` (the
+//! document from which an upsert starts), `text` (values in messages), `limits`, `describe` (the
+//! description of an update for a change log).
 
 mod add_to_set;
 mod apply;
@@ -57,7 +57,7 @@ pub struct UpdateSpec<'v> {
     pub update: Value<'v>,
     /// The documents of `arrayFilters`.
     pub array_filters: &'v [Doc<'v>],
-    /// Many documents are updated: replacements may not be.
+    /// True if the update applies to several documents, so that it must not be a replacement.
     pub multi: bool,
 }
 
@@ -74,10 +74,11 @@ enum Kind {
     Pipeline(PipelineUpdate),
 }
 
-/// What an update did to a document.
+/// The result of an update of one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The document counts as modified (`nModified`). If false, nothing needs to be written.
+    /// True if the document counts as modified (`nModified`). If false, nothing needs to be
+    /// written.
     pub changed: bool,
 }
 
@@ -115,17 +116,18 @@ impl Update {
         Ok(Update { kind })
     }
 
-    /// True for a replacement document.
+    /// Returns true for a replacement document.
     pub fn is_replacement(&self) -> bool {
         matches!(self.kind, Kind::Replacement(_))
     }
 
-    /// True for a pipeline.
+    /// Returns true for a pipeline.
     pub fn is_pipeline(&self) -> bool {
         matches!(self.kind, Kind::Pipeline(_))
     }
 
-    /// True if a path has a `$`: `apply` then wants the position that the filter matched.
+    /// Returns true if a path has a `$`, so that `apply` needs the position that the filter
+    /// matched.
     pub fn needs_position(&self) -> bool {
         match &self.kind {
             Kind::Modifiers(modifiers) => modifiers.needs_position(),
@@ -133,7 +135,8 @@ impl Update {
         }
     }
 
-    /// True unless the update surely leaves everything at and below the dotted path `path` alone.
+    /// Returns false only if the update cannot change the dotted path `path`, nor anything below
+    /// it.
     pub fn may_change(&self, path: &str) -> bool {
         match &self.kind {
             Kind::Modifiers(modifiers) => modifiers.may_change(path),
@@ -141,8 +144,8 @@ impl Update {
         }
     }
 
-    /// Describes how `before` became `after`, which [`apply`](Self::apply) made of it. Returns `None`
-    /// for a replacement, of which the new document says all.
+    /// Describes how [`apply`](Self::apply) changed `before` to `after`. Returns `None` for a
+    /// replacement, because the new document describes it completely.
     pub fn describe(&self, before: Doc<'_>, after: Doc<'_>) -> Option<UpdateDescription> {
         match &self.kind {
             Kind::Modifiers(modifiers) => Some(modifiers.describe(before, after)),
@@ -151,8 +154,8 @@ impl Update {
         }
     }
 
-    /// Appends the updated document to `out` (also where nothing changed). `position` is the
-    /// index of the array element that the filter matched, for `$`.
+    /// Appends the updated document to `out`, even if nothing changed. `position` is the index of
+    /// the array element that the filter matched, for `$`.
     pub fn apply(
         &self,
         doc: Doc<'_>,
@@ -174,8 +177,8 @@ impl Update {
         Ok(Outcome { changed })
     }
 
-    /// The document that an upsert inserts: the equalities of `filter`, then the update. `_id`
-    /// comes first; where nothing gives it, `new_id` does.
+    /// Returns the document that an upsert inserts: the equalities of `filter`, with the update
+    /// applied. `_id` is the first field; `new_id` is called if neither has one.
     pub fn upsert_document(
         &self,
         filter: Doc<'_>,
@@ -183,7 +186,7 @@ impl Update {
         new_id: impl FnOnce() -> ObjectId,
     ) -> Result<DocBuf> {
         let seed = upsert::seed(filter, self.is_replacement())?;
-        // An operator that changes it is refused before what it is.
+        // An operator that changes `_id` is an error before its value is checked.
         let operators = matches!(self.kind, Kind::Modifiers(_));
         if let Some(id) = seed.get("_id").filter(|_| !operators) {
             upsert::check_id(id)?;
@@ -209,7 +212,7 @@ fn written(out: &[u8], start: usize) -> Doc<'_> {
     Doc::from_valid_bytes(out.get(start..).unwrap_or_default())
 }
 
-/// Puts `_id` first, making one where there is none, and checks what an insert checks.
+/// Moves `_id` to the front, or adds one, and makes the checks of an insert.
 fn finish_upsert(doc: Doc<'_>, new_id: impl FnOnce() -> ObjectId) -> Result<DocBuf> {
     let id = doc.find("_id").map(|id| id.value());
     if let Some(id) = id {

@@ -1,5 +1,5 @@
-//! An update over bytes gives what a naive one gives that changes a tree of values, and its description
-//! names everything that it changed.
+//! An update on BSON bytes gives the result of a simple update of a tree of values, and its
+//! description contains everything that it changed.
 
 use super::{ChangedPath, PathStep, Update, UpdateDescription, UpdateSpec, describe, path};
 use crate::context::{EvalContext, ParseContext, Shared};
@@ -37,7 +37,8 @@ impl Tree {
         }
     }
 
-    /// Finds the place of a path, creating it unless `create` is false. `None`: not there.
+    /// Returns the place of a path, which is created if `create` is true; `None` if it does not
+    /// exist.
     fn place(&mut self, parts: &[&str], create: bool) -> Result<Option<&mut Tree>, ()> {
         let Some((first, rest)) = parts.split_first() else { return Ok(Some(self)) };
         let empty =
@@ -77,13 +78,13 @@ impl Tree {
         }
     }
 
-    /// How it compares with a value.
+    /// Compares the value with another one.
     fn order(&self, other: &ValueBuf) -> std::cmp::Ordering {
         let own = DocBuf::build(|writer| self.write_field("", writer));
         quire_document::compare(own.get("").unwrap_or(Value::Null), other.as_value(), None)
     }
 
-    /// The document with the fields of every document in the order of their names.
+    /// Returns the text of the document with the fields of each document sorted by name.
     fn sorted(&self) -> String {
         fn sort(tree: &mut Tree) {
             match tree {
@@ -116,7 +117,7 @@ impl Tree {
         change(tree, last);
     }
 
-    /// Makes the changes that a description names.
+    /// Applies a description to the document.
     fn apply(&mut self, description: &UpdateDescription) {
         for (path, value) in &description.updated {
             let value = Tree::of(value.as_value());
@@ -179,7 +180,7 @@ fn write_items(items: &[Tree], writer: &mut ArrayWriter<'_>) {
 const OPERATORS: &[&str] =
     &["$set", "$unset", "$push", "$inc", "$addToSet", "$pull", "$pop", "$min", "$max"];
 
-/// One operator on one path.
+/// An operator on a path.
 #[derive(Clone, Debug)]
 struct Step {
     operator: &'static str,
@@ -230,7 +231,7 @@ fn apply_step(tree: &mut Tree, step: &Step) -> Result<(), ()> {
             }
             Ok(())
         }
-        // Nothing is made, but the path has to be one that could be made.
+        // These operators create nothing, but it must be possible to create the path.
         "$pull" | "$pop" if !existed => tree.clone().place(&parts, true).map(|_| ()),
         "$pull" => {
             let Some(Tree::Array(items)) = tree.place(&parts, false)? else { return Err(()) };
@@ -305,7 +306,7 @@ fn step(random: &mut Generator) -> Step {
     Step { operator, path, value }
 }
 
-/// The order in which mongod applies operators: by path, component for component.
+/// The order in which mongod applies operators: by path, component by component.
 fn order(left: &Step, right: &Step) -> std::cmp::Ordering {
     let (mut left, mut right) = (left.path.split('.'), right.path.split('.'));
     loop {

@@ -1,35 +1,36 @@
-//! What an update operator is: how it changes a value that exists, and what it does where none is.
+//! The interface of an update operator: how it changes an existing value, and what it does if there
+//! is none.
 
 use super::apply::Run;
 use quire_document::{Element, Value};
 use quire_error::Result;
 use std::fmt;
 
-/// What became of an element.
+/// The result of applying an operator to an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It stays as it is; nothing was written.
+    /// The element is unchanged; nothing was written.
     Kept,
-    /// Its successor (type, name and value) was written.
+    /// The new element (type, name and value) was written.
     Written,
-    /// It goes away; nothing was written.
+    /// The element is removed; nothing was written.
     Removed,
 }
 
-/// What an operator does at a path that leads nowhere.
+/// The effect of an operator on a missing path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// It creates the path; where that can't be, it fails.
+    /// It creates the path, or fails if that is impossible.
     Create,
-    /// Nothing, but it fails where the path could not be created.
+    /// It changes nothing, but fails if the path could not be created.
     CheckPath,
-    /// It does nothing.
+    /// It has no effect.
     Ignore,
 }
 
-/// One update operator with its operand.
+/// An update operator with its operand.
 pub(super) trait Modifier: fmt::Debug + Send + Sync {
-    /// Changes an element that exists. Writes its successor under the same name to `out`.
+    /// Changes an existing element. Writes the new element, with the same name, to `out`.
     fn update(
         &self,
         run: &Run<'_>,
@@ -38,24 +39,24 @@ pub(super) trait Modifier: fmt::Debug + Send + Sync {
         out: &mut Vec<u8>,
     ) -> Result<Effect>;
 
-    /// What it does at a path that leads nowhere.
+    /// Returns the effect on a missing path.
     fn missing(&self, run: &Run<'_>) -> Missing;
 
-    /// Writes a new element; called only where `missing` answers `Create`.
+    /// Writes a new element. Called only if `missing` returned `Create`.
     fn create(&self, run: &Run<'_>, name: &[u8], out: &mut Vec<u8>) -> Result<()>;
 
-    /// Returns true if it only adds elements to the end of an array that exists.
+    /// Returns true if the operator only adds elements to the end of an existing array.
     fn appends(&self) -> bool {
         false
     }
 
-    /// Levels of nesting that its value adds below its path.
+    /// Returns the levels of nesting that its value adds below its path.
     fn depth(&self) -> usize {
         0
     }
 }
 
-/// Levels of documents and arrays below a value: 0 for a scalar or something empty.
+/// Returns the levels of documents and arrays in a value: 0 for a scalar or an empty value.
 pub(super) fn depth(value: Value<'_>) -> usize {
     let fields = match value {
         Value::Document(doc) => doc,

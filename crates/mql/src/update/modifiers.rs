@@ -1,4 +1,4 @@
-//! An update by operators: parsing `{$set: {..}, $inc: {..}}` into one tree, and applying it.
+//! Updates by operators: parses `{$set: {..}, $inc: {..}}` into one tree, and applies it.
 
 use super::apply::Run;
 use super::array_filter::ArrayFilters;
@@ -17,7 +17,7 @@ pub(super) struct Modifiers {
     tree: Fields,
     renames: Vec<Rename>,
     filters: ArrayFilters,
-    /// The paths up to their first dynamic part, dotted.
+    /// The dotted paths, up to their first dynamic part.
     touched: Vec<String>,
     positional: bool,
 }
@@ -62,12 +62,12 @@ impl Modifiers {
         self.touched.iter().any(|touched| within(touched, path) || within(path, touched))
     }
 
-    /// Describes how `before` became `after`.
+    /// Describes how the operators changed `before` to `after`.
     pub(super) fn describe(&self, before: Doc<'_>, after: Doc<'_>) -> UpdateDescription {
         describe::by_operators(&self.tree, before, after)
     }
 
-    /// Appends the result to `out`; true if anything changed.
+    /// Appends the result to `out`. Returns true if the document changed.
     pub(super) fn apply(
         &self,
         doc: Doc<'_>,

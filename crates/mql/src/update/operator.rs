@@ -1,4 +1,4 @@
-//! A row of the update operators' registry, and the registry.
+//! The registry of update operators, and the type of its rows.
 
 use super::modifier::Modifier;
 use super::{
@@ -10,9 +10,9 @@ use quire_error::Result;
 
 /// An operator's operand: one field of the operator's document.
 pub struct Operand<'v> {
-    /// The path that it changes, as written.
+    /// The path to change, as the user wrote it.
     pub path: &'v str,
-    /// What is to happen there.
+    /// The value of the operand.
     pub value: Value<'v>,
 }
 
@@ -21,7 +21,7 @@ pub(super) type ParseOperand = fn(&Operand<'_>, &ParseContext) -> Result<Box<dyn
 
 /// An update operator.
 pub struct Operator {
-    /// Its name with the dollar sign.
+    /// The name with the dollar sign.
     pub name: &'static str,
     /// The MongoDB version that introduced it.
     pub since: &'static str,
@@ -49,7 +49,7 @@ pub const OPERATORS: &[Operator] = &[
     unset::UNSET,
 ];
 
-/// The operator of that name.
+/// Returns the operator with this name.
 pub fn find_operator(name: &str) -> Option<&'static Operator> {
     OPERATORS.iter().find(|operator| operator.name == name)
 }

@@ -1,10 +1,11 @@
-//! The dotted paths of update operators: which are allowed, what their parts mean, how they sort.
+//! The dotted paths of update operators: which are valid, the meaning of their parts, and their
+//! order.
 
 use quire_document::limits::PATH_COMPONENTS_MAX;
 use quire_error::{Error, ErrorCode, Result};
 use std::cmp::Ordering;
 
-/// The parts of an update path, checked as mongod checks every path of a modifier.
+/// Splits a path into its parts, with mongod's checks for update paths.
 pub(super) fn parse(path: &str) -> Result<Vec<&str>> {
     if path.is_empty() {
         return Err(Error::new(ErrorCode::EmptyFieldName, "An empty update path is not valid."));
@@ -34,7 +35,7 @@ pub(super) fn parse(path: &str) -> Result<Vec<&str>> {
     Ok(parts)
 }
 
-/// Refuses a path of more parts than a document has levels (15).
+/// Fails with 15 if a path has more parts than a document may have levels.
 pub(super) fn check_length(path: &str) -> Result<()> {
     if path.split('.').count() > PATH_COMPONENTS_MAX {
         let message = format!("The path has more than {PATH_COMPONENTS_MAX} parts");
@@ -43,17 +44,17 @@ pub(super) fn check_length(path: &str) -> Result<()> {
     Ok(())
 }
 
-/// The name in `$[name]`; empty for `$[]`.
+/// Returns the name in `$[name]`, which is empty for `$[]`.
 pub(super) fn identifier(part: &str) -> Option<&str> {
     part.strip_prefix("$[")?.strip_suffix(']')
 }
 
-/// True if a part is `$`, `$[]` or `$[name]`.
+/// Returns true if a part is `$`, `$[]` or `$[name]`.
 pub(super) fn is_dynamic(part: &str) -> bool {
     part == "$" || identifier(part).is_some()
 }
 
-/// The array position that a part names, if it is all digits.
+/// Returns the array position in a part, if it has only digits.
 pub(super) fn index(part: &str) -> Option<u32> {
     if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -61,8 +62,8 @@ pub(super) fn index(part: &str) -> Option<u32> {
     part.parse().ok()
 }
 
-/// The order in which the children of a path are applied (and so new fields appended):
-/// by name, but by number where both are numbers. Numbers stand together, before letters.
+/// Compares two parts in the order in which the children of a path are applied, and so new fields
+/// are appended: by name, but by value if both are numbers. Numbers come before letters.
 pub(super) fn order(left: &str, right: &str) -> Ordering {
     fn rank(part: &str) -> (u8, u32) {
         match index(part) {
@@ -74,7 +75,7 @@ pub(super) fn order(left: &str, right: &str) -> Ordering {
     rank(left).cmp(&rank(right)).then_with(|| left.cmp(right))
 }
 
-/// A part of a path, in the order of `order`.
+/// A part of a path, ordered by `order`.
 #[derive(Clone, Debug)]
 pub(super) struct Part(Box<str>);
 
@@ -119,8 +120,8 @@ mod tests {
         assert_eq!(names, ["9", "10", "B", "a", "o", "z"]);
     }
 
-    /// "9" stood before "10", that before "1a", and that before "9": a search by halves missed
-    /// parts that were there, and with them conflicts.
+    /// "9" came before "10", "10" before "1a", and "1a" before "9". So a binary search missed
+    /// existing parts, and with them conflicts.
     #[test]
     fn any_parts_have_one_order() {
         let parts = ["9", "10", "1a", "007", "7", "-1", "$x", "a", "", "B", "4294967296", "é"];

@@ -1,4 +1,4 @@
-//! Updates by a pipeline of stages that work on one document.
+//! Updates by a pipeline of stages that make one document of each.
 
 use super::apply::{begin, end, header};
 use super::limits;
@@ -24,7 +24,7 @@ impl PipelineUpdate {
         Ok(PipelineUpdate { stages: parsed })
     }
 
-    /// Appends the result to `out`; true if the pipeline's output differs from `original`.
+    /// Appends the result to `out`. Returns true if it differs from `original`.
     pub(super) fn apply(
         &self,
         original: Doc<'_>,
@@ -44,12 +44,12 @@ impl PipelineUpdate {
     }
 }
 
-/// The same context for a shorter time.
+/// Returns the context with a shorter lifetime.
 fn narrowed<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
     *cx
 }
 
-/// Writes `doc` with `_id` in front, the original's if it has none of its own.
+/// Writes `doc` with `_id` as the first field: that of `original`, if it has none.
 fn write_with_id(original: Doc<'_>, doc: Doc<'_>, out: &mut Vec<u8>) {
     let first_is_id = doc.first().is_some_and(|first| first.key_bytes() == b"_id");
     let id = doc.find("_id").or_else(|| original.find("_id"));

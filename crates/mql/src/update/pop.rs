@@ -1,4 +1,4 @@
-//! `$pop`: remove the first or the last element of an array.
+//! `$pop`: removes the first or the last element of an array.
 
 use super::apply::{Run, begin, end, header};
 use super::modifier::{Effect, Missing, Modifier};

@@ -1,4 +1,4 @@
-//! `$pull`, `$pullAll`: remove the elements of an array that match a condition or equal a value.
+//! `$pull`, `$pullAll`: removes the elements of an array that match a condition or equal a value.
 
 use super::apply::{Run, header};
 use super::modifier::{Effect, Missing, Modifier};
@@ -41,13 +41,13 @@ struct Pull {
 
 #[derive(Debug)]
 enum Matcher {
-    /// Conditions on fields; only documents match.
+    /// Conditions on fields, which only documents can match.
     Document(Filter),
     /// Operators or a regular expression on the element itself.
     Element(ElementFilter),
-    /// Elements that equal this value.
+    /// Equality with this value.
     Equal(ValueBuf),
-    /// Equality with one of these.
+    /// Equality with one of these values.
     OneOf(ArrayBuf),
 }
 

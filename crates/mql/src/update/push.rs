@@ -1,4 +1,4 @@
-//! `$push` with its modifiers `$each`, `$position`, `$slice`, `$sort`.
+//! `$push` with the modifiers `$each`, `$position`, `$slice`, `$sort`.
 
 use super::apply::{Run, begin, end, header};
 use super::modifier::{Effect, Missing, Modifier, depth};
@@ -20,9 +20,9 @@ pub(super) const PUSH: Operator = Operator {
 #[derive(Debug)]
 struct Push {
     values: ArrayBuf,
-    /// Where the values go; negative counts from the end; none appends.
+    /// The position of the new values. A negative one counts from the end; `None` appends.
     position: Option<i64>,
-    /// How many elements stay; negative ones from the end.
+    /// The number of elements to keep; a negative one counts from the end.
     slice: Option<i64>,
     sort: Option<Sort>,
     depth: usize,
@@ -30,7 +30,7 @@ struct Push {
 
 #[derive(Debug)]
 enum Sort {
-    /// By the elements themselves; true for descending.
+    /// By the elements themselves; descending if true.
     Whole(bool),
     /// By fields of the elements.
     Fields(Vec<(Box<str>, bool)>),
@@ -64,7 +64,7 @@ impl Push {
         Ok(push)
     }
 
-    /// The array after the push, or `None` if nothing happens.
+    /// Returns the array after the push, or `None` if nothing changes.
     fn pushed<'v>(
         &'v self,
         cx: &EvalContext<'_>,
@@ -211,7 +211,8 @@ fn descends(direction: Value<'_>) -> Result<bool> {
     }
 }
 
-/// The value at a dotted path of an element; null where there is none. A path ends at an array.
+/// Returns the value at a dotted path of an element, or null if there is none. A path does not
+/// continue in an array.
 fn key<'v>(element: Value<'v>, path: &str) -> Value<'v> {
     let mut current = element;
     for (at, part) in path.split('.').enumerate() {

@@ -1,5 +1,5 @@
-//! `$rename`: move a field to another path. It stands in the tree twice: the source goes away,
-//! the target gets its value; what the source holds is looked up before anything is written.
+//! `$rename`: moves a field to another path. A rename is two nodes of the tree: one removes the
+//! source, the other sets the target. The source values are read before anything is written.
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier, depth};
@@ -16,21 +16,21 @@ pub(super) const RENAME: Operator = Operator {
     parse: |_, _| Err(Error::internal("$rename is parsed as a pair of paths")),
 };
 
-/// One `$rename` of an update: where from, where to.
+/// A `$rename`: its source and target paths.
 #[derive(Debug)]
 pub(super) struct Rename {
     from: String,
     to: String,
 }
 
-/// What a rename found at its source; `None` where nothing stands there.
+/// The source field of a rename; `None` if it is missing.
 pub(super) type Source<'r> = Option<Element<'r>>;
 
-/// The largest number of renames of which each walks the document for itself.
+/// Up to this number of renames each one searches the document separately.
 const WALKING_RENAMES_MAX: usize = 8;
 
-/// Finds fields of a document for some renames: where they are many, by tables of the fields of
-/// each document on their way.
+/// Finds fields of a document for renames. If there are many renames, it uses a hash table of the
+/// fields of each document on the way.
 pub(super) struct Finder<'r> {
     root: Doc<'r>,
     tables: Option<HashMap<*const u8, Fields<'r>>>,
@@ -45,7 +45,7 @@ impl<'r> Finder<'r> {
         Finder { root, tables }
     }
 
-    /// The first field of that name.
+    /// Returns the first field with this name.
     fn find(&mut self, doc: Doc<'r>, name: &str) -> Option<Element<'r>> {
         let Some(tables) = &mut self.tables else { return doc.find(name) };
         let fields = tables.entry(doc.as_bytes().as_ptr()).or_insert_with(|| {
@@ -60,7 +60,7 @@ impl<'r> Finder<'r> {
 }
 
 impl Rename {
-    /// Checks a pair of paths.
+    /// Parses and checks a pair of paths.
     pub(super) fn parse(from: &str, to: &str) -> Result<Self> {
         let shown = || text::field(from, Value::String(to));
         if from == to {
@@ -86,17 +86,17 @@ impl Rename {
         Ok(Rename { from: from.to_owned(), to: to.to_owned() })
     }
 
-    /// The leaf at the source path; `number` counts the renames of the update.
+    /// Returns the node for the source path; `number` is the index of the rename in the update.
     pub(super) fn source(number: usize) -> Box<dyn Modifier> {
         Box::new(From { number })
     }
 
-    /// The leaf at the target path.
+    /// Returns the node for the target path.
     pub(super) fn target(number: usize) -> Box<dyn Modifier> {
         Box::new(To { number })
     }
 
-    /// Looks up what moves, refusing paths through arrays.
+    /// Returns the field to move. Fails if the path passes through an array.
     pub(super) fn find<'r>(&self, finder: &mut Finder<'r>) -> Result<Source<'r>> {
         let root = finder.root;
         let mut parts = self.from.split('.').peekable();

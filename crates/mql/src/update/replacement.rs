@@ -1,4 +1,4 @@
-//! Replacement updates: the whole document but its `_id` makes way for another.
+//! Replacement updates: replace the whole document except its `_id`.
 
 use super::apply::{begin, dollar_prefixed, end, header, put};
 use super::limits;
@@ -7,11 +7,11 @@ use crate::context::EvalContext;
 use quire_document::{Doc, DocBuf, Timestamp, Type, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// The document that takes the place of another.
+/// The new document.
 #[derive(Debug)]
 pub(super) struct Replacement {
     document: DocBuf,
-    /// It has a top-level `Timestamp(0, 0)`, which stands for the time of the update.
+    /// True if it has a top-level `Timestamp(0, 0)`, which is replaced by the time of the update.
     stamps: bool,
 }
 
@@ -30,14 +30,14 @@ impl Replacement {
         Ok(Replacement { document: document.to_owned(), stamps })
     }
 
-    /// Whether `original` counts as modified by the replacement that was `written`: unless it is
-    /// the document as given, and no timestamp was filled in.
+    /// Returns true if `original` counts as modified by `written`: if it differs from the
+    /// replacement, or a timestamp was set.
     pub(super) fn changes(&self, original: Doc<'_>, written: Doc<'_>) -> bool {
         self.document.as_bytes() != original.as_bytes()
             || (self.stamps && written.as_bytes() != original.as_bytes())
     }
 
-    /// Writes the replacement of `original` to `out`, `_id` first.
+    /// Writes the replacement of `original` to `out`, with `_id` first.
     pub(super) fn apply(
         &self,
         original: Doc<'_>,
@@ -68,13 +68,13 @@ fn is_zero_timestamp(value: Value<'_>) -> bool {
     matches!(value, Value::Timestamp(Timestamp { seconds: 0, increment: 0 }))
 }
 
-/// The cluster time, or a timestamp of the clock where there is none.
+/// Returns the cluster time, or a timestamp of the clock if there is none.
 pub(super) fn now(cx: &EvalContext<'_>) -> Timestamp {
     let seconds = (cx.shared.now_ms / 1000).clamp(0, i64::from(u32::MAX)) as u32;
     cx.shared.cluster_time.unwrap_or(Timestamp { seconds, increment: 1 })
 }
 
-/// Checks that a whole new document keeps the original's `_id`.
+/// Checks that a new document keeps the `_id` of the original.
 pub(super) fn check_id(original: Doc<'_>, updated: Doc<'_>) -> Result<()> {
     let (old, new) = (original.find("_id"), updated.find("_id"));
     let Some(new) = new else {

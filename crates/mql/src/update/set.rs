@@ -1,4 +1,4 @@
-//! `$set`, `$setOnInsert`: give a field a value.
+//! `$set`, `$setOnInsert`: sets the value of a field.
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier, depth};
@@ -62,7 +62,7 @@ impl Modifier for Set {
     }
 }
 
-/// Equality of type and bytes: `1` and `1.0` differ, NaN equals itself.
+/// Returns true if type and bytes are equal: `1` and `1.0` differ, NaN equals itself.
 pub(super) fn same_bytes(left: Value<'_>, right: Value<'_>) -> bool {
     left.kind() == right.kind() && identical(left, right)
 }

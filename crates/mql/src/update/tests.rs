@@ -1,4 +1,4 @@
-//! Updates by operator: what a document becomes, and which error answers.
+//! Tests of updates by operators: the new document, or the error.
 
 use super::{Update, UpdateSpec};
 use crate::context::{EvalContext, ParseContext, Shared};
@@ -44,7 +44,7 @@ impl Case {
         Ok((print(Doc::from_valid_bytes(&out)), outcome.changed))
     }
 
-    /// Applies it to `doc` and expects `result` and a modification.
+    /// Applies the update to `doc`, and expects `result` and a modification.
     #[track_caller]
     fn gives(&self, doc: &str, result: &str) {
         let expected = print(parse_doc(result).unwrap().as_doc());
@@ -305,7 +305,7 @@ fn replacements() {
     case("{b: 2}").gives("{_id: 1, a: 1}", "{_id: 1, b: 2}");
     case("{b: 2}").gives("{_id: 1, b: 2}", "{_id: 1, b: 2}");
     case("{_id: 1, b: 2}").keeps("{_id: 1, b: 2}");
-    // The time that is filled in is a change, also where the document had the empty one.
+    // Setting the time counts as a change, even if the document had the empty timestamp.
     case("{_id: 1, b: Timestamp(0, 0)}")
         .gives("{_id: 1, b: Timestamp(0, 0)}", "{_id: 1, b: Timestamp(1, 1)}");
     case("{_id: Timestamp(0, 0), b: 2}").keeps("{_id: Timestamp(0, 0), b: 2}");
@@ -359,7 +359,7 @@ fn pipelines() {
     case("[{$nope: {}}]").fails("{}", 40324, "Unrecognized pipeline stage name: '$nope'");
 }
 
-/// Paths that an update may touch, for whoever keeps indexes.
+/// The paths that an update may change, for the maintenance of indexes.
 #[test]
 fn touched_paths() {
     let update = case(r#"{$set: {"a.b.$[].c": 1}, $rename: {d: "e.f"}}"#).compile().unwrap();

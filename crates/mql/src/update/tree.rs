@@ -1,4 +1,4 @@
-//! The tree of paths that an update touches: which operator acts where, and which paths clash.
+//! The tree of the paths of an update: the operator of each path, and conflicts between paths.
 
 use super::array_filter::ArrayFilters;
 use super::modifier::Modifier;
@@ -6,14 +6,14 @@ use super::path::{self, Part};
 use quire_error::{Error, ErrorCode, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A place in the tree.
+/// A node of the tree.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// An operator acts here.
+    /// An operator.
     Leaf(Box<dyn Modifier>),
-    /// Fields of a document, or positions of an array.
+    /// Fields of a document or positions of an array.
     Fields(Fields),
-    /// Elements of an array: `$[]` and `$[name]`.
+    /// Elements of an array, selected by `$[]` or `$[name]`.
     Elements(Elements),
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Node {
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) children: BTreeMap<Part, Node>,
-    /// The child under `$`.
+    /// The child for `$`.
     pub(super) positional: Option<Box<Node>>,
 }
 
@@ -81,7 +81,7 @@ impl<'f> TreeBuilder<'f> {
         TreeBuilder { root: Node::Fields(Fields::default()), filters, used: BTreeSet::new() }
     }
 
-    /// Puts an operator at a path whose parts have been checked by `path::parse`.
+    /// Adds an operator at a path that `path::parse` has checked.
     pub(super) fn add(&mut self, parts: &[&str], modifier: Box<dyn Modifier>) -> Result<()> {
         let Some((last, inner)) = parts.split_last() else { return Ok(()) };
         for part in parts {
@@ -129,7 +129,7 @@ impl<'f> TreeBuilder<'f> {
         Ok(())
     }
 
-    /// The finished tree and the names of the array filters it uses.
+    /// Returns the tree, and the names of the array filters that it uses.
     pub(super) fn finish(self) -> (Fields, BTreeSet<String>) {
         match self.root {
             Node::Fields(fields) => (fields, self.used),

@@ -1,4 +1,5 @@
-//! `$unset`: take a field away; an array element becomes null, so that the others keep their places.
+//! `$unset`: removes a field. An array element becomes null, so that the others keep their
+//! positions.
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier};

@@ -1,4 +1,4 @@
-//! The document that an upsert starts from: the equalities of its filter.
+//! The document from which an upsert starts: the equalities of its filter.
 
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -7,7 +7,8 @@ use std::ops::Bound;
 
 type Equalities<'f> = BTreeMap<&'f str, Value<'f>>;
 
-/// A document with what the filter demands to be equal; all of it, or only `_id` (replacements).
+/// Returns a document with all values that the filter requires to be equal, or only `_id` (for
+/// replacements).
 pub(super) fn seed(filter: Doc<'_>, only_id: bool) -> Result<DocBuf> {
     let mut equalities = Equalities::new();
     collect(filter, only_id, &mut equalities)?;
@@ -21,7 +22,7 @@ pub(super) fn seed(filter: Doc<'_>, only_id: bool) -> Result<DocBuf> {
     Ok(DocBuf::build(|writer| root.write(writer)))
 }
 
-/// Takes the equalities out of a filter.
+/// Collects the equalities of a filter.
 fn collect<'f>(filter: Doc<'f>, only_id: bool, equalities: &mut Equalities<'f>) -> Result<()> {
     for (key, value) in filter.fields() {
         match (key, value) {
@@ -103,7 +104,7 @@ fn add<'f>(path: &'f str, value: Value<'f>, equalities: &mut Equalities<'f>) -> 
     Ok(())
 }
 
-/// A document being put together from dotted paths.
+/// A document that is built from dotted paths.
 #[derive(Default)]
 struct Branch<'f> {
     children: Vec<(&'f str, Option<Value<'f>>, Branch<'f>)>,
@@ -112,7 +113,7 @@ struct Branch<'f> {
 impl<'f> Branch<'f> {
     fn insert(&mut self, parts: &[&'f str], value: Value<'f>) {
         let Some((first, rest)) = parts.split_first() else { return };
-        // Paths come in order, so those with the same beginning come together.
+        // The paths are sorted, so those with the same prefix follow each other.
         if self.children.last().is_none_or(|(name, _, _)| name != first) {
             self.children.push((first, None, Branch::default()));
         }
@@ -136,7 +137,7 @@ impl<'f> Branch<'f> {
     }
 }
 
-/// Refuses an `_id` that can't be one: arrays, regular expressions, undefined.
+/// Fails for an invalid `_id`: an array, a regular expression or undefined.
 pub(super) fn check_id(id: Value<'_>) -> Result<()> {
     match id {
         Value::Array(_) | Value::Regex(_) | Value::Undefined => {

@@ -1,4 +1,4 @@
-//! Values to look others up in: `$addToSet` and `$pullAll` on long lists.
+//! A set of values for look-ups, for `$addToSet` and `$pullAll` with long lists.
 
 use super::extreme;
 use crate::context::EvalContext;
@@ -6,10 +6,10 @@ use crate::work::sort_by;
 use quire_document::Value;
 use quire_error::Result;
 
-/// The largest number of values that are compared one by one; more are sorted first.
+/// Up to this number of values a linear search is used; beyond it they are sorted.
 pub(super) const LINEAR_MAX: usize = 8;
 
-/// Values, in MongoDB's order (under the update's collation) if there are many.
+/// The values. If there are many, they are in MongoDB's order (with the update's collation).
 pub(super) struct ValueSet<'v>(Vec<Value<'v>>);
 
 impl<'v> ValueSet<'v> {
@@ -20,12 +20,12 @@ impl<'v> ValueSet<'v> {
         Ok(ValueSet(values))
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// True if one of them equals `value`.
+    /// Returns true if one of the values equals `value`.
     pub(super) fn contains(&self, value: Value<'_>, cx: &EvalContext<'_>) -> bool {
         let order = |known: &Value<'_>| extreme::compare(cx, *known, value);
         if self.0.len() > LINEAR_MAX {
@@ -35,7 +35,7 @@ impl<'v> ValueSet<'v> {
     }
 }
 
-/// The first of each run of equal values, in the order given.
+/// Returns the values without repetitions, in the given order.
 pub(super) fn without_repeats<'v>(
     values: Vec<Value<'v>>,
     cx: &EvalContext<'_>,

@@ -1,4 +1,4 @@
-//! Bounds of windows: by the positions of documents, or by the values that they are sorted by.
+//! Bounds of windows: by the positions of documents, or by the values of the sort field.
 
 use super::SortedBy;
 use crate::expression::Unit;
@@ -6,23 +6,24 @@ use crate::update::text;
 use quire_document::{Doc, DocWriter, Value, ValueBuf, array, compare};
 use quire_error::{Error, Result};
 
-/// One end of a window.
+/// One bound of a window.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bound<T> {
-    /// The end of the partition.
+    /// The start or end of the partition.
     Unbounded,
     /// The current document, or its value.
     Current,
-    /// This far from the current document.
+    /// At this distance from the current document.
     Offset(T),
 }
 
-/// Which documents a window has.
+/// The documents in a window.
 #[derive(Clone, Debug)]
 pub enum Bounds {
     /// By position, relative to the current document.
     Documents(Bound<i64>, Bound<i64>),
-    /// By the value sorted by, relative to that of the current document; of dates in this unit.
+    /// By the value of the sort field, relative to that of the current document; for dates in this
+    /// unit.
     Range(Bound<ValueBuf>, Bound<ValueBuf>, Option<Unit>),
 }
 
@@ -30,12 +31,12 @@ impl Bounds {
     /// The whole partition.
     pub const WHOLE: Bounds = Bounds::Documents(Bound::Unbounded, Bound::Unbounded);
 
-    /// True if nothing leaves the window while it moves.
+    /// Returns true if no value leaves the window while it moves.
     pub fn only_grows(&self) -> bool {
         matches!(self, Bounds::Documents(Bound::Unbounded, _) | Bounds::Range(Bound::Unbounded, ..))
     }
 
-    /// True if the window is the whole partition for every document.
+    /// Returns true if the window is the whole partition for every document.
     pub fn is_whole(&self) -> bool {
         matches!(
             self,
@@ -47,8 +48,8 @@ impl Bounds {
     /// Parses the value of `window`.
     ///
     /// # Errors
-    /// 9 FailedToParse for a wrong shape, 5339900 for bounds in the wrong order, 5339901 and
-    /// 5339902 for a `sortBy` that does not fit them, 8947401 for a descending one.
+    /// 9 FailedToParse for an invalid form, 5339900 for bounds in the wrong order, 5339901 and
+    /// 5339902 for a `sortBy` that does not fit the bounds, 8947401 for a descending one.
     pub(super) fn parse(window: Value<'_>, sorted_by: &SortedBy) -> Result<Self> {
         let Value::Document(window) = window else {
             return Err(Error::failed_to_parse("'window' field must be an object"));
@@ -101,7 +102,7 @@ fn printed<T>(bound: &Bound<T>, number: impl Fn(&T) -> ValueBuf) -> ValueBuf {
     }
 }
 
-/// The two elements of `documents` or `range`.
+/// Returns the two elements of `documents` or `range`.
 fn two<'v>(name: &str, value: Value<'v>) -> Result<[Value<'v>; 2]> {
     let elements = value.as_array().map(|array| array.to_vec()).unwrap_or_default();
     elements.try_into().map_err(|_| {
@@ -110,7 +111,7 @@ fn two<'v>(name: &str, value: Value<'v>) -> Result<[Value<'v>; 2]> {
     })
 }
 
-/// One end of a window; `number` reads an offset.
+/// Parses one bound of a window; `number` parses an offset.
 fn bound<T>(value: Value<'_>, number: impl Fn(Value<'_>) -> Result<T>) -> Result<Bound<T>> {
     match value {
         Value::String("unbounded") => Ok(Bound::Unbounded),
@@ -187,7 +188,7 @@ fn wrong_order(low: Value<'_>, high: Value<'_>) -> Error {
     Error::location(5339900, message)
 }
 
-/// A unit of time by its name; 9 FailedToParse for anything else.
+/// Parses the name of a unit of time. Fails with 9 FailedToParse for anything else.
 pub(super) fn parse_unit(value: Value<'_>) -> Result<Unit> {
     let Value::String(name) = value else {
         return Err(Error::failed_to_parse("'unit' must be a string"));
@@ -196,7 +197,8 @@ pub(super) fn parse_unit(value: Value<'_>) -> Result<Unit> {
         .ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
 }
 
-/// Refuses fields of `doc` that are not among `known`, with 9 and what `message` makes of the name.
+/// Fails with 9 FailedToParse if `doc` has a field that is not in `known`. `message` makes the text
+/// from the name.
 pub(super) fn only_fields(
     doc: Doc<'_>,
     known: &[&str],

@@ -1,4 +1,4 @@
-//! What a window function keeps of the values in its window.
+//! The state of a window function: what it keeps of the values in its window.
 
 use crate::accumulator::{State, outside_group};
 use crate::context::EvalContext;
@@ -7,32 +7,32 @@ use quire_error::Result;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// What a window function keeps of the values in a window. Values enter at the window's end and
-/// leave at its beginning; a window that only grows calls no `remove`.
+/// The state of a window function. Values enter at the end of the window and leave at its start.
+/// `remove` is never called for a window that only grows.
 pub(super) trait Contents: Send + fmt::Debug {
-    /// Takes the value that enters; `None` is missing.
+    /// Adds a value that enters the window; `None` is a missing value.
     fn add(&mut self, value: Option<Value<'_>>) -> Result<()>;
 
-    /// Lets go of the value that leaves: the one that entered first of those still there.
+    /// Removes the value that leaves the window: the oldest one in it.
     fn remove(&mut self, value: Option<Value<'_>>) -> Result<()>;
 
-    /// Returns the result for a window; `None` is missing.
+    /// Returns the result for a window; `None` is a missing value.
     fn result<'a>(&self, seen: Seen<'_>, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>;
 
-    /// Returns the bytes that it holds besides the window's values.
+    /// Returns the memory in bytes, without the window's values.
     fn size(&self) -> usize;
 }
 
-/// The values that a result may look at.
+/// The values that a result may use.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'w> {
-    /// The values of the window, if the function asked to have them kept.
+    /// The values of the window, if the function requires that they are kept.
     pub window: Values<'w>,
-    /// The value of the current document, if the function asked to have it kept.
+    /// The value of the current document, if the function requires that it is kept.
     pub current: Option<&'w ValueBuf>,
 }
 
-/// The values of the documents of a window, in order.
+/// The values of the documents in a window, in order.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'w> {
     queue: &'w VecDeque<Option<ValueBuf>>,
@@ -46,17 +46,17 @@ impl<'w> Values<'w> {
         Values { queue, from: from.min(to), to }
     }
 
-    /// The number of documents.
+    /// Returns the number of documents.
     pub fn len(self) -> usize {
         self.to - self.from
     }
 
-    /// The value of the first document; the outer `None` if the window is empty.
+    /// Returns the value of the first document. The outer `None` means that the window is empty.
     pub fn first(self) -> Option<Option<Value<'w>>> {
         self.iter().next()
     }
 
-    /// The value of the last document; the outer `None` if the window is empty.
+    /// Returns the value of the last document. The outer `None` means that the window is empty.
     pub fn last(self) -> Option<Option<Value<'w>>> {
         self.iter().next_back()
     }

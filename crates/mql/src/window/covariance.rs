@@ -1,4 +1,4 @@
-//! `$covariancePop`, `$covarianceSamp`: how two numbers vary together (Welford's method for pairs).
+//! `$covariancePop`, `$covarianceSamp`: the covariance of two numbers (Welford's method for pairs).
 
 use super::contents::{Contents, Seen};
 use super::sums::RemovableSum;
@@ -7,7 +7,7 @@ use crate::expression::{difference, product, quotient, total};
 use quire_document::Value;
 use quire_error::Result;
 
-/// The covariance of the pairs of numbers in a window; what is no such pair does not count.
+/// The covariance of the pairs of numbers in a window. Other values are ignored.
 #[derive(Debug)]
 pub(super) struct Covariance {
     sample: bool,
@@ -15,7 +15,7 @@ pub(super) struct Covariance {
     x: RemovableSum,
     y: RemovableSum,
     products: RemovableSum,
-    /// Infinities and NaN among the pairs, which the sums leave out.
+    /// Infinities and NaN in the pairs, which the sums do not include.
     special: RemovableSum,
 }
 
@@ -25,7 +25,7 @@ impl Covariance {
         Covariance { sample, count: 0, x, y, products, special }
     }
 
-    /// How far a number is from the mean of the finite ones.
+    /// Returns the distance of a number from the mean of the finite numbers.
     fn distance(&self, sum: &RemovableSum, number: Value<'_>) -> Result<Value<'static>> {
         match self.count {
             0 => Ok(total(number, Value::Double(0.0))),
@@ -34,7 +34,7 @@ impl Covariance {
     }
 }
 
-/// The two numbers of a pair.
+/// Returns the two numbers of a pair.
 fn pair(value: Option<Value<'_>>) -> Option<[Value<'_>; 2]> {
     let pair = <[Value<'_>; 2]>::try_from(value?.as_array()?.to_vec()).ok()?;
     pair.iter().all(Value::is_number).then_some(pair)

@@ -1,5 +1,5 @@
-//! `$first`, `$last`, `$firstN`, `$lastN`, `$push`, `$concatArrays`, `$shift`: functions that read the
-//! values of the window as they are.
+//! `$first`, `$last`, `$firstN`, `$lastN`, `$push`, `$concatArrays`, `$shift`: functions that
+//! return values of the window unchanged.
 
 use super::contents::{Contents, Seen};
 use crate::accumulator::array_of;
@@ -7,26 +7,26 @@ use crate::context::EvalContext;
 use quire_document::{Value, ValueBuf};
 use quire_error::Result;
 
-/// What is read of the values of a window.
+/// The values of a window that a function returns.
 #[derive(Debug)]
 pub(super) enum Edge {
-    /// The first; null for an empty window or a missing value.
+    /// The first value; null if it is missing or the window is empty.
     First,
-    /// The last; null for an empty window or a missing value.
+    /// The last value; null if it is missing or the window is empty.
     Last,
-    /// The first n, null for missing ones.
+    /// The first n values, with null for missing ones.
     FirstN(usize),
-    /// The last n, null for missing ones.
+    /// The last n values, with null for missing ones.
     LastN(usize),
-    /// All that are not missing.
+    /// All values that are not missing.
     All,
-    /// The elements of all, which are arrays.
+    /// The elements of all values, which must be arrays.
     Elements,
-    /// The only one, also if it is missing; this value for an empty window.
+    /// The only value, even if it is missing; this value if the window is empty.
     Only(ValueBuf),
 }
 
-/// Null for a missing value and for no value at all.
+/// Returns null for a missing value and for an empty window.
 fn or_null(value: Option<Option<Value<'_>>>) -> Value<'_> {
     value.flatten().unwrap_or(Value::Null)
 }

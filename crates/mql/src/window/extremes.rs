@@ -1,5 +1,5 @@
-//! `$min`, `$max` over windows that values leave: of the values in the window only those are kept
-//! that may still become the result (the ascending minima of a sliding window).
+//! `$min`, `$max` for windows that values leave. Only those values of the window are kept that may
+//! still become the result (the ascending minima of a sliding window).
 
 use super::contents::{Contents, Seen};
 use crate::accumulator::Collation;
@@ -9,13 +9,13 @@ use quire_error::Result;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-/// The best value of a window. Null and missing don't count.
+/// The best value of a window. Null and missing values are ignored.
 #[derive(Debug)]
 pub(super) struct BestOf {
-    /// How a better value compares with a worse one.
+    /// The order of a better value relative to a worse one.
     better: Ordering,
     collation: Collation,
-    /// Candidates with the numbers of their entries, the best one first.
+    /// The candidates with their positions of entry, the best one first.
     candidates: VecDeque<(u64, ValueBuf)>,
     entered: u64,
     left: u64,
@@ -28,13 +28,13 @@ impl BestOf {
         BestOf { better, collation, candidates, entered: 0, left: 0, bytes: 0 }
     }
 
-    /// The best value.
+    /// Returns the best value.
     pub fn best(&self) -> Option<Value<'_>> {
         self.candidates.front().map(|(_, value)| value.as_value())
     }
 
-    /// True if `known` can't become the result any more once `value` is in the window. Of equal
-    /// values `$min` gives the one that came first and `$max` the last one.
+    /// Returns true if `known` cannot become the result while `value` is in the window. Of equal
+    /// values `$min` returns the first and `$max` the last.
     fn is_beaten(&self, known: Value<'_>, value: Value<'_>) -> bool {
         let order = compare(value, known, self.collation.as_deref());
         order == self.better || (order.is_eq() && self.better.is_gt())

@@ -1,4 +1,4 @@
-//! `$locf`, `$linearFill`: values for documents that have none.
+//! `$locf`, `$linearFill`: fill null and missing values.
 
 use super::contents::{Contents, Seen};
 use super::partition::Evaluator;
@@ -9,7 +9,7 @@ use quire_error::{Error, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// `$locf`: the last value that was neither null nor missing.
+/// `$locf`: the last value that was not null or missing.
 #[derive(Debug, Default)]
 pub(super) struct LastObservation(Option<ValueBuf>);
 
@@ -34,26 +34,26 @@ impl Contents for LastObservation {
     }
 }
 
-/// What `$linearFill` reads of a document.
+/// The expressions of `$linearFill`.
 #[derive(Debug)]
 pub(super) struct FillSpec {
-    /// What documents are sorted by.
+    /// The sort field.
     pub sorted_by: Expression,
-    /// The values, some of them null or missing.
+    /// The values, some of which are null or missing.
     pub input: Expression,
 }
 
-/// `$linearFill`: values on the line between the known ones around them.
+/// `$linearFill`: linear interpolation between the known values.
 #[derive(Debug)]
 pub(super) struct LinearFill {
     spec: Arc<FillSpec>,
-    /// The points that have no result yet; the value is null where it is not known.
+    /// The points without a result yet. The value of an unknown point is null.
     points: VecDeque<[ValueBuf; 2]>,
-    /// The number of the first of them in the partition.
+    /// The position of the first of them in the partition.
     first: u64,
-    /// The known point before them.
+    /// The last known point before them.
     left: Option<[ValueBuf; 2]>,
-    /// The numbers of the known points among them.
+    /// The positions of the known points among them.
     known: VecDeque<u64>,
     last_place: Option<ValueBuf>,
     bytes: usize,
@@ -72,7 +72,7 @@ impl LinearFill {
         }
     }
 
-    /// Fails for a place that is no number and no date, or that the point before has as well.
+    /// Fails for a sort value that is not a number or a date, or equals the one before.
     fn check_place(&mut self, place: &ValueBuf) -> Result<()> {
         let value = place.as_value();
         if !value.is_number() && !matches!(value, Value::Date(_)) {
@@ -91,7 +91,7 @@ impl LinearFill {
     }
 }
 
-/// The value at `place` on the line through two points.
+/// Returns the value at `place` on the line through two points.
 fn between(
     left: &[ValueBuf; 2],
     right: &[ValueBuf; 2],

@@ -1,10 +1,10 @@
-//! Window functions: what `$setWindowFields` makes of the documents around each document.
+//! Window functions: `$setWindowFields` computes fields from the documents around each document.
 //!
-//! Reading order: this file, `bounds` (which documents a window has), `output` (one output field,
-//! parsed), `registry` (all functions), `partition` (the functions at work on one partition),
-//! `sliding` (a window that moves over the values of a partition), then `contents` and one file a
-//! family of functions. Documents come in order and each value is seen once when it enters a window
-//! and once when it leaves, so that the work does not depend on the width of a window.
+//! Read in this order: this file, `bounds` (the documents in a window), `output` (an output field,
+//! parsed), `registry` (all functions), `partition` (the functions on one partition), `sliding` (a
+//! window that moves over the values of a partition), then `contents` and one file for each family
+//! of functions. Documents arrive in order. Each value is processed once when it enters a window
+//! and once when it leaves, so the cost does not depend on the width of the window.
 
 mod bounds;
 mod contents;
@@ -32,23 +32,24 @@ pub use registry::{WINDOW_FUNCTIONS, WindowFunction};
 use crate::sort::SortPattern;
 use std::sync::Arc;
 
-/// The `sortBy` of the stage as its window functions see it.
+/// The `sortBy` of the stage, for its window functions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SortedBy {
-    /// The stage has a `sortBy`, perhaps an empty one.
+    /// True if the stage has a `sortBy`, even an empty one.
     pub given: bool,
-    /// The order, if it has any part.
+    /// The pattern, if it has at least one part.
     pub pattern: Option<Arc<SortPattern>>,
 }
 
 impl SortedBy {
-    /// The path and whether it rises, if documents are sorted by exactly one field.
+    /// Returns path and direction (true for ascending), if documents are sorted by exactly one
+    /// field.
     pub fn single(&self) -> Option<(&str, bool)> {
         let [part] = self.pattern.as_ref()?.parts() else { return None };
         Some((part.path()?.as_str(), part.direction == crate::sort::Direction::Ascending))
     }
 
-    /// True if documents are sorted by exactly one part.
+    /// Returns true if documents are sorted by exactly one part.
     pub fn has_one_part(&self) -> bool {
         self.pattern.as_ref().is_some_and(|pattern| pattern.parts().len() == 1)
     }

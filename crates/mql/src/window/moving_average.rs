@@ -1,4 +1,4 @@
-//! `$expMovingAvg`: an average in which each value weighs less than the one after it.
+//! `$expMovingAvg`: an average in which newer values have more weight.
 
 use super::contents::{Contents, Seen};
 use crate::accumulator::to_f64;
@@ -6,11 +6,11 @@ use crate::context::EvalContext;
 use quire_document::{Decimal128, Value};
 use quire_error::Result;
 
-/// The exponential moving average of the numbers so far. It is a decimal from the first decimal on;
-/// values that are no numbers do not change it.
+/// The exponential moving average of the numbers so far. It is a decimal from the first decimal on.
+/// Values that are not numbers do not change it.
 #[derive(Debug)]
 pub(super) struct MovingAverage {
-    /// How much the newest number weighs, between 0 and 1.
+    /// The weight of the newest number, between 0 and 1.
     alpha: Decimal128,
     average: Option<Average>,
 }

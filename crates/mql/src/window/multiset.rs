@@ -1,5 +1,5 @@
-//! `$minN`, `$maxN`, `$top(N)`, `$bottom(N)`, `$addToSet`, `$setUnion` over windows that values leave: the
-//! values in their order, each as often as it is there.
+//! `$minN`, `$maxN`, `$top(N)`, `$bottom(N)`, `$addToSet`, `$setUnion` for windows that values
+//! leave: the values in order, each as often as it is in the window.
 
 use super::contents::{Contents, Seen};
 use crate::accumulator::{Collation, Ranking, array_of, array_result};
@@ -10,32 +10,32 @@ use quire_error::Result;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Bytes that an entry takes besides key and values.
+/// The bytes of an entry besides key and values.
 const ENTRY_BYTES: usize = 80;
 
-/// What is read of the ordered values.
+/// The values that a function returns.
 #[derive(Clone, Debug)]
 pub(super) enum Order {
-    /// The n least ones; null and missing don't count.
+    /// The n smallest ones; null and missing values are ignored.
     Least(usize),
-    /// The n greatest ones, falling; null and missing don't count.
+    /// The n largest ones, in descending order; null and missing values are ignored.
     Greatest(usize),
     /// Each distinct value once.
     Distinct,
-    /// Each distinct element of arrays once.
+    /// Each distinct element of the arrays once.
     DistinctElements,
-    /// The outputs of the first n documents by a sort: one if `n` is `None`.
+    /// The outputs of the first n documents in a sort order; a single one if `n` is `None`.
     Top(Arc<Ranking>, Option<usize>),
-    /// The outputs of the last n documents by a sort.
+    /// The outputs of the last n documents in a sort order.
     Bottom(Arc<Ranking>, Option<usize>),
 }
 
-/// Values in an order.
+/// The values of a window, in order.
 #[derive(Debug)]
 pub(super) struct Ordered {
     order: Order,
     collation: Collation,
-    /// The values by the bytes that they are ordered by, equal ones in order of arrival.
+    /// The values by their sort keys. Values with equal keys are in order of arrival.
     values: BTreeMap<Vec<u8>, VecDeque<ValueBuf>>,
     bytes: usize,
 }
@@ -45,7 +45,7 @@ impl Ordered {
         Ordered { order, collation, values: BTreeMap::new(), bytes: 0 }
     }
 
-    /// Calls `visit` with the key and the value of each entry that a value stands for.
+    /// Calls `visit` with the key and the value of each entry that a value has.
     fn entries(
         order: &Order,
         collation: &Collation,
@@ -80,7 +80,7 @@ impl Ordered {
         self.values.values().flatten().map(ValueBuf::as_value)
     }
 
-    /// The last n of them, in rising order.
+    /// Returns the last n values, in ascending order.
     fn last(&self, n: usize) -> Vec<Value<'_>> {
         let mut last: Vec<_> = self.ascending().rev().take(n).collect();
         last.reverse();

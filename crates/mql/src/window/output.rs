@@ -1,4 +1,4 @@
-//! One output field of `$setWindowFields`: its window function, parsed.
+//! An output field of `$setWindowFields`: its window function, parsed.
 
 use super::SortedBy;
 use super::fill::{FillSpec, LinearFill};
@@ -23,24 +23,24 @@ pub struct Output {
     kind: Kind,
 }
 
-/// How a window function works.
+/// The kinds of window functions.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// On the values of a window.
+    /// Computes from the values of a window.
     Sliding(Arc<SlidingSpec>),
-    /// By counting documents.
+    /// Counts documents.
     Rank(Rank, Arc<SortPattern>),
-    /// By looking at the known values around unknown ones.
+    /// Interpolates between known values.
     LinearFill(Arc<FillSpec>),
 }
 
-/// What the parser of a window function reads.
+/// The input of a window function's parser.
 pub(super) struct Spec<'s, 'v> {
     /// The function's name.
     pub name: &'static str,
     /// The argument of the function.
     pub argument: Value<'v>,
-    /// All of the output field: the function and perhaps `window`.
+    /// The whole output field: the function, and optionally `window`.
     pub whole: Doc<'v>,
     pub sorted_by: &'s SortedBy,
     pub cx: &'s ParseContext,
@@ -50,7 +50,7 @@ impl Output {
     /// Parses the value of the output field `field`.
     ///
     /// # Errors
-    /// 9 FailedToParse for what is no window function; what the function and its bounds answer.
+    /// 9 FailedToParse for an unknown window function, and errors of the function and its bounds.
     pub(crate) fn parse(
         field: &str,
         value: Value<'_>,
@@ -83,12 +83,12 @@ impl Output {
         Ok(Output { field: field.into(), function, shown, kind })
     }
 
-    /// The path of the output field.
+    /// Returns the path of the output field.
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// Returns the function at work on a new partition.
+    /// Returns the state of the function for a new partition.
     pub(super) fn evaluator(&self, cx: &EvalContext<'_>) -> Result<Box<dyn Evaluator>> {
         Ok(match &self.kind {
             Kind::Sliding(spec) => Box::new(Sliding::new(spec, cx)?),
@@ -97,7 +97,7 @@ impl Output {
         })
     }
 
-    /// Adds what it reads to `needed`, apart from the sort key.
+    /// Adds the dependencies of the function, except the sort key, to `needed`.
     pub(crate) fn add_dependencies(&self, needed: &mut Dependencies) {
         match &self.kind {
             Kind::Rank(..) => {}
@@ -134,12 +134,12 @@ impl Output {
 }
 
 impl<'v> Spec<'_, 'v> {
-    /// The value of `window`.
+    /// Returns the value of `window`.
     pub fn window(&self) -> Option<Value<'v>> {
         self.whole.get("window")
     }
 
-    /// Fails if there is a second function, or a field that is neither the function nor `window`.
+    /// Fails if there is a second function, or a field that is not `window`.
     pub fn check_fields(&self) -> Result<()> {
         for (name, _) in self.whole.fields().filter(|(name, _)| *name != "window") {
             if name != self.name && find_window_function(name).is_some() {
@@ -154,7 +154,7 @@ impl<'v> Spec<'_, 'v> {
         Ok(())
     }
 
-    /// What documents are sorted by, if that is one field.
+    /// Returns the expression of the sort field, if documents are sorted by one field.
     pub fn sorted_by(&self) -> Result<Option<Expression>> {
         self.sorted_by.single().map(|(path, _)| Expression::path(path)).transpose()
     }

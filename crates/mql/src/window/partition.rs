@@ -1,4 +1,4 @@
-//! The window functions of a stage at work on one partition.
+//! The window functions of a stage, evaluated for one partition.
 
 use super::Output;
 use crate::context::EvalContext;
@@ -6,27 +6,27 @@ use quire_document::Value;
 use quire_error::Result;
 use std::fmt;
 
-/// One window function at work. Documents are pushed in order; results are taken in the same
-/// order, each once the function has seen enough of the documents behind it.
+/// The state of a window function for a partition. Documents are pushed in order. Results are taken
+/// in the same order, each as soon as the function has seen enough of the later documents.
 pub(super) trait Evaluator: Send + fmt::Debug {
-    /// Takes the next document, `cx.root`.
+    /// Adds the next document, `cx.root`.
     fn push(&mut self, cx: &EvalContext<'_>) -> Result<()>;
 
-    /// Notes that no document follows.
+    /// Ends the partition.
     fn end(&mut self);
 
-    /// True if the result for document `at`, which was pushed, depends on no document to come.
-    /// Asked only before the end.
+    /// Returns true if the result for document `at`, which was pushed, does not depend on later
+    /// documents. Called only before the end.
     fn is_ready(&mut self, at: u64) -> Result<bool>;
 
-    /// Returns the result for document `at`; `None` is missing.
+    /// Returns the result for document `at`; `None` is a missing value.
     fn result<'a>(&mut self, at: u64, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>;
 
-    /// Returns the bytes that it holds.
+    /// Returns the memory in bytes.
     fn size(&self) -> usize;
 }
 
-/// The window functions of a stage at work on one partition.
+/// The state of all window functions of a stage for one partition.
 #[derive(Debug)]
 pub struct Partition {
     evaluators: Vec<Box<dyn Evaluator>>,
@@ -36,10 +36,10 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Starts a partition without documents.
+    /// Returns the state for a partition without documents yet.
     ///
     /// # Errors
-    /// What evaluating the constant arguments of the functions answers.
+    /// Errors of evaluating the functions' constant arguments.
     pub(crate) fn new(outputs: &[Output], cx: &EvalContext<'_>) -> Result<Self> {
         let evaluators = outputs.iter().map(|output| output.evaluator(cx));
         Ok(Partition {
@@ -50,24 +50,24 @@ impl Partition {
         })
     }
 
-    /// Takes the next document, `cx.root`.
+    /// Adds the next document, `cx.root`.
     pub fn push(&mut self, cx: &EvalContext<'_>) -> Result<()> {
         self.pushed += 1;
         self.evaluators.iter_mut().try_for_each(|evaluator| evaluator.push(cx))
     }
 
-    /// Notes that no document follows.
+    /// Ends the partition.
     pub fn end(&mut self) {
         self.ended = true;
         self.evaluators.iter_mut().for_each(|evaluator| evaluator.end());
     }
 
-    /// True if it has ended and all results were taken.
+    /// Returns true if the partition has ended and all results were taken.
     pub fn is_finished(&self) -> bool {
         self.ended && self.given == self.pushed
     }
 
-    /// True if the results for the next document can be taken.
+    /// Returns true if the results for the next document can be taken.
     pub fn is_ready(&mut self) -> Result<bool> {
         if self.given == self.pushed {
             return Ok(false);
@@ -90,12 +90,12 @@ impl Partition {
         self.evaluators.iter_mut().map(|evaluator| evaluator.result(at, cx)).collect()
     }
 
-    /// Returns the bytes that the functions hold.
+    /// Returns the memory of all functions in bytes.
     pub fn size(&self) -> usize {
         self.evaluators.iter().map(|evaluator| evaluator.size()).sum()
     }
 
-    /// Returns the bytes that each function holds.
+    /// Returns the memory of each function in bytes.
     pub fn sizes(&self) -> impl Iterator<Item = usize> {
         self.evaluators.iter().map(|evaluator| evaluator.size())
     }

@@ -1,5 +1,5 @@
-//! `$percentile`, `$median` over windows: the numbers of the window in order, in blocks, so that a
-//! number enters and leaves without the others being sorted again.
+//! `$percentile`, `$median` for windows: the numbers of the window in order, in blocks, so that a
+//! number can enter and leave without sorting the others again.
 
 use super::contents::{Contents, Seen};
 use crate::accumulator::{Quantiles, to_f64};
@@ -7,10 +7,10 @@ use crate::context::EvalContext;
 use quire_document::Value;
 use quire_error::Result;
 
-/// Numbers after which a block becomes two.
+/// The most numbers of a block; a larger one is split.
 const BLOCK_NUMBERS_MAX: usize = 1024;
 
-/// The numbers of a window in order; NaN and what is no number do not count.
+/// The numbers of a window in order. NaN and values that are not numbers are ignored.
 #[derive(Debug)]
 pub(super) struct Percentiles {
     quantiles: Quantiles,
@@ -24,7 +24,7 @@ impl Percentiles {
         Percentiles { quantiles, blocks: Vec::new(), count: 0 }
     }
 
-    /// The block in which a number has its place.
+    /// Returns the block to which a number belongs.
     fn block(&self, number: f64) -> usize {
         let ends_before =
             |block: &Vec<f64>| block.last().is_some_and(|last| last.total_cmp(&number).is_lt());
@@ -32,7 +32,7 @@ impl Percentiles {
         at.min(self.blocks.len().saturating_sub(1))
     }
 
-    /// The number at a rank.
+    /// Returns the number at a rank.
     fn at(&self, rank: usize) -> Option<f64> {
         let mut rank = rank;
         for block in &self.blocks {

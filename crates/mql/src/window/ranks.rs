@@ -1,4 +1,4 @@
-//! `$rank`, `$denseRank`, `$documentNumber`: places of documents in their partition.
+//! `$rank`, `$denseRank`, `$documentNumber`: the positions of documents in their partition.
 
 use super::partition::Evaluator;
 use crate::context::EvalContext;
@@ -8,14 +8,14 @@ use quire_error::Result;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How documents with the same place in the order are counted.
+/// How documents with equal sort keys are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rank {
-    /// They share a rank, and leave a gap behind them.
+    /// They have the same rank, and a gap follows it.
     Gaps,
-    /// They share a rank, and leave no gap.
+    /// They have the same rank, and no gap follows it.
     Dense,
-    /// Each has a number of its own.
+    /// Each has its own number.
     Number,
 }
 
@@ -24,7 +24,7 @@ pub(super) enum Rank {
 pub(super) struct Ranking {
     rank: Rank,
     pattern: Arc<SortPattern>,
-    /// The sort keys of the documents that have no result yet.
+    /// The sort keys of the documents without a result yet.
     keys: VecDeque<SortKey>,
     last: Option<SortKey>,
     current: i64,

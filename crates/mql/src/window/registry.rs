@@ -1,4 +1,4 @@
-//! All window functions, one row each.
+//! The registry of window functions.
 
 use super::bounds::{Bound, Bounds, only_fields, parse_unit};
 use super::contents::{Contents, Growing};
@@ -27,13 +27,13 @@ use std::sync::Arc;
 
 /// A function of `$setWindowFields`.
 pub struct WindowFunction {
-    /// Its name with the dollar sign.
+    /// The name with the dollar sign.
     pub name: &'static str,
     /// The MongoDB version that introduced it.
     pub since: &'static str,
     /// One sentence for COMPATIBILITY.md.
     pub doc: &'static str,
-    /// Its output field may have a `window`.
+    /// True if its output field may have a `window`.
     pub(super) takes_window: bool,
     pub(super) parse: fn(&Spec<'_, '_>) -> Result<Kind>,
 }
@@ -44,17 +44,17 @@ impl fmt::Debug for WindowFunction {
     }
 }
 
-/// The window function of that name.
+/// Returns the window function with this name.
 pub(super) fn find_window_function(name: &str) -> Option<&'static WindowFunction> {
     WINDOW_FUNCTIONS.iter().find(|function| function.name == name)
 }
 
-/// An accumulator of `$group` over the documents of a window.
+/// Returns a row for an accumulator of `$group`.
 const fn accumulated(name: &'static str, since: &'static str, doc: &'static str) -> WindowFunction {
     windowed(name, since, doc, accumulator)
 }
 
-/// A function whose output field may have a `window`.
+/// Returns a row for a function whose output field may have a `window`.
 const fn windowed(
     name: &'static str,
     since: &'static str,
@@ -64,7 +64,7 @@ const fn windowed(
     WindowFunction { name, since, doc, takes_window: true, parse }
 }
 
-/// A function whose output field has no `window`: it reads the whole partition.
+/// Returns a row for a function without a `window`: it reads the whole partition.
 const fn alone(
     name: &'static str,
     since: &'static str,
@@ -149,7 +149,7 @@ pub const WINDOW_FUNCTIONS: &[WindowFunction] = &[
     accumulated("$topN", "5.2", "The outputs of the window's first n documents by a sort."),
 ];
 
-/// A function with a window whose arguments are parsed; the fields are those of [`SlidingSpec`].
+/// The parsed arguments of a function with a window; the fields are those of [`SlidingSpec`].
 struct Parts {
     given: Given,
     bounds: Bounds,
@@ -179,7 +179,7 @@ fn sliding(
     Ok(Kind::Sliding(Arc::new(spec)))
 }
 
-/// The bounds; the whole partition if there are none.
+/// Returns the bounds; by default the whole partition.
 fn bounds(spec: &Spec<'_, '_>) -> Result<Bounds> {
     spec.window().map_or(Ok(Bounds::WHOLE), |window| Bounds::parse(window, spec.sorted_by))
 }
@@ -237,7 +237,7 @@ fn quantiles(spec: &Spec<'_, '_>) -> Result<Quantiles> {
     }
 }
 
-/// Returns what the accumulator `name` keeps of a window that values leave.
+/// Returns the state of the accumulator `name` for a window that values leave.
 fn removable(
     name: &str,
     n: usize,
@@ -354,7 +354,7 @@ fn shift(spec: &Spec<'_, '_>) -> Result<Kind> {
     sliding(spec, parts, move |_, _| Ok(Box::new(Edge::Only(default.clone()))))
 }
 
-/// The input and the unit of `$derivative` and `$integral`.
+/// Returns the input and the unit of `$derivative` and `$integral`.
 fn slope_arguments(spec: &Spec<'_, '_>) -> Result<(Given, Option<i64>)> {
     let name = spec.name;
     if !spec.sorted_by.given {
@@ -423,7 +423,7 @@ fn moving_average(spec: &Spec<'_, '_>) -> Result<Kind> {
     sliding(spec, parts, move |_, _| Ok(Box::new(MovingAverage::new(alpha))))
 }
 
-/// The weight of the newest value that `N` stands for: 2 / (N + 1).
+/// Returns the weight of the newest value for `N`: 2 / (N + 1).
 fn alpha_of_n(value: Value<'_>) -> Result<Decimal128> {
     let Some(n) = value.as_number().and_then(|number| number.exact_i64()) else {
         let shown = text::field("N", value);

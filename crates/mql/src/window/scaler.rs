@@ -1,5 +1,4 @@
-//! `$minMaxScaler`: the current number on a scale that the least and the greatest number of the
-//! window span.
+//! `$minMaxScaler`: scales the current number by the smallest and the largest number of the window.
 
 use super::contents::{Contents, Seen};
 use super::extremes::BestOf;
@@ -10,7 +9,7 @@ use quire_document::{Value, ValueBuf};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 
-/// The ends of the numbers in a window, and the scale that they are brought to.
+/// The smallest and largest numbers in a window, and the range of the result.
 #[derive(Debug)]
 pub(super) struct Scaler {
     low: ValueBuf,

@@ -12,32 +12,32 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// Makes what a function keeps of its window; the number is its `n`, or 0.
+/// Makes the state of a function. The number is its `n`, or 0.
 pub(super) type Make = dyn Fn(&EvalContext<'_>, usize) -> Result<Box<dyn Contents>> + Send + Sync;
 
-/// A window function with a window.
+/// A window function that has a window.
 pub(super) struct SlidingSpec {
     pub given: Given,
     pub bounds: Bounds,
-    /// The number of values that the result has at most (`$firstN` and its like).
+    /// The `n` of a function that returns at most n values (`$firstN` and similar functions).
     pub n: Option<Expression>,
     pub make: Box<Make>,
-    /// What documents are sorted by, for bounds by value.
+    /// The sort field, for bounds by value.
     pub sorted_by: Option<Expression>,
-    /// The result is read off the window's values.
+    /// True if the result is computed from the window's values.
     pub reads_window: bool,
-    /// The result needs the current document's value.
+    /// True if the result depends on the current document's value.
     pub reads_current: bool,
 }
 
-/// What a window function is given of a document.
+/// The argument of a window function, evaluated for each document.
 #[derive(Debug)]
 pub(super) enum Given {
     /// The value of an expression.
     One(Expression),
-    /// The value of the first expression and that of the second, in an array.
+    /// An array with the values of both expressions.
     Pair(Expression, Expression),
-    /// A sort key and an output, as `$top` takes them.
+    /// A sort key and an output, for `$top` and similar functions.
     Ranked(Arc<Ranking>),
 }
 
@@ -66,19 +66,19 @@ impl fmt::Debug for SlidingSpec {
     }
 }
 
-/// Numbers of documents: the first in the window and the first behind it.
+/// Positions of documents: the first one in the window, and the first one after it.
 type Ends = (u64, u64);
 
-/// A window function at work.
+/// The state of a window function with a window.
 #[derive(Debug)]
 pub(super) struct Sliding {
     spec: Arc<SlidingSpec>,
     contents: Box<dyn Contents>,
-    /// The values that have not entered yet, and those that are needed once more.
+    /// The values that have not entered the window yet, and those that are needed again.
     values: VecDeque<Option<ValueBuf>>,
-    /// The number of the first of `values`.
+    /// The position of the first of `values`.
     first: u64,
-    /// Documents that were pushed.
+    /// The number of documents that were pushed.
     pushed: u64,
     /// The window of the latest result.
     window: Ends,
@@ -89,10 +89,10 @@ pub(super) struct Sliding {
 }
 
 impl Sliding {
-    /// Starts a partition.
+    /// Returns the state for a new partition.
     ///
     /// # Errors
-    /// 5787908 for an `n` that is no whole number above 0. It sees no document.
+    /// 5787908 for an `n` that is not an integer above 0. It cannot depend on documents.
     pub fn new(spec: &Arc<SlidingSpec>, cx: &EvalContext<'_>) -> Result<Self> {
         let n = match &spec.n {
             Some(n) => evaluate_n(n, &cx.with_root(Doc::empty())).map_err(outside_group)?,
@@ -111,12 +111,12 @@ impl Sliding {
         })
     }
 
-    /// True if values enter as they are pushed and need not be kept.
+    /// Returns true if values enter when they are pushed and need not be kept.
     fn enters_at_once(&self) -> bool {
         self.spec.bounds.is_whole() && !self.spec.reads_window && !self.spec.reads_current
     }
 
-    /// The window of document `at`, of the documents that were pushed.
+    /// Returns the window of document `at`, as far as documents were pushed.
     fn ends(&mut self, at: u64) -> Result<Ends> {
         let pushed = self.pushed;
         let place = |bound: &Bound<i64>, unbounded: u64, behind: i64| match bound {
@@ -135,7 +135,7 @@ impl Sliding {
         }
     }
 
-    /// Moves the window: values enter first, then others leave.
+    /// Moves the window: first values enter, then others leave.
     fn slide(&mut self, (from, to): Ends) -> Result<()> {
         let (old_from, old_to) = self.window;
         for number in old_to.max(from)..to {
@@ -152,7 +152,7 @@ impl Sliding {
         Ok(())
     }
 
-    /// Forgets values that no later window has.
+    /// Discards values that no later window needs.
     fn forget(&mut self, at: u64) {
         let (from, to) = self.window;
         let only_grows = self.spec.bounds.only_grows() && !self.spec.reads_window;
@@ -245,11 +245,11 @@ impl Evaluator for Sliding {
     }
 }
 
-/// What documents are sorted by, for bounds by value.
+/// The values of the sort field, for bounds by value.
 #[derive(Debug, Default)]
 struct Keys {
     keys: VecDeque<ValueBuf>,
-    /// The number of the first of `keys`.
+    /// The position of the first of `keys`.
     first: u64,
     /// The first document that is not below the lower bound.
     from: u64,
@@ -269,8 +269,8 @@ impl Keys {
         self.keys.get(number.checked_sub(self.first)? as usize).map(ValueBuf::as_value)
     }
 
-    /// The value of the current document: 5429513 if it is no date and the bounds have a unit,
-    /// 5429413 and 5429414 if it is no number and they have none.
+    /// Returns the value of the current document. Fails with 5429513 if it is not a date and the
+    /// bounds have a unit, and with 5429413 or 5429414 if it is not a number and they have none.
     fn base(&self, at: u64, unit: Option<Unit>) -> Result<ValueBuf> {
         let base = self.get(at).unwrap_or(Value::Null);
         let refuse = |number, message| Err(Error::location(number, message));
@@ -306,7 +306,7 @@ impl Keys {
         Ok(ValueBuf::new(base))
     }
 
-    /// True if a document is above the upper bound, so that none that follows is in the window.
+    /// Returns true if a document is above the upper bound, so that no later one is in the window.
     fn has_passed(
         &self,
         high: &Bound<ValueBuf>,
@@ -357,7 +357,7 @@ impl Keys {
     }
 }
 
-/// The value at a bound; `None` if there is no bound.
+/// Returns the value at a bound; `None` if it is unbounded.
 fn limit(bound: &Bound<ValueBuf>, base: &ValueBuf, unit: Option<Unit>) -> Result<Option<ValueBuf>> {
     let offset = match bound {
         Bound::Unbounded => return Ok(None),

@@ -1,6 +1,6 @@
-//! `$derivative`, `$integral`: slopes and areas of numbers over what documents are sorted by.
+//! `$derivative`, `$integral`: slopes and areas of numbers over the sort field.
 //!
-//! Their values are pairs: what the document is sorted by, and the input.
+//! The values are pairs of the sort value and the input.
 
 use super::contents::{Contents, Seen};
 use super::sums::RemovableSum;
@@ -10,7 +10,7 @@ use quire_document::{Value, ValueBuf, compare};
 use quire_error::{Error, Result};
 use std::collections::VecDeque;
 
-/// The two values of a pair; null for what is missing.
+/// Returns the two values of a pair, with null for missing ones.
 fn pair(value: Option<Value<'_>>) -> [Value<'_>; 2] {
     let elements = value.and_then(|value| value.as_array()).map(|array| array.to_vec());
     elements.and_then(|elements| elements.try_into().ok()).unwrap_or([Value::Null; 2])
@@ -19,7 +19,7 @@ fn pair(value: Option<Value<'_>>) -> [Value<'_>; 2] {
 /// `$derivative`: the slope between the first and the last document of the window.
 #[derive(Debug)]
 pub(super) struct Derivative {
-    /// The length of the unit that dates are counted in.
+    /// The length of the unit of dates in milliseconds.
     pub unit_millis: Option<i64>,
 }
 
@@ -81,7 +81,7 @@ impl Contents for Derivative {
 pub(super) struct Integral {
     unit_millis: Option<i64>,
     area: RemovableSum,
-    /// The points of the window; only the last one if none leaves.
+    /// The points of the window; only the last one if no value leaves.
     points: VecDeque<[ValueBuf; 2]>,
     only_grows: bool,
     bytes: usize,
@@ -118,7 +118,7 @@ impl Integral {
     }
 }
 
-/// The area between two points.
+/// Returns the area between two points.
 fn trapezoid(left: &[ValueBuf; 2], right: &[ValueBuf; 2]) -> Result<Value<'static>> {
     let [[from, low], [to, high]] =
         [left, right].map(|point| point.each_ref().map(ValueBuf::as_value));

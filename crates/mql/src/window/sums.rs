@@ -1,5 +1,5 @@
-//! `$sum`, `$avg`, `$stdDevPop`, `$stdDevSamp` over windows that values leave: what entered is added
-//! and what leaves is subtracted, with the exact rest of each rounding kept.
+//! `$sum`, `$avg`, `$stdDevPop`, `$stdDevSamp` for windows that values leave: a value is added when
+//! it enters and subtracted when it leaves. The exact error of each rounding is kept.
 
 use super::contents::{Contents, Seen};
 use crate::accumulator::{Sum, to_f64};
@@ -7,8 +7,8 @@ use crate::context::EvalContext;
 use quire_document::{Decimal128, Value};
 use quire_error::Result;
 
-/// A sum that forgets. Its type is the widest of the numbers that are in the window; infinities and
-/// NaN are counted, because they can't be subtracted.
+/// A sum from which values can be removed. Its type is the widest of the numbers in the window.
+/// Infinities and NaN are counted separately, because they cannot be subtracted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RemovableSum {
     finite: Sum,
@@ -59,7 +59,7 @@ impl RemovableSum {
         }
     }
 
-    /// The sum; the int 0 for none.
+    /// Returns the sum; the int 0 if there are no numbers.
     pub fn value(&self) -> Value<'static> {
         if let Some(special) = self.special() {
             return match self.decimals {
@@ -79,7 +79,7 @@ impl RemovableSum {
         }
     }
 
-    /// The sum as a double.
+    /// Returns the sum as a double.
     pub fn double(&self) -> f64 {
         self.special().unwrap_or_else(|| double(self.finite.value()))
     }
@@ -94,7 +94,7 @@ impl RemovableSum {
     }
 }
 
-/// The number with the other sign, in a type that holds it.
+/// Returns the number with the opposite sign, in a type that can represent it.
 fn negated(value: Value<'_>) -> Value<'static> {
     match value {
         Value::Int32(number) => match number.checked_neg() {
@@ -123,7 +123,7 @@ fn decimal(value: Value<'_>) -> Decimal128 {
     }
 }
 
-/// The nearest long, if the number is in its range.
+/// Returns the nearest long, if it is in range.
 fn whole(value: Value<'_>) -> Option<i64> {
     const TWO_63: f64 = 9_223_372_036_854_775_808.0;
     match value {
@@ -156,7 +156,7 @@ impl Contents for RemovableSum {
     }
 }
 
-/// The state of `$avg` over a window.
+/// The state of `$avg` for a window.
 #[derive(Debug, Default)]
 pub(super) struct RemovableAverage {
     sum: RemovableSum,
@@ -193,8 +193,8 @@ impl Contents for RemovableAverage {
     }
 }
 
-/// `$stdDevPop`, `$stdDevSamp`: Welford's method backwards and forwards (Knuth, TAOCP volume 2,
-/// section 4.2.2). Null while an infinity or NaN is in the window.
+/// `$stdDevPop`, `$stdDevSamp`: Welford's method for adding and removing values (Knuth, TAOCP
+/// volume 2, section 4.2.2). The result is null while an infinity or NaN is in the window.
 #[derive(Debug)]
 pub(super) struct RemovableDeviation {
     sample: bool,
@@ -250,7 +250,7 @@ impl Contents for RemovableDeviation {
             return Ok(Some(Value::Null));
         }
         let squares = self.squares.double();
-        // Rounding may leave less than nothing; mongod then answers an int, as for one number.
+        // Rounding may make the sum negative. mongod then returns an int, as for a single number.
         if self.count == 1 || squares < 0.0 {
             return Ok(Some(Value::Int32(0)));
         }

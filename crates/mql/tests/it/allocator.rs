@@ -1,4 +1,4 @@
-//! The system's allocator, with the bytes that a thread holds and their peak counted.
+//! An allocator that counts the bytes of each thread and their peak.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -19,28 +19,28 @@ fn add(bytes: isize) {
     PEAK.set(PEAK.get().max(held));
 }
 
-// SAFETY: every call goes to the system's allocator unchanged.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as isize);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         add(-(layout.size() as isize));
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         add(size as isize - layout.size() as isize);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the contract of `realloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
 
-/// The result of `work`, and the most bytes that this thread held meanwhile beyond those before.
+/// Returns the result of `work`, and the peak of bytes that this thread allocated meanwhile.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     PEAK.set(before);

@@ -1,5 +1,5 @@
-//! Tests that need a binary of their own: memory is measured by an allocator
-//! that counts, time by looks at the interrupt.
+//! Tests that need a separate binary: memory is measured with a counting allocator, and time with
+//! the checks of the interrupt.
 
 mod allocator;
 mod memory;

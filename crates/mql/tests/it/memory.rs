@@ -1,4 +1,4 @@
-//! What hostile expressions, stages and updates hold at most, measured by an allocator.
+//! The peak memory of hostile expressions, stages and updates, measured with a counting allocator.
 
 use super::allocator::peak;
 use bumpalo::Bump;
@@ -6,10 +6,11 @@ use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc, memory};
 use quire_mql::stage::{Transform, Transforms, row_of};
 use quire_mql::{EvalContext, Expression, ParseContext, Shared, Update, UpdateSpec};
 
-/// What one evaluation may hold here.
+/// The memory limit of an evaluation in these tests.
 const LIMIT: usize = 1 << 20;
 
-/// The peak allowed: the limit, the buffer that grows beside the arena, and the slack of both.
+/// The allowed peak: the limit, the buffer that grows in addition to the arena, and the slack of
+/// both.
 const PEAK_MAX: usize = 5 * LIMIT;
 
 fn shared() -> Shared {
@@ -18,7 +19,7 @@ fn shared() -> Shared {
     shared
 }
 
-/// A document with an array `v` of `count` numbers and a text `t` of 256 KiB.
+/// Returns a document with an array `v` of `count` numbers and a text `t` of 256 KiB.
 fn input(count: i32) -> DocBuf {
     let numbers: ArrayBuf = (0..count).collect();
     let object = DocBuf::build(|writer| {
@@ -114,7 +115,7 @@ fn an_expression_holds_no_more_than_it_may() {
     }
 }
 
-/// Each constant of a request used to be folded to as much as 100 MB.
+/// Each constant of a request was folded to as much as 100 MB.
 #[test]
 fn constants_are_folded_within_a_budget() {
     let range = doc! { "$range": [0, 1_000_000] };
@@ -153,7 +154,7 @@ fn stages_that_double_a_document_end() {
     }
 }
 
-/// One operand of 1 MB at each of 100,000 elements.
+/// An operand of 1 MB for each of 100,000 elements.
 #[test]
 fn an_update_ends_once_its_document_is_too_large() {
     let root = input(100_000);
@@ -170,7 +171,7 @@ fn an_update_ends_once_its_document_is_too_large() {
     assert!(bytes < 80 << 20, "{bytes}");
 }
 
-/// The request that asks for more than the process has left fails; what it had is given back.
+/// A request that needs more than the process has left fails, and its memory is returned.
 #[test]
 fn a_thread_takes_from_the_pool_and_gives_back() {
     let before = memory::pool_bytes_used();

@@ -1,5 +1,5 @@
-//! Operations that take long inside one document look at the interrupt. Time is measured by work:
-//! the interrupt here is one of a killed operation, and what does not look at it succeeds.
+//! Operations that take long within one document check the interrupt. Work is counted instead of
+//! time: the interrupt is that of a killed operation, so an operation without a check succeeds.
 
 use bumpalo::Bump;
 use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc};
@@ -13,8 +13,8 @@ fn killed() -> Shared {
     Shared::default().with_interrupt(Arc::new(check))
 }
 
-/// A document with an array `v` of 100,000 numbers in no order, an array `d` of as many documents,
-/// and a text `t` of a megabyte.
+/// Returns a document with an array `v` of 100,000 unordered numbers, an array `d` of as many
+/// documents, and a text `t` of a megabyte.
 fn input() -> DocBuf {
     let numbers: ArrayBuf = (0..100_000).map(|at| at * 7919 % 100_003).collect();
     let documents: ArrayBuf = (0..100_000)
@@ -58,8 +58,8 @@ fn expressions_over_one_large_array_are_interrupted() {
     }
 }
 
-/// 50,000 operators over one array of a million numbers ran on for minutes after they were killed:
-/// only loops counted as work.
+/// 50,000 operators on an array of a million numbers continued for minutes after they were killed,
+/// because only loops counted as work.
 #[test]
 fn many_operators_that_read_one_large_value_are_interrupted() {
     let root = input();
@@ -96,7 +96,7 @@ fn many_operators_that_read_one_large_value_are_interrupted() {
     }
 }
 
-/// Wherever they stand in the tree.
+/// The operators may have any position in the tree.
 #[test]
 fn a_tree_of_operators_over_one_large_value_is_interrupted() {
     let root = input();
@@ -129,12 +129,12 @@ fn a_tree_of_operators_over_one_large_value_is_interrupted() {
         let (arena, shared) = (Bump::new(), killed());
         let cx = EvalContext::new(&arena, root.as_doc(), &shared);
         assert_interrupted("a tree", parsed.eval(&cx).map(|value| value.is_some()));
-        // It prints as it was given.
+        // Its BSON shows no checkpoint.
         assert!(!format!("{:?}", parsed.to_bson()).contains("heckpoint"));
     }
 }
 
-/// A stage of many short expressions, none of which is long.
+/// A stage with many short expressions.
 #[test]
 fn many_fields_of_one_stage_are_interrupted() {
     let root = input();
@@ -163,8 +163,8 @@ fn many_fields_of_one_stage_are_interrupted() {
     assert_interrupted("$group", values);
 }
 
-/// The fields that a projection sets in each element were written after memory had been refused:
-/// half a minute for an answer that was known in a second.
+/// A projection set fields in each element even after memory had been refused: half a minute for a
+/// result that was known after a second.
 #[test]
 fn fields_of_each_element_are_interrupted() {
     let fields = DocBuf::build(|writer| {
@@ -221,7 +221,7 @@ fn array_filters_over_one_large_array_are_interrupted() {
     assert_interrupted("$[e]", parsed.apply(root.as_doc(), None, &cx, &mut Vec::new()));
 }
 
-/// These took the square of the length; the test ends because they no longer do.
+/// These took quadratic time. The test ends in time because they no longer do.
 #[test]
 fn searching_for_a_long_text_takes_linear_time() {
     let (text, find) = ("a".repeat(2_000_000), format!("{}b", "a".repeat(1_000_000)));
@@ -247,7 +247,7 @@ fn searching_for_a_long_text_takes_linear_time() {
     }
 }
 
-/// A request of half a million parts ran on for seconds before its first document was read.
+/// A request with half a million parts continued for seconds before its first document was read.
 #[test]
 fn parsing_is_interrupted() {
     let killed = || Err(Error::new(ErrorCode::Interrupted, "killed"));
