@@ -45,11 +45,11 @@ pub struct Facts<'f> {
 /// The facts about an index that a commit stores, for all documents so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FactsBuf {
-    /// As [`Facts::paths`].
+    /// The same as [`Facts::paths`], owned.
     pub paths: Vec<u64>,
-    /// As [`Facts::long_keys`].
+    /// The same as [`Facts::long_keys`].
     pub long_keys: bool,
-    /// As [`Facts::arrays`].
+    /// The same as [`Facts::arrays`], owned.
     pub arrays: BTreeSet<String>,
 }
 

@@ -14,7 +14,7 @@ pub enum Type {
     Array = 0x04,
     /// Binary data with a subtype.
     Binary = 0x05,
-    /// Undefined (deprecated).
+    /// The undefined value (deprecated).
     Undefined = 0x06,
     /// 12-byte object id.
     ObjectId = 0x07,
@@ -26,11 +26,11 @@ pub enum Type {
     Null = 0x0A,
     /// A regular expression.
     Regex = 0x0B,
-    /// DBPointer (deprecated).
+    /// A DBPointer (deprecated).
     DbPointer = 0x0C,
     /// JavaScript code without a scope.
     Code = 0x0D,
-    /// Symbol (deprecated).
+    /// A symbol (deprecated).
     Symbol = 0x0E,
     /// JavaScript code with scope (deprecated).
     CodeWithScope = 0x0F,

@@ -31,7 +31,7 @@ pub enum Value<'a> {
     MaxKey,
 }
 
-/// Binary data.
+/// Binary data with its subtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binary<'a> {
     /// 0 generic, 4 UUID, 5 MD5, 128 and up user defined.

@@ -49,7 +49,7 @@ pub enum Room {
     /// Only commits that add no data. The free space is less than the reserve, which is kept for
     /// compactions and deletes.
     Reserve,
-    /// All commits.
+    /// All commits are allowed.
     Enough,
 }
 

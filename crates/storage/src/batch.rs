@@ -47,11 +47,11 @@ pub struct Check {
 /// A change of a collection's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountDelta {
-    /// Documents added; negative if removed.
+    /// The id of the collection.
     pub collection: u32,
-    /// Bytes of documents added; negative if removed.
+    /// Documents added; negative if removed.
     pub documents: i64,
-    /// Bytes of documents added, or removed if negative.
+    /// Bytes of documents added; negative if removed.
     pub bytes: i64,
     /// True if the counters are removed, because the collection is dropped.
     pub forget: bool,

@@ -16,9 +16,9 @@ pub use text::{conversion_text, message_text, shortest_double};
 pub enum Number {
     /// An int or a long.
     Int(i64),
-    /// A double.
+    /// A 64-bit floating-point number.
     Double(f64),
-    /// A decimal.
+    /// A 128-bit decimal number.
     Decimal(Decimal128),
 }
 

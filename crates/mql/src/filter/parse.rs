@@ -44,9 +44,9 @@ impl Features {
 /// The kind of value to which the conditions apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
-    /// Whole documents.
+    /// Conditions on whole documents.
     Document,
-    /// Elements of an array, inside `$elemMatch`.
+    /// Conditions on elements of an array, inside `$elemMatch`.
     Element,
 }
 

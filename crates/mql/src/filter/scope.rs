@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 /// needed.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// The condition.
+    /// The condition on the document.
     pub node: Node,
     names: Names,
 }

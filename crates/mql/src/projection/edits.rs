@@ -14,7 +14,7 @@ use quire_error::Result;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Consecutive projections.
+/// Consecutive projections, applied together.
 #[derive(Debug, Default)]
 pub(crate) struct Edits {
     list: Vec<Edit>,

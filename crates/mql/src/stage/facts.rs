@@ -66,7 +66,7 @@ pub enum InFusion {
 /// The allowed position of a stage in a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Any position.
+    /// Any position is allowed.
     Anywhere,
     /// The first position; 40602 otherwise.
     First,

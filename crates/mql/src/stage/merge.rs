@@ -65,7 +65,7 @@ pub enum WhenMatched {
     KeepExisting,
     /// Set the fields of the incoming document in it.
     Merge,
-    /// Fail.
+    /// Fail, which ends the pipeline.
     Fail,
     /// Update it with a pipeline.
     Pipeline {
@@ -80,11 +80,11 @@ pub enum WhenMatched {
 /// The action for an incoming document without a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenNotMatched {
-    /// Insert it.
+    /// Insert it into the target.
     Insert,
-    /// Ignore it.
+    /// Ignore it and continue.
     Discard,
-    /// Fail.
+    /// Fail, which ends the pipeline.
     Fail,
 }
 

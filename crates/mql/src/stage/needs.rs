@@ -16,7 +16,7 @@ pub struct Needs {
 /// The paths that a stage changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Modified {
-    /// No path.
+    /// No path at all.
     Nothing,
     /// These paths, and all paths below them.
     Paths(BTreeSet<String>),

@@ -52,7 +52,7 @@ pub enum On {
 /// The operands for which an action is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// All operands.
+    /// All operands of the stage.
     Always,
     /// Operands with one of these fields, unless its value is false.
     Asks(&'static [&'static str]),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A node of the tree.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// An operator.
+    /// The operator of the path.
     Leaf(Box<dyn Modifier>),
     /// Fields of a document or positions of an array.
     Fields(Fields),

@@ -28,7 +28,7 @@ pub struct Output {
 pub(super) enum Kind {
     /// Computes from the values of a window.
     Sliding(Arc<SlidingSpec>),
-    /// Counts documents.
+    /// Counts the documents of the partition.
     Rank(Rank, Arc<SortPattern>),
     /// Interpolates between known values.
     LinearFill(Arc<FillSpec>),

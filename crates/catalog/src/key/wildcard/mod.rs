@@ -64,7 +64,7 @@ pub(super) struct Wildcard {
 /// The paths that a view covers.
 #[derive(Debug, Clone)]
 enum Covered {
-    /// All paths.
+    /// All paths of the documents.
     All,
     /// Only these paths.
     Only(Vec<String>),
