@@ -22,7 +22,7 @@ const NAME: &str = "hashed";
 /// The registry row of this kind.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
-    doc: "Keys with the hash of one field, for equality; no arrays in any field.",
+    doc: "Keys with the hash of one field, for equality; no field may be an array.",
     fits: |pattern| plugin_of(pattern) == Some(NAME),
     check,
     fields,

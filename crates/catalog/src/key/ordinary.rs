@@ -14,7 +14,7 @@ use crate::{IndexSpec, MultikeyPaths};
 /// The registry row of this kind.
 pub(super) const KIND: Kind = Kind {
     name: "",
-    doc: "Keys in ascending or descending order of each field; multikey over arrays.",
+    doc: "Keys in ascending or descending order of each field; one key for each element of an array.",
     fits: is_ordinary,
     check: |_| Ok(()),
     fields,

@@ -9,7 +9,7 @@ use quire_document::{ArrayBuf, Decimal128, Value, array};
 pub(super) const AVG: Accumulator = Accumulator::unary(
     "$avg",
     "1.0",
-    "The mean of the numbers: a double, or a decimal if one is among them; null for none.",
+    "The mean of the numbers: a decimal if there is one among them, otherwise a double; null if there are none.",
     |_| Box::new(Average::exact()),
 )
 .with_table(|_| Box::new(States::new(|_| Average::exact())));

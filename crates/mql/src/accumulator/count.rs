@@ -9,7 +9,7 @@ use quire_error::{Error, Result};
 pub(super) const COUNT: Accumulator = Accumulator::own(
     "$count",
     "5.0",
-    "How many documents there are; takes an empty document.",
+    "The number of documents; the operand is an empty document.",
     |value, _| parse(value),
 )
 .with_table(sum::table);

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 pub(super) const MIN: Accumulator = Accumulator::unary(
     "$min",
     "1.0",
-    "The least value by BSON order; null and missing don't count.",
+    "The smallest value in BSON order; null and missing values are ignored.",
     |collation| Box::new(Extreme::new(Ordering::Less, collation)),
 )
 .with_table(|collation| table(Ordering::Less, collation));
@@ -20,7 +20,7 @@ pub(super) const MIN: Accumulator = Accumulator::unary(
 pub(super) const MAX: Accumulator = Accumulator::unary(
     "$max",
     "1.0",
-    "The greatest value by BSON order; null and missing don't count.",
+    "The largest value in BSON order; null and missing values are ignored.",
     |collation| Box::new(Extreme::new(Ordering::Greater, collation)),
 )
 .with_table(|collation| table(Ordering::Greater, collation));

@@ -27,14 +27,14 @@ pub(super) const LAST_N: Accumulator = Accumulator::own(
 pub(super) const MIN_N: Accumulator = Accumulator::own(
     "$minN",
     "5.2",
-    "The n least values in rising order; null and missing don't count.",
+    "The n smallest values in ascending order; null and missing values are ignored.",
     |value, cx| parse("$minN", Keeps::Least, value, cx),
 );
 
 pub(super) const MAX_N: Accumulator = Accumulator::own(
     "$maxN",
     "5.2",
-    "The n greatest values in falling order; null and missing don't count.",
+    "The n largest values in descending order; null and missing values are ignored.",
     |value, cx| parse("$maxN", Keeps::Greatest, value, cx),
 );
 

@@ -31,12 +31,16 @@ pub(super) const PERCENTILE: Accumulator = Accumulator::own(
     },
 );
 
-pub(super) const MEDIAN: Accumulator =
-    Accumulator::own("$median", "7.0", "The median of the numbers; null for none.", |value, cx| {
+pub(super) const MEDIAN: Accumulator = Accumulator::own(
+    "$median",
+    "7.0",
+    "The median of the numbers; null if there are none.",
+    |value, cx| {
         let spec = object("$median", value)?;
         let quantiles = Quantiles::parse_median(spec, cx)?;
         accumulator("$median", spec, quantiles, cx)
-    });
+    },
+);
 
 /// The requested percentiles and their method.
 #[derive(Clone, Debug)]

@@ -10,29 +10,31 @@ use quire_document::{Array, ArrayBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
 use std::sync::Arc;
 
-pub(super) const TOP: Accumulator =
-    Accumulator::own("$top", "5.2", "The output of the first document by a sort.", |value, cx| {
-        parse("$top", false, value, cx)
-    });
+pub(super) const TOP: Accumulator = Accumulator::own(
+    "$top",
+    "5.2",
+    "The output of the first document in a sort order.",
+    |value, cx| parse("$top", false, value, cx),
+);
 
 pub(super) const TOP_N: Accumulator = Accumulator::own(
     "$topN",
     "5.2",
-    "The outputs of the first n documents by a sort.",
+    "The outputs of the first n documents in a sort order.",
     |value, cx| parse("$topN", false, value, cx),
 );
 
 pub(super) const BOTTOM: Accumulator = Accumulator::own(
     "$bottom",
     "5.2",
-    "The output of the last document by a sort.",
+    "The output of the last document in a sort order.",
     |value, cx| parse("$bottom", true, value, cx),
 );
 
 pub(super) const BOTTOM_N: Accumulator = Accumulator::own(
     "$bottomN",
     "5.2",
-    "The outputs of the last n documents by a sort.",
+    "The outputs of the last n documents in a sort order.",
     |value, cx| parse("$bottomN", true, value, cx),
 );
 

@@ -8,7 +8,7 @@ use quire_document::{ArrayBuf, Value, array};
 pub(super) const STD_DEV_POP: Accumulator = Accumulator::unary(
     "$stdDevPop",
     "3.2",
-    "The standard deviation of the numbers as a whole population; null for none.",
+    "The standard deviation of the numbers as a whole population; null if there are none.",
     |_| Box::new(Deviation::new(false)),
 )
 .with_table(|_| Box::new(States::new(|_| Deviation::new(false))));
@@ -16,7 +16,7 @@ pub(super) const STD_DEV_POP: Accumulator = Accumulator::unary(
 pub(super) const STD_DEV_SAMP: Accumulator = Accumulator::unary(
     "$stdDevSamp",
     "3.2",
-    "The standard deviation of the numbers as a sample; null for fewer than two.",
+    "The standard deviation of the numbers as a sample; null if there are fewer than two.",
     |_| Box::new(Deviation::new(true)),
 )
 .with_table(|_| Box::new(States::new(|_| Deviation::new(true))));

@@ -23,13 +23,13 @@ pub(super) const OPERATORS: &[Operator] = &[
         for_each(call, cx, |value| average.push(value))?;
         Ok(Some(average.value()))
     })
-    .doc("The mean of the numbers; null for none.")
+    .doc("The mean of the numbers; null if there are none.")
     .since("3.2"),
     Operator::function("$min", Arity::Any, |call, cx| extreme(call, cx, Ordering::Less))
-        .doc("The least value; null and missing don't count.")
+        .doc("The smallest value; null and missing values are ignored.")
         .since("3.2"),
     Operator::function("$max", Arity::Any, |call, cx| extreme(call, cx, Ordering::Greater))
-        .doc("The greatest value; null and missing don't count.")
+        .doc("The largest value; null and missing values are ignored.")
         .since("3.2"),
     Operator::function("$stdDevPop", Arity::Any, |call, cx| deviation(call, cx, false))
         .doc("The standard deviation of the numbers as a whole population.")

@@ -15,9 +15,9 @@ use quire_error::{Error, ErrorCode, Result};
 /// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$add", Arity::Any, add)
-        .doc("The sum; with one date among the arguments, that date moved by milliseconds."),
+        .doc("The sum; if one argument is a date, that date plus milliseconds."),
     Operator::function("$subtract", Arity::Exactly(2), subtract)
-        .doc("The difference; of two dates in milliseconds."),
+        .doc("The difference; in milliseconds for two dates."),
     Operator::function("$multiply", Arity::Any, multiply).doc("The product."),
     Operator::function("$divide", Arity::Exactly(2), divide).doc("The quotient, never truncated."),
     Operator::function("$mod", Arity::Exactly(2), modulo)

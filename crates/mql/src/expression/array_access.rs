@@ -27,9 +27,9 @@ pub(super) const OPERATORS: &[Operator] = &[
         .doc("True if the argument is an array.")
         .total()
         .since("3.2"),
-    Operator::function("$size", Arity::Exactly(1), size).doc("How many elements an array has."),
+    Operator::function("$size", Arity::Exactly(1), size).doc("The number of elements of an array."),
     Operator::function("$slice", Arity::Between(2, 3), slice)
-        .doc("The first or last n elements, or n elements from a position on.")
+        .doc("The first or last n elements, or n elements from a position.")
         .since("3.2"),
     Operator::function("$reverseArray", Arity::Exactly(1), reverse)
         .doc("The elements in reverse order.")

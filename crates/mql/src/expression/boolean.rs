@@ -8,14 +8,16 @@ use quire_error::Result;
 /// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$and", Arity::Any, and)
-        .doc("True if all arguments are true; none: true.")
+        .doc("True if all arguments are true, or if there are none.")
         .decided_by(false)
         .total(),
     Operator::function("$or", Arity::Any, or)
-        .doc("True if any argument is true; none: false.")
+        .doc("True if any argument is true; false if there are none.")
         .decided_by(true)
         .total(),
-    Operator::function("$not", Arity::Exactly(1), not).doc("True if the argument is not.").total(),
+    Operator::function("$not", Arity::Exactly(1), not)
+        .doc("True if the argument is false.")
+        .total(),
 ];
 
 /// Returns false for missing, null, undefined, false and zero, and true for everything else, NaN

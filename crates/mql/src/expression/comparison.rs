@@ -28,7 +28,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .doc("True if the first argument does not come before the second.")
         .total(),
     Operator::function("$cmp", Arity::Exactly(2), cmp)
-        .doc("-1, 0 or 1 as the first argument comes before, with or after the second.")
+        .doc("The order of the first argument relative to the second: -1, 0 or 1.")
         .total(),
 ];
 

@@ -13,12 +13,12 @@ use quire_error::{Error, Result};
 /// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::form("$cond", parse_cond)
-        .doc("The second argument if the first is true, else the third."),
+        .doc("The second argument if the first is true, otherwise the third."),
     Operator::form("$switch", parse_switch)
-        .doc("The `then` of the first branch whose `case` is true, else `default`.")
+        .doc("The `then` of the first branch whose `case` is true, otherwise `default`.")
         .since("3.4"),
     Operator::function("$ifNull", Arity::AtLeast(2, 1257300), if_null)
-        .doc("The first argument that is neither missing nor null, else the last."),
+        .doc("The first argument that is neither missing nor null, otherwise the last."),
 ];
 
 #[derive(Debug)]

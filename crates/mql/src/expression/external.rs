@@ -13,7 +13,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .doc("A random double between 0 (included) and 1 (not included).")
         .since("4.4.2")
         .volatile(),
-    Operator::form("$meta", parse_meta).doc("Metadata that travels with a document."),
+    Operator::form("$meta", parse_meta).doc("Metadata of a document."),
     Operator::form("$function", refuse_script)
         .doc("Not supported: server-side JavaScript.")
         .since("4.4")

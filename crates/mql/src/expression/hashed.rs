@@ -10,7 +10,7 @@ use quire_error::Result;
 /// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] =
     &[Operator::function("$toHashedIndexKey", Arity::Exactly(1), to_hashed_index_key)
-        .doc("The long under which a hashed index finds the argument.")
+        .doc("The hash of the argument in a hashed index, a long.")
         .since("7.1")];
 
 fn to_hashed_index_key<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {

@@ -15,12 +15,12 @@ use quire_error::{Error, Result};
 /// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::form("$map", parse_map)
-        .doc("An array of `in` evaluated for each element of `input`."),
+        .doc("An array with the value of `in` for each element of `input`."),
     Operator::form("$filter", parse_filter)
         .doc("The elements of `input` for which `cond` is true, at most `limit` of them.")
         .since("3.2"),
     Operator::form("$reduce", parse_reduce)
-        .doc("Folds `input` into one value with `in`, beginning with `initialValue`.")
+        .doc("Reduces `input` to one value with `in`, starting with `initialValue`.")
         .since("3.4"),
 ];
 

@@ -9,7 +9,7 @@ use quire_error::Result;
 /// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::form("$literal", parse).doc("The value without interpretation."),
-    Operator::form("$const", parse).doc("Older spelling of $literal."),
+    Operator::form("$const", parse).doc("The older name of $literal."),
 ];
 
 fn parse(_: &'static Operator, value: Value<'_>, _: &ParseContext) -> Result<Expression> {

@@ -23,10 +23,10 @@ pub(super) const OPERATORS: &[Operator] = &[
     .doc("The last n elements.")
     .since("5.2"),
     Operator::function("$maxN", Arity::Named(&FIELDS), |call, cx| extremes(call, cx, true))
-        .doc("The n largest elements, nulls left out.")
+        .doc("The n largest elements, without nulls.")
         .since("5.2"),
     Operator::function("$minN", Arity::Named(&FIELDS), |call, cx| extremes(call, cx, false))
-        .doc("The n smallest elements, nulls left out.")
+        .doc("The n smallest elements, without nulls.")
         .since("5.2"),
 ];
 

@@ -11,16 +11,16 @@ use quire_error::{Error, Result};
 /// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$mergeObjects", Arity::Any, merge)
-        .doc("One document with the fields of all arguments, later ones winning.")
+        .doc("All arguments merged into one document; a later field replaces an earlier one.")
         .since("3.6"),
     Operator::form("$getField", parse_get)
-        .doc("A field by its name, which may hold dots and dollar signs.")
+        .doc("A field by its name, which may contain dots and dollar signs.")
         .since("5.0"),
     Operator::form("$setField", parse_set)
-        .doc("The document with one field set; its name may hold dots and dollar signs.")
+        .doc("The document with one field set; its name may contain dots and dollar signs.")
         .since("5.0"),
     Operator::form("$unsetField", parse_set)
-        .doc("The document without one field; its name may hold dots and dollar signs.")
+        .doc("The document without one field; its name may contain dots and dollar signs.")
         .since("5.0"),
 ];
 

@@ -22,15 +22,15 @@ const FIELDS: Fields = Fields {
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::checked("$regexFind", Arity::Named(&FIELDS), check_pattern, find_first)
         .unfolded()
-        .doc("The first match of a regular expression, with its place and groups.")
+        .doc("The first match of a regular expression, with its position and groups.")
         .since("4.2"),
     Operator::checked("$regexFindAll", Arity::Named(&FIELDS), check_pattern, find_all)
         .unfolded()
-        .doc("All matches of a regular expression, with their places and groups.")
+        .doc("All matches of a regular expression, with their positions and groups.")
         .since("4.2"),
     Operator::checked("$regexMatch", Arity::Named(&FIELDS), check_pattern, is_match)
         .unfolded()
-        .doc("Whether a regular expression matches.")
+        .doc("True if a regular expression matches.")
         .since("4.2"),
 ];
 

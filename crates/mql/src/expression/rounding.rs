@@ -28,7 +28,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$trunc", Arity::Between(1, 2), |call, cx| {
         to_place(call, cx, Rounding::Truncate)
     })
-    .doc("The number without the digits behind a decimal place.")
+    .doc("The number without the digits after a decimal place.")
     .since("3.2"),
 ];
 

@@ -12,11 +12,12 @@ use quire_error::{Error, Result};
 
 /// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::function("$setUnion", Arity::Any, union).doc("Elements of any argument, each once."),
+    Operator::function("$setUnion", Arity::Any, union)
+        .doc("The distinct elements of all arguments together."),
     Operator::function("$setIntersection", Arity::Any, intersection)
-        .doc("Elements of all arguments, each once."),
+        .doc("The distinct elements that every argument has."),
     Operator::function("$setDifference", Arity::Exactly(2), difference)
-        .doc("Elements of the first argument that the second lacks, each once."),
+        .doc("The distinct elements of the first argument that the second does not have."),
     Operator::checked("$setEquals", Arity::AtLeast(2, 17045), check_equals, equals)
         .doc("True if all arguments have the same distinct elements."),
     Operator::function("$setIsSubset", Arity::Exactly(2), is_subset)

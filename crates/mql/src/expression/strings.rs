@@ -33,7 +33,7 @@ const REPLACE_FIELDS: Fields = Fields {
 
 /// The registry rows of this family.
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::function("$concat", Arity::Any, concat).doc("Strings one behind the other."),
+    Operator::function("$concat", Arity::Any, concat).doc("The concatenation of strings."),
     Operator::function("$indexOfBytes", Arity::Between(2, 4), search::index_of_bytes)
         .doc("The byte at which a string begins in another one.")
         .since("3.4"),
@@ -43,7 +43,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$ltrim", Arity::Named(&TRIM_FIELDS), |call, cx| {
         trim::run(call, cx, true, false)
     })
-    .doc("A string without white space (or other characters) at its start.")
+    .doc("A string without white space (or the given characters) at its start.")
     .since("4.0"),
     Operator::function("$replaceAll", Arity::Named(&REPLACE_FIELDS), |call, cx| {
         search::replace(call, cx, usize::MAX)
@@ -58,7 +58,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$rtrim", Arity::Named(&TRIM_FIELDS), |call, cx| {
         trim::run(call, cx, false, true)
     })
-    .doc("A string without white space (or other characters) at its end.")
+    .doc("A string without white space (or the given characters) at its end.")
     .since("4.0"),
     Operator::function("$split", Arity::Exactly(2), search::split)
         .doc("The parts of a string between delimiters.")
@@ -70,7 +70,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .doc("The length of a string in code points.")
         .since("3.4"),
     Operator::function("$strcasecmp", Arity::Exactly(2), compare_ignoring_case)
-        .doc("-1, 0 or 1: how two strings compare when ASCII case does not count."),
+        .doc("The order of two strings without regard to ASCII case: -1, 0 or 1."),
     Operator::function("$substr", Arity::Exactly(3), substring::by_bytes)
         .doc("The older name of $substrBytes."),
     Operator::function("$substrBytes", Arity::Exactly(3), substring::by_bytes)
@@ -90,7 +90,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$trim", Arity::Named(&TRIM_FIELDS), |call, cx| {
         trim::run(call, cx, true, true)
     })
-    .doc("A string without white space (or other characters) at both ends.")
+    .doc("A string without white space (or the given characters) at both ends.")
     .since("4.0"),
 ];
 

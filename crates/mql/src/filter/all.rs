@@ -14,7 +14,7 @@ use quire_error::{Error, Result};
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$all",
     parse: Parse::Field(parse),
-    doc: "Matches arrays that hold all given values, or an element for each given `$elemMatch`.",
+    doc: "Matches arrays that contain all given values, or an element for each given `$elemMatch`.",
     since: "1.0",
 }];
 

@@ -29,7 +29,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator {
         name: "$comment",
         parse: Parse::Top(|_, _| Ok(None)),
-        doc: "A remark; it matches every document.",
+        doc: "A comment; matches every document.",
         since: "1.0",
     },
 ];

@@ -12,7 +12,7 @@ use quire_error::{Error, Result};
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$elemMatch",
     parse: Parse::Field(parse),
-    doc: "Matches arrays one of whose elements meets a filter, or a set of operators.",
+    doc: "Matches arrays with an element that matches a filter or a set of operators.",
     since: "1.0",
 }];
 

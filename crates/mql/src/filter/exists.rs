@@ -10,7 +10,7 @@ use quire_error::Result;
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$exists",
     parse: Parse::Field(parse),
-    doc: "Matches documents that have the field (true) or lack it (false).",
+    doc: "Matches documents with the field (true) or without it (false).",
     since: "1.0",
 }];
 

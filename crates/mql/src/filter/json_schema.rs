@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$jsonSchema",
     parse: Parse::Top(parse),
-    doc: "Matches documents that comply with a JSON Schema (draft 4, with BSON's types).",
+    doc: "Matches documents that are valid for a JSON Schema (draft 4, with BSON types).",
     since: "3.6",
 }];
 

@@ -12,25 +12,25 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator {
         name: "$and",
         parse: Parse::Top(|parser, value| list("$and", parser, value).map(Node::And).map(Some)),
-        doc: "Matches documents that meet all filters of an array.",
+        doc: "Matches documents that match all filters in an array.",
         since: "2.0",
     },
     Operator {
         name: "$or",
         parse: Parse::Top(|parser, value| list("$or", parser, value).map(Node::Or).map(Some)),
-        doc: "Matches documents that meet one filter of an array.",
+        doc: "Matches documents that match one filter in an array.",
         since: "1.6",
     },
     Operator {
         name: "$nor",
         parse: Parse::Top(|parser, value| list("$nor", parser, value).map(Node::Nor).map(Some)),
-        doc: "Matches documents that meet none of the filters of an array.",
+        doc: "Matches documents that match none of the filters in an array.",
         since: "1.8",
     },
     Operator {
         name: "$not",
         parse: Parse::Field(not),
-        doc: "Matches documents whose field does not pass the operators, also those without it.",
+        doc: "Matches documents whose field does not match the operators, and documents without the field.",
         since: "1.0",
     },
 ];

@@ -12,7 +12,7 @@ pub(super) const OPERATORS: &[Operator] = &[
             let list = InList::parse("$in", argument.value, parser)?;
             Ok(Node::path(argument.path, Test::In(list)))
         }),
-        doc: "Matches values that are in an array, or match a regular expression in it.",
+        doc: "Matches values that an array contains, or that match a regular expression in it.",
         since: "1.0",
     },
     Operator {
@@ -21,7 +21,7 @@ pub(super) const OPERATORS: &[Operator] = &[
             let list = InList::parse("$nin", argument.value, parser)?;
             Ok(Node::negate(Node::path(argument.path, Test::In(list))))
         }),
-        doc: "Matches documents none of whose values `$in` would match.",
+        doc: "Matches documents that `$in` does not match.",
         since: "1.0",
     },
 ];

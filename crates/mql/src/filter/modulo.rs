@@ -10,7 +10,7 @@ use quire_error::{Error, Result};
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$mod",
     parse: Parse::Field(parse),
-    doc: "Matches numbers that leave the given remainder; all three are cut to whole numbers.",
+    doc: "Matches numbers with the given remainder; value, divisor and remainder are truncated to integers.",
     since: "1.0",
 }];
 

@@ -10,7 +10,7 @@ use quire_error::{Error, Result};
 pub(super) const OPERATORS: &[Operator] = &[Operator {
     name: "$size",
     parse: Parse::Field(parse),
-    doc: "Matches arrays of exactly that many elements.",
+    doc: "Matches arrays with exactly this number of elements.",
     since: "1.0",
 }];
 

@@ -14,7 +14,7 @@ use quire_error::{Error, Result};
 pub(super) const BUCKET: StageRow = StageRow {
     name: "$bucket",
     since: "3.4",
-    doc: "Groups documents by the range into which an expression's value falls.",
+    doc: "Groups documents by ranges of an expression's value.",
     facts: Facts::PLAIN,
     parse: |_, value, cx| parse(value, cx),
 };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) const DENSIFY: StageRow = StageRow {
     name: "$densify",
     since: "5.1",
-    doc: "Adds documents for values that are missing between others.",
+    doc: "Adds documents for missing values between others.",
     facts: Facts::PLAIN,
     parse: |_, value, cx| parse(value, cx),
 };

@@ -12,7 +12,7 @@ use quire_error::{Error, ErrorCode, Result};
 pub(super) const DOCUMENTS: StageRow = StageRow {
     name: "$documents",
     since: "5.1",
-    doc: "Gives the documents that an array expression holds.",
+    doc: "Returns the documents in an array expression.",
     facts: Facts {
         standing: Standing::First,
         reads: Reads::Literal,

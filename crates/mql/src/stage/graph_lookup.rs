@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) const GRAPH_LOOKUP: StageRow = StageRow {
     name: "$graphLookup",
     since: "3.4",
-    doc: "Searches another collection recursively, from value to value.",
+    doc: "Searches another collection recursively.",
     facts: Facts { pipelines: Pipelines::None, ..Facts::JOIN },
     parse: |_, value, cx| Ok(vec![Stage::GraphLookup(Arc::new(GraphLookup::parse(value, cx)?))]),
 };

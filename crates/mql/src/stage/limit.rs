@@ -10,7 +10,7 @@ use quire_error::Error;
 pub(super) const LIMIT: StageRow = StageRow {
     name: "$limit",
     since: "2.2",
-    doc: "Lets through the first n documents.",
+    doc: "Passes on the first n documents.",
     facts: Facts { in_fusion: InFusion::Selects, ..Facts::PLAIN },
     parse: |_, value, _| {
         let number = whole_number(value).ok_or_else(|| {
@@ -32,7 +32,7 @@ pub(super) const LIMIT: StageRow = StageRow {
 pub(super) const SKIP: StageRow = StageRow {
     name: "$skip",
     since: "2.2",
-    doc: "Lets through all but the first n documents.",
+    doc: "Passes on all documents except the first n.",
     facts: Facts { in_fusion: InFusion::Selects, ..Facts::PLAIN },
     parse: |_, value, _| {
         let number = whole_number(value).ok_or_else(|| {

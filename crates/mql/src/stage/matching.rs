@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) const MATCH: StageRow = StageRow {
     name: "$match",
     since: "2.2",
-    doc: "Lets through the documents that a filter matches.",
+    doc: "Passes on the documents that match a filter.",
     facts: Facts { in_fusion: InFusion::Selects, ..Facts::PLAIN },
     parse: |_, value, cx| {
         let Value::Document(filter) = value else {

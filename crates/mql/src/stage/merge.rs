@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) const MERGE: StageRow = StageRow {
     name: "$merge",
     since: "4.2",
-    doc: "Changes, replaces or adds documents of a collection.",
+    doc: "Inserts, updates or replaces documents in a collection.",
     facts: Facts { names: Names::Field("into"), rights: RIGHTS, ..Facts::WRITER },
     parse: |_, value, cx| Ok(vec![Stage::Merge(Arc::new(parse(value, cx)?))]),
 };

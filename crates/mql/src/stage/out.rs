@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) const OUT: StageRow = StageRow {
     name: "$out",
     since: "2.6",
-    doc: "Makes a collection of the documents, in place of the one that was there.",
+    doc: "Writes the documents to a collection, which they replace.",
     facts: Facts {
         names: Names::Operand,
         rights: &[

@@ -20,7 +20,7 @@ pub(super) const PROJECT: StageRow = StageRow {
 pub(super) const ADD_FIELDS: StageRow = StageRow {
     name: "$addFields",
     since: "3.4",
-    doc: "Adds fields that expressions compute.",
+    doc: "Adds computed fields.",
     facts: Facts::TRANSFORM,
     parse,
 };
@@ -28,7 +28,7 @@ pub(super) const ADD_FIELDS: StageRow = StageRow {
 pub(super) const SET: StageRow = StageRow {
     name: "$set",
     since: "4.2",
-    doc: "Adds fields that expressions compute.",
+    doc: "Adds computed fields.",
     facts: Facts::TRANSFORM,
     parse,
 };

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) const RANK_FUSION: StageRow = StageRow {
     name: "$rankFusion",
     since: "8.1",
-    doc: "Joins what several pipelines find, by the ranks of documents.",
+    doc: "Merges the results of several pipelines by the ranks of documents.",
     facts: Facts::FUSION,
     parse: |_, value, cx| parse(value, cx),
 };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) const REDACT: StageRow = StageRow {
     name: "$redact",
     since: "2.6",
-    doc: "Keeps, prunes or descends into documents and their sub-documents.",
+    doc: "Keeps, prunes or descends into documents and their subdocuments.",
     facts: Facts::PLAIN,
     parse: |_, value, cx| Ok(vec![Stage::Redact(Arc::new(Redact::parse(value, cx)?))]),
 };

@@ -54,7 +54,7 @@ pub const STAGES: &[StageRow] = &[
     served(
         "$currentOp",
         "3.6",
-        "The operations that run now.",
+        "The running operations.",
         Facts {
             source: Source::Admin,
             local_only: true,
@@ -89,7 +89,7 @@ pub const STAGES: &[StageRow] = &[
     served(
         "$listCatalog",
         "6.0",
-        "What the catalog holds of a collection, or of all of them.",
+        "The catalog's entry of a collection, or of all collections.",
         Facts {
             source: Source::Any,
             rights: &[
@@ -103,7 +103,7 @@ pub const STAGES: &[StageRow] = &[
     served(
         "$listClusterCatalog",
         "8.1",
-        "The collections and views of a database, or of all of them.",
+        "The collections and views of a database, or of all databases.",
         Facts {
             source: Source::Database(ErrorCode::location(9621301)),
             local_only: true,
@@ -115,7 +115,7 @@ pub const STAGES: &[StageRow] = &[
     served(
         "$listLocalSessions",
         "3.6",
-        "The sessions in use, as this server knows them.",
+        "The sessions in use that this server knows.",
         Facts {
             source: Source::Database(ErrorCode::InvalidNamespace),
             local_only: true,
@@ -147,7 +147,7 @@ pub const STAGES: &[StageRow] = &[
     served(
         "$planCacheStats",
         "4.2",
-        "The cached plans of a collection. There are none: each request is planned by itself.",
+        "The cached plans of a collection. There are none, because each request is planned separately.",
         Facts {
             local_only: true,
             rights: &[on_source(StageAction::PlanCacheRead)],

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) const REPLACE_ROOT: StageRow = StageRow {
     name: "$replaceRoot",
     since: "3.4",
-    doc: "Replaces each document by the one that an expression gives.",
+    doc: "Replaces each document by the value of an expression.",
     facts: Facts { reshapes: true, ..Facts::TRANSFORM },
     parse: |_, value, cx| {
         let stage = ReplaceRoot::parse_root(value, cx)?;
@@ -25,7 +25,7 @@ pub(super) const REPLACE_ROOT: StageRow = StageRow {
 pub(super) const REPLACE_WITH: StageRow = StageRow {
     name: "$replaceWith",
     since: "4.2",
-    doc: "Replaces each document by the one that an expression gives.",
+    doc: "Replaces each document by the value of an expression.",
     facts: Facts { reshapes: true, ..Facts::TRANSFORM },
     parse: |_, value, cx| {
         let stage = ReplaceRoot::parse_with(value, cx)?;

@@ -13,7 +13,7 @@ use quire_error::{Error, Result};
 pub(super) const SAMPLE: StageRow = StageRow {
     name: "$sample",
     since: "3.2",
-    doc: "Lets through n documents at random.",
+    doc: "Passes on n random documents.",
     facts: Facts { in_fusion: InFusion::Selects, ..Facts::PLAIN },
     parse: |_, value, _| Ok(vec![Stage::Sample(Sample(size(value)?))]),
 };

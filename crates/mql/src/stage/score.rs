@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) const SCORE: StageRow = StageRow {
     name: "$score",
     since: "8.2",
-    doc: "Gives each document a score.",
+    doc: "Sets the score of each document.",
     facts: Facts { in_fusion: InFusion::Scores, in_api: false, ..Facts::PLAIN },
     parse: |_, value, cx| parse(value, cx),
 };

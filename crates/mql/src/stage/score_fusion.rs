@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(super) const SCORE_FUSION: StageRow = StageRow {
     name: "$scoreFusion",
     since: "8.2",
-    doc: "Joins what several pipelines find, by the scores of documents.",
+    doc: "Merges the results of several pipelines by the scores of documents.",
     facts: Facts::FUSION,
     parse: |_, value, cx| parse(value, cx),
 };

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) const SET_WINDOW_FIELDS: StageRow = StageRow {
     name: "$setWindowFields",
     since: "5.0",
-    doc: "Adds fields that are computed of the documents around each one.",
+    doc: "Adds fields computed from the documents around each document.",
     facts: Facts::PLAIN,
     parse: |_, value, cx| parse(value, cx),
 };

@@ -12,7 +12,7 @@ use quire_error::{Error, Result};
 pub(super) const SORT_BY_COUNT: StageRow = StageRow {
     name: "$sortByCount",
     since: "3.4",
-    doc: "How often each value of an expression occurs, most frequent first.",
+    doc: "Counts the documents for each value of an expression, most frequent value first.",
     facts: Facts::PLAIN,
     parse: |_, value, cx| parse(value, cx),
 };

@@ -12,7 +12,7 @@ use quire_error::{Error, Result};
 pub(super) const ADD_TO_SET: Operator = Operator {
     name: "$addToSet",
     since: "2.2",
-    doc: "Appends a value, or those of `$each`, to an array unless an element equals it.",
+    doc: "Appends a value, or those of `$each`, to an array that does not contain it.",
     parse: |operand, _| Ok(Box::new(AddToSet::parse(operand)?)),
 };
 

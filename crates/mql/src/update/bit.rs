@@ -11,7 +11,7 @@ use quire_error::{Error, Result};
 pub(super) const BIT: Operator = Operator {
     name: "$bit",
     since: "2.2",
-    doc: "Combines an int or long with others by `and`, `or`, `xor`.",
+    doc: "Combines an int or long with another by `and`, `or` or `xor`.",
     parse: |operand, _| Ok(Box::new(Bit { steps: steps(operand)? })),
 };
 

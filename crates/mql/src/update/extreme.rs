@@ -11,14 +11,14 @@ use std::cmp::Ordering;
 pub(super) const MIN: Operator = Operator {
     name: "$min",
     since: "2.6",
-    doc: "Sets a field to the value if that is less than the field's, by BSON order.",
+    doc: "Sets a field to the value if it is less than the field's, in BSON order.",
     parse: |operand, _| Ok(Extreme::boxed(operand, Ordering::Less)),
 };
 
 pub(super) const MAX: Operator = Operator {
     name: "$max",
     since: "2.6",
-    doc: "Sets a field to the value if that is greater than the field's, by BSON order.",
+    doc: "Sets a field to the value if it is greater than the field's, in BSON order.",
     parse: |operand, _| Ok(Extreme::boxed(operand, Ordering::Greater)),
 };
 

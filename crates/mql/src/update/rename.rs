@@ -12,7 +12,7 @@ use std::collections::HashMap;
 pub(super) const RENAME: Operator = Operator {
     name: "$rename",
     since: "2.2",
-    doc: "Moves a field to another path; a missing source does nothing.",
+    doc: "Moves a field to another path; has no effect if the source is missing.",
     parse: |_, _| Err(Error::internal("$rename is parsed as a pair of paths")),
 };
 

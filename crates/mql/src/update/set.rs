@@ -9,14 +9,14 @@ use quire_error::Result;
 pub(super) const SET: Operator = Operator {
     name: "$set",
     since: "2.2",
-    doc: "Gives a field a value, creating it and its parents where they are missing.",
+    doc: "Sets the value of a field, and creates the field and its parents if they are missing.",
     parse: |operand, _| Ok(Set::boxed(operand, false)),
 };
 
 pub(super) const SET_ON_INSERT: Operator = Operator {
     name: "$setOnInsert",
     since: "2.4",
-    doc: "Gives a field a value if the upsert inserts; does nothing to a document that exists.",
+    doc: "Sets the value of a field if the upsert inserts; has no effect on an existing document.",
     parse: |operand, _| Ok(Set::boxed(operand, true)),
 };
 

@@ -77,21 +77,21 @@ const fn alone(
 /// All window functions, by name.
 pub const WINDOW_FUNCTIONS: &[WindowFunction] = &[
     accumulated("$addToSet", "5.0", "The distinct values of the window."),
-    accumulated("$avg", "5.0", "The mean of the window's numbers; null for none."),
-    accumulated("$bottom", "5.2", "The output of the window's last document by a sort."),
-    accumulated("$bottomN", "5.2", "The outputs of the window's last n documents by a sort."),
+    accumulated("$avg", "5.0", "The mean of the window's numbers; null if there are none."),
+    accumulated("$bottom", "5.2", "The output of the window's last document in a sort order."),
+    accumulated("$bottomN", "5.2", "The outputs of the window's last n documents in a sort order."),
     accumulated("$concatArrays", "8.1", "The elements of the window's arrays."),
     windowed("$count", "5.0", "The number of documents in the window.", count),
     windowed(
         "$covariancePop",
         "5.0",
-        "The covariance of pairs of numbers as a whole population; null for none.",
+        "The covariance of pairs of numbers as a whole population; null if there are none.",
         |spec| covariance(spec, false),
     ),
     windowed(
         "$covarianceSamp",
         "5.0",
-        "The covariance of pairs of numbers as a sample; null for fewer than two.",
+        "The covariance of pairs of numbers as a sample; null if there are fewer than two.",
         |spec| covariance(spec, true),
     ),
     alone("$denseRank", "5.0", "The rank in the partition; ties leave no gap.", |spec| {
@@ -120,22 +120,26 @@ pub const WINDOW_FUNCTIONS: &[WindowFunction] = &[
     alone(
         "$linearFill",
         "5.3",
-        "Null and missing values on the line between the known ones around them.",
+        "Linear interpolation of null and missing values between known ones.",
         linear_fill,
     ),
-    alone("$locf", "5.2", "The last value that was neither null nor missing.", last_observation),
-    accumulated("$max", "5.0", "The greatest value of the window by BSON order."),
-    accumulated("$maxN", "5.2", "The n greatest values of the window."),
-    accumulated("$median", "7.0", "The median of the window's numbers; null for none."),
-    accumulated("$min", "5.0", "The least value of the window by BSON order."),
-    accumulated("$minN", "5.2", "The n least values of the window."),
+    alone("$locf", "5.2", "The last value that was not null or missing.", last_observation),
+    accumulated("$max", "5.0", "The largest value of the window in BSON order."),
+    accumulated("$maxN", "5.2", "The n largest values of the window."),
+    accumulated("$median", "7.0", "The median of the window's numbers; null if there are none."),
+    accumulated("$min", "5.0", "The smallest value of the window in BSON order."),
+    accumulated("$minN", "5.2", "The n smallest values of the window."),
     windowed(
         "$minMaxScaler",
         "8.2",
-        "The number on a scale that the window's numbers span.",
+        "The number, scaled by the window's smallest and largest numbers.",
         scaler,
     ),
-    accumulated("$percentile", "7.0", "Percentiles of the window's numbers; null for none."),
+    accumulated(
+        "$percentile",
+        "7.0",
+        "Percentiles of the window's numbers; null if there are none.",
+    ),
     accumulated("$push", "5.0", "The values of the window."),
     alone("$rank", "5.0", "The rank in the partition; ties leave a gap.", |spec| {
         rank(spec, Rank::Gaps)
@@ -145,8 +149,8 @@ pub const WINDOW_FUNCTIONS: &[WindowFunction] = &[
     accumulated("$stdDevPop", "5.0", "The standard deviation as a whole population."),
     accumulated("$stdDevSamp", "5.0", "The standard deviation as a sample."),
     accumulated("$sum", "5.0", "The sum of the window's numbers."),
-    accumulated("$top", "5.2", "The output of the window's first document by a sort."),
-    accumulated("$topN", "5.2", "The outputs of the window's first n documents by a sort."),
+    accumulated("$top", "5.2", "The output of the window's first document in a sort order."),
+    accumulated("$topN", "5.2", "The outputs of the window's first n documents in a sort order."),
 ];
 
 /// The parsed arguments of a function with a window; the fields are those of [`SlidingSpec`].

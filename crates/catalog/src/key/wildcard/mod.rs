@@ -37,7 +37,7 @@ const PATH: &str = "$_path";
 /// The registry row of this kind.
 pub(super) const KIND: Kind = Kind {
     name: NAME,
-    doc: "Keys with the path and the value of every field, or of those that a projection leaves.",
+    doc: "Keys with the path and the value of every field, or of the fields that a projection selects.",
     fits: |pattern| plugin_of(pattern) == Some(NAME),
     check,
     fields,

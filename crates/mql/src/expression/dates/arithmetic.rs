@@ -21,10 +21,10 @@ pub(in crate::expression) const OPERATORS: &[Operator] = &[
         .doc("A date minus a number of time units.")
         .since("5.0"),
     Operator::function("$dateDiff", Arity::Named(&DIFF), difference)
-        .doc("How many boundaries of a time unit lie between two dates.")
+        .doc("The number of boundaries of a time unit between two dates.")
         .since("5.0"),
     Operator::function("$dateTrunc", Arity::Named(&TRUNC), truncate)
-        .doc("A date cut off to a time unit.")
+        .doc("A date truncated to a time unit.")
         .since("5.0"),
 ];
 

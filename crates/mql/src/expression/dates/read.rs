@@ -11,7 +11,7 @@ use quire_error::{Error, ErrorCode, Result};
 /// The registry rows of this family.
 pub(in crate::expression) const OPERATORS: &[Operator] =
     &[Operator::function("$dateFromString", Arity::Named(&FIELDS), run)
-        .doc("The date that a text names, by a format or as people write dates.")
+        .doc("The date in a text, by a format or in a common notation.")
         .since("3.6")];
 
 const FIELDS: Fields = Fields {
