@@ -23,7 +23,7 @@ const EXACT_MAX: usize = 100_000;
 pub(super) const PERCENTILE: Accumulator = Accumulator::own(
     "$percentile",
     "7.0",
-    "An array of percentiles of the numbers; null for none.",
+    "An array of percentiles of the numbers; null if there are none.",
     |value, cx| {
         let spec = object("$percentile", value)?;
         let quantiles = Quantiles::parse_percentile(spec, cx)?;
