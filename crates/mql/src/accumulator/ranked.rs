@@ -126,7 +126,7 @@ fn parse(name: &'static str, bottom: bool, value: Value<'_>, cx: &ParseContext) 
                 n,
                 sort: sort.clone(),
                 rows: Vec::new(),
-                settled: false,
+                reduced: false,
                 bytes: 0,
             })
         }),
@@ -146,14 +146,14 @@ struct Ranked {
     rows: Vec<ValueBuf>,
     /// True if the first `n` rows are the best so far, in order. A new row is then skipped unless
     /// it comes before the last of them (at the bottom: after the first).
-    settled: bool,
+    reduced: bool,
     bytes: usize,
 }
 
 impl Ranked {
     /// Returns the positions of the best n rows in sort order. Rows with equal keys stay in order
     /// of arrival.
-    fn wanted(&self) -> Vec<usize> {
+    fn best_rows(&self) -> Vec<usize> {
         let rows = self.rows.iter().map(|row| parts(row.as_value()));
         let mut ranked: Vec<_> = rows.enumerate().collect();
         ranked.sort_by(|(_, left), (_, right)| self.sort.compare(left, right));
@@ -163,20 +163,20 @@ impl Ranked {
     }
 
     fn in_order(&self) -> impl Iterator<Item = &ValueBuf> {
-        self.wanted().into_iter().filter_map(|at| self.rows.get(at))
+        self.best_rows().into_iter().filter_map(|at| self.rows.get(at))
     }
 
-    fn settle(&mut self) {
-        let wanted = self.wanted();
+    fn reduce(&mut self) {
+        let best = self.best_rows();
         let mut rows: Vec<_> = std::mem::take(&mut self.rows).into_iter().map(Some).collect();
-        self.rows = wanted.into_iter().filter_map(|at| rows.get_mut(at)?.take()).collect();
+        self.rows = best.into_iter().filter_map(|at| rows.get_mut(at)?.take()).collect();
         self.bytes = self.rows.iter().map(ValueBuf::size).sum();
-        self.settled = true;
+        self.reduced = true;
     }
 
-    fn is_wanted(&self, row: Value<'_>) -> bool {
+    fn may_be_best(&self, row: Value<'_>) -> bool {
         let edge = if self.bottom { 0 } else { self.n.saturating_sub(1) };
-        let Some(edge) = self.rows.get(edge).filter(|_| self.settled) else { return true };
+        let Some(edge) = self.rows.get(edge).filter(|_| self.reduced) else { return true };
         let order = self.sort.compare(&parts(row), &parts(edge.as_value()));
         if self.bottom { order.is_ge() } else { order.is_lt() }
     }
@@ -193,13 +193,13 @@ fn output(row: &ValueBuf) -> Value<'_> {
 
 impl State for Ranked {
     fn add(&mut self, row: Option<Value<'_>>) -> Result<()> {
-        let Some(row) = row.filter(|row| self.is_wanted(*row)) else { return Ok(()) };
+        let Some(row) = row.filter(|row| self.may_be_best(*row)) else { return Ok(()) };
         let owned = ValueBuf::new(row);
         self.bytes += owned.size();
         self.rows.push(owned);
         let many = self.rows.len() >= self.n.saturating_mul(2);
         if many || self.bytes > 2 * MEMORY_BYTES_MAX {
-            self.settle();
+            self.reduce();
         }
         if self.rows.len() > self.n {
             return Ok(());

@@ -58,7 +58,7 @@ pub(super) enum Named {
     /// A known locale, with the variant if the name has one.
     Known(&'static Locale, Option<&'static str>),
     /// Not a valid name; ICU would fall back to this locale.
-    Meant(&'static str),
+    Fallback(&'static str),
     /// A name that ICU does not know.
     Unknown,
 }
@@ -70,14 +70,14 @@ pub(super) fn find(text: &str) -> Named {
         None => (text, None),
     };
     let Some(locale) = LOCALES.iter().find(|locale| locale.name == name) else {
-        return meant(name).map_or(Named::Unknown, Named::Meant);
+        return fallback(name).map_or(Named::Unknown, Named::Fallback);
     };
     let variant = keywords.map(|keywords| keywords.strip_prefix("collation=").unwrap_or_default());
     match variant {
         None => Named::Known(locale, None),
         Some(variant) => match locale.variants.iter().find(|known| **known == variant) {
             Some(variant) => Named::Known(locale, Some(variant)),
-            None => Named::Meant(locale.name),
+            None => Named::Fallback(locale.name),
         },
     }
 }
@@ -88,7 +88,7 @@ pub(super) fn has_data(variant: &str) -> bool {
 }
 
 /// Returns the locale to which ICU falls back from an unknown name; `None` for the root locale.
-fn meant(name: &str) -> Option<&'static str> {
+fn fallback(name: &str) -> Option<&'static str> {
     let mut parts: Vec<String> = name.split(['_', '-']).map(str::to_owned).collect();
     let language = parts.first_mut()?;
     if !(2..=3).contains(&language.len()) {
@@ -261,7 +261,7 @@ mod tests {
             Named::Known(locale, variant) => {
                 format!("{}/{}", locale.name, variant.unwrap_or_default())
             }
-            Named::Meant(name) => format!("{name}?"),
+            Named::Fallback(name) => format!("{name}?"),
             Named::Unknown => "-".to_owned(),
         };
         for (text, answer) in [

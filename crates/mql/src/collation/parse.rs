@@ -103,7 +103,7 @@ impl<'a> Given<'a> {
             _ if self.locale.is_empty() => return invalid("cannot be the empty string"),
             Named::Known(locale, variant) => (locale, variant),
             Named::Unknown => return invalid("is invalid"),
-            Named::Meant(name) => {
+            Named::Fallback(name) => {
                 let shown = message(shown);
                 return Err(Error::bad_value(format!(
                     "Field 'locale' is invalid in: {shown}. Did you mean '{name}'?"

@@ -47,7 +47,7 @@ impl Expression {
     pub(super) fn divide(&mut self) {
         let mut left = GROUP_NODES;
         if self.has_nodes(&mut left) {
-            self.divided();
+            self.divide_children();
         }
     }
 
@@ -72,10 +72,10 @@ impl Expression {
     ///
     /// An operator evaluates its children in order and may skip some, but not the first. So the
     /// first child of a group counts for the whole group.
-    fn divided(&mut self) -> u32 {
+    fn divide_children(&mut self) -> u32 {
         let mut sizes: SmallVec<[u32; 8]> = SmallVec::new();
         let _ = self.children_mut(&mut |child| {
-            sizes.push(child.divided());
+            sizes.push(child.divide_children());
             Ok(())
         });
         let (mut rest, mut at) = (0, sizes.len());

@@ -60,7 +60,7 @@ pub(super) const OPERATORS: &[Operator] = &[
 
 /// The options of a conversion, except its target.
 #[derive(Clone, Copy)]
-struct How {
+struct Options {
     format: Option<Format>,
     byte_order: ByteOrder,
 }
@@ -78,23 +78,23 @@ fn is_null(value: Option<Value<'_>>) -> bool {
 }
 
 fn to<'a>(call: &'a Call, cx: &EvalContext<'a>, kind: Type) -> Result<Option<Value<'a>>> {
-    let how = How { format: Some(Format::Auto), byte_order: ByteOrder::Little };
-    run(call.eval(0, cx)?, Target::of(kind), how, cx)
+    let options = Options { format: Some(Format::Auto), byte_order: ByteOrder::Little };
+    run(call.eval(0, cx)?, Target::of(kind), options, cx)
 }
 
 fn to_uuid<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    let how = How { format: Some(Format::Uuid), byte_order: ByteOrder::Little };
-    run(call.eval(0, cx)?, Target { kind: Type::Binary, subtype: 4 }, how, cx)
+    let options = Options { format: Some(Format::Uuid), byte_order: ByteOrder::Little };
+    run(call.eval(0, cx)?, Target { kind: Type::Binary, subtype: 4 }, options, cx)
 }
 
 fn run<'a>(
     input: Option<Value<'a>>,
     target: Target,
-    how: How,
+    options: Options,
     cx: &EvalContext<'a>,
 ) -> Result<Option<Value<'a>>> {
     match input {
-        Some(value) if !value.is_nullish() => value_to(value, target, how, cx).map(Some),
+        Some(value) if !value.is_nullish() => value_to(value, target, options, cx).map(Some),
         _ => Ok(Some(Value::Null)),
     }
 }
@@ -114,7 +114,7 @@ fn convert<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>
     let byte_order = target::parse_byte_order(call.eval(BYTE_ORDER, cx)?)?;
     let format = target::parse_format(call.eval(FORMAT, cx)?)?;
     let converted = match kind {
-        Some(kind) => value_to(input, Target { kind, subtype }, How { format, byte_order }, cx),
+        Some(kind) => value_to(input, Target { kind, subtype }, Options { format, byte_order }, cx),
         None => Err(unsupported(input, "missing")),
     };
     match converted {
@@ -149,16 +149,16 @@ fn unsupported(value: Value<'_>, target: &str) -> Error {
 fn value_to<'a>(
     value: Value<'a>,
     target: Target,
-    how: How,
+    options: Options,
     cx: &EvalContext<'a>,
 ) -> Result<Value<'a>> {
     match (value, target.kind) {
         (value, Type::Bool) => Ok(Value::Bool(scalar::truth(value))),
-        (Value::Binary(binary), Type::String) => binary::to_string(binary, how, cx),
+        (Value::Binary(binary), Type::String) => binary::to_string(binary, options, cx),
         (value, Type::String) => scalar::to_string(value, cx),
-        (value, Type::Binary) => binary::from_value(value, target.subtype, how, cx),
+        (value, Type::Binary) => binary::from_value(value, target.subtype, options, cx),
         (Value::Binary(binary), kind @ (Type::Int32 | Type::Int64 | Type::Double)) => {
-            binary::to_number(binary, kind, how.byte_order)
+            binary::to_number(binary, kind, options.byte_order)
         }
         (value, Type::Int32) => scalar::to_int(value),
         (value, Type::Int64) => scalar::to_long(value),

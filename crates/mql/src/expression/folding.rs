@@ -24,10 +24,10 @@ const LOOKS_MAX: u32 = 256;
 
 /// The resources that folding the constants of one request has used. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Folding(Arc<Taken>);
+pub(crate) struct Folding(Arc<Used>);
 
 #[derive(Debug, Default)]
-struct Taken {
+struct Used {
     bytes: AtomicUsize,
     looks: AtomicU32,
 }
@@ -42,8 +42,8 @@ impl Folding {
     /// Returns an interrupt that ends an evaluation once all evaluations of the request together
     /// have taken too long.
     pub(super) fn interrupt(&self) -> Arc<dyn InterruptCheck> {
-        let taken = Arc::clone(&self.0);
-        Arc::new(move || match taken.looks.fetch_add(1, Ordering::Relaxed) {
+        let used = Arc::clone(&self.0);
+        Arc::new(move || match used.looks.fetch_add(1, Ordering::Relaxed) {
             looks if looks < LOOKS_MAX => Ok(()),
             _ => Err(Error::new(ErrorCode::ExceededMemoryLimit, "constant is not folded")),
         })

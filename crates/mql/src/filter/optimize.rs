@@ -148,7 +148,7 @@ fn simplify_test(test: Test) -> Test {
         Test::In(list) => simplify_list(list),
         Test::ElemMatchValue(tests) => {
             let mut tests: Vec<Test> =
-                tests.into_iter().flat_map(spread).map(simplify_test).collect();
+                tests.into_iter().flat_map(flatten).map(simplify_test).collect();
             tests.sort_by_key(test_rank);
             if tests.iter().any(|test| matches!(test, Test::Always(false))) {
                 return Test::Always(false);
@@ -166,9 +166,9 @@ fn simplify_test(test: Test) -> Test {
 }
 
 /// Returns the tests of which this one is the conjunction.
-fn spread(test: Test) -> Vec<Test> {
+fn flatten(test: Test) -> Vec<Test> {
     match test {
-        Test::All(tests) => tests.into_iter().flat_map(spread).collect(),
+        Test::All(tests) => tests.into_iter().flat_map(flatten).collect(),
         other => vec![other],
     }
 }

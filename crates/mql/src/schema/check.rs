@@ -49,7 +49,7 @@ impl<'s> Check<'s> {
     }
 
     /// Counts the work of one rule. Returns false if the check has failed.
-    fn goes_on(&self) -> bool {
+    fn may_continue(&self) -> bool {
         if let Err(error) = self.shared.work(2) {
             self.failure.set(Some(error));
             return false;
@@ -66,7 +66,7 @@ impl<'s> Check<'s> {
 impl Rules {
     /// Returns true if the value is valid for all keywords that apply to its type.
     pub(super) fn accept(&self, value: Value<'_>, check: &Check<'_>) -> bool {
-        check.goes_on()
+        check.may_continue()
             && self.types.as_ref().is_none_or(|types| types.contains(value.kind()))
             && self.encrypted.as_ref().is_none_or(|encrypted| encrypted.accepts(value))
             && self.accept_by_type(value, check)

@@ -35,7 +35,7 @@ pub(super) struct Input<'v> {
 
 /// The requirement on an input pipeline, besides that it only selects documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum Requirement {
     /// It must order documents: by a `$sort`, or a search as its first stage.
     Order,
     /// It must score documents: by a `$score`, or a search as its first stage.
@@ -100,7 +100,7 @@ impl Input<'_> {
     /// 15998, 16410 and 16412 for an invalid name, 9834300 for no stages, 9191103 for a stage that
     /// does more than select documents, 10473002 and 10170100 for a nested fusion, 9191100 if it
     /// does not order or score documents, and errors of parsing the stages.
-    pub fn parse(&self, wanted: Wanted, cx: &ParseContext) -> Result<Vec<Stage>> {
+    pub fn parse(&self, requirement: Requirement, cx: &ParseContext) -> Result<Vec<Stage>> {
         let name = self.name;
         crate::expression::check_field_name(name)?;
         if name.contains('.') {
@@ -109,16 +109,16 @@ impl Input<'_> {
         if self.stages.is_empty() {
             return Err(Error::location(9834300, format!("input pipeline '{name}' has no stages")));
         }
-        let mut has_wanted = false;
+        let mut is_satisfied = false;
         for (at, stage) in self.stages.iter().enumerate() {
-            has_wanted |= self.check(at, stage)? == Some(wanted);
+            is_satisfied |= self.check(at, stage)? == Some(requirement);
         }
         let first = self.stages.iter().next().map(row_of).transpose()?;
         let searches = first.is_some_and(|(row, _)| is_search(row.facts.in_fusion));
-        if !has_wanted && !searches {
-            let needed = match wanted {
-                Wanted::Order => "needs a $sort, or has to begin with a search that ranks",
-                Wanted::Score => "needs a $score, or has to begin with a search that scores",
+        if !is_satisfied && !searches {
+            let needed = match requirement {
+                Requirement::Order => "needs a $sort, or has to begin with a search that ranks",
+                Requirement::Score => "needs a $score, or has to begin with a search that scores",
             };
             return Err(Error::location(9191100, format!("input pipeline '{name}' {needed}")));
         }
@@ -127,7 +127,7 @@ impl Input<'_> {
     }
 
     /// Returns the requirement that the stage satisfies, if any.
-    fn check(&self, at: usize, stage: Value<'_>) -> Result<Option<Wanted>> {
+    fn check(&self, at: usize, stage: Value<'_>) -> Result<Option<Requirement>> {
         let name = self.name;
         let (row, operand) = row_of(stage)?;
         if row.facts.pipelines == super::Pipelines::Inputs {
@@ -151,8 +151,8 @@ impl Input<'_> {
             return Err(Error::location(9191103, text));
         }
         Ok(match row.facts.in_fusion {
-            InFusion::Orders => Some(Wanted::Order),
-            InFusion::Scores => Some(Wanted::Score),
+            InFusion::Orders => Some(Requirement::Order),
+            InFusion::Scores => Some(Requirement::Score),
             _ => None,
         })
     }
@@ -236,22 +236,22 @@ fn source(cx: &ParseContext) -> From {
 }
 
 /// Returns the stage that ends an input pipeline.
-pub(super) fn envelope(name: &str, wanted: Wanted) -> Stage {
-    Stage::FusionInput(Arc::new(FusionInput::new(name, wanted)))
+pub(super) fn envelope(name: &str, requirement: Requirement) -> Stage {
+    Stage::FusionInput(Arc::new(FusionInput::new(name, requirement)))
 }
 
 /// Returns the data of each input pipeline in an envelope, in the order of `names`.
-pub(super) fn said<'a>(
+pub(super) fn input_data<'a>(
     envelope: Doc<'a>,
     names: impl ExactSizeIterator<Item = &'a str>,
 ) -> Vec<Option<Doc<'a>>> {
     let of = envelope.get(OF).and_then(|of| of.as_document()).unwrap_or_default();
     let mut by_name: Vec<(&str, Doc<'_>)> =
-        of.fields().filter_map(|(name, said)| Some((name, said.as_document()?))).collect();
+        of.fields().filter_map(|(name, data)| Some((name, data.as_document()?))).collect();
     by_name.sort_unstable_by_key(|(name, _)| *name);
     let find = |name: &str| {
         let at = by_name.binary_search_by_key(&name, |(name, _)| *name).ok()?;
-        by_name.get(at).map(|(_, said)| *said)
+        by_name.get(at).map(|(_, data)| *data)
     };
     names.map(find).collect()
 }

@@ -1,7 +1,7 @@
 //! The last stage of an input pipeline of `$rankFusion` or `$scoreFusion`, which adds the rank or
 //! the score to each document.
 
-use super::fusion::{DOCUMENT, OF, RAW, Wanted};
+use super::fusion::{DOCUMENT, OF, RAW, Requirement};
 use super::{Modified, Needs, StageBody};
 use crate::context::Collator;
 use crate::expression::Dependencies;
@@ -11,7 +11,7 @@ use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf, equal};
 #[derive(Debug)]
 pub struct FusionInput {
     name: Box<str>,
-    wanted: Wanted,
+    requirement: Requirement,
 }
 
 /// The rank of the latest document of a pipeline. Documents with equal sort keys have the same
@@ -40,8 +40,8 @@ impl Ranks {
 }
 
 impl FusionInput {
-    pub(super) fn new(name: &str, wanted: Wanted) -> Self {
-        FusionInput { name: name.into(), wanted }
+    pub(super) fn new(name: &str, requirement: Requirement) -> Self {
+        FusionInput { name: name.into(), requirement }
     }
 
     /// Returns the envelope of the next document.
@@ -57,23 +57,23 @@ impl FusionInput {
         let details = details.unwrap_or_default();
         DocBuf::build(|writer| {
             writer.append(DOCUMENT, doc);
-            if self.wanted == Wanted::Score {
+            if self.requirement == Requirement::Score {
                 writer.append_some(RAW, score);
             }
             let mut of = writer.document(OF);
-            let mut said = of.document(&self.name);
-            if self.wanted == Wanted::Order {
+            let mut data = of.document(&self.name);
+            if self.requirement == Requirement::Order {
                 let rank = ranks.next(metadata.get("sortKey"), collator);
                 match i32::try_from(rank) {
-                    Ok(rank) => said.append("rank", rank),
-                    Err(_) => said.append("rank", rank as i64),
+                    Ok(rank) => data.append("rank", rank),
+                    Err(_) => data.append("rank", rank as i64),
                 };
             }
-            said.append_some("score", score);
-            said.append_some("description", details.get("description"));
+            data.append_some("score", score);
+            data.append_some("description", details.get("description"));
             match details.get("details") {
-                Some(inner) => said.append("details", inner),
-                None => said.append("details", &ArrayBuf::new()),
+                Some(inner) => data.append("details", inner),
+                None => data.append("details", &ArrayBuf::new()),
             };
         })
     }
@@ -86,7 +86,7 @@ impl StageBody for FusionInput {
 
     fn needs(&self) -> Needs {
         let mut reads = Dependencies { whole_document: true, ..Dependencies::default() };
-        let ranks = (self.wanted == Wanted::Order).then_some("sortKey");
+        let ranks = (self.requirement == Requirement::Order).then_some("sortKey");
         let kinds = ["score", "scoreDetails"].into_iter().chain(ranks);
         reads.metadata.extend(kinds.map(str::to_owned));
         Needs::only(reads)
@@ -99,9 +99,9 @@ impl StageBody for FusionInput {
     fn print(&self, writer: &mut DocWriter<'_>) {
         let mut inner = writer.document(self.name());
         inner.append("inputPipelineName", &*self.name);
-        let by = match self.wanted {
-            Wanted::Order => "rank",
-            Wanted::Score => "score",
+        let by = match self.requirement {
+            Requirement::Order => "rank",
+            Requirement::Score => "score",
         };
         inner.append("by", by);
     }

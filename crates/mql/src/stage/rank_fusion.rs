@@ -3,7 +3,9 @@
 //! Methods", SIGIR 2009).
 
 use super::facts::Facts;
-use super::fusion::{Wanted, document, envelope, flag, fused, inputs, object, said, weights};
+use super::fusion::{
+    Requirement, document, envelope, flag, fused, input_data, inputs, object, weights,
+};
 use super::registry::StageRow;
 use super::score::{Scored, SetScore};
 use super::{Modified, Needs, Stage, StageBody};
@@ -58,8 +60,8 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     let given = combination.map(parse_combination).transpose()?.unwrap_or_default();
     let inputs = inputs(PIPELINES, parse_input(input)?)?;
     let pipelines = inputs.iter().map(|input| {
-        let mut stages = input.parse(Wanted::Order, cx)?;
-        stages.push(envelope(input.name, Wanted::Order));
+        let mut stages = input.parse(Requirement::Order, cx)?;
+        stages.push(envelope(input.name, Requirement::Order));
         Ok(stages)
     });
     let pipelines = pipelines.collect::<Result<_>>()?;
@@ -92,24 +94,24 @@ fn parse_combination(combination: Doc<'_>) -> Result<Doc<'_>> {
 }
 
 impl RankFusion {
-    fn details(&self, score: f64, said: &[Option<Doc<'_>>]) -> DocBuf {
+    fn details(&self, score: f64, data: &[Option<Doc<'_>>]) -> DocBuf {
         DocBuf::build(|writer| {
             writer.append("value", score);
             let description = "the sum of weight / (60 + rank) over the input pipelines that found the document (reciprocal rank fusion):";
             writer.append("description", description);
             let mut list = writer.array("details");
-            for ((name, weight), said) in self.inputs.iter().zip(said) {
+            for ((name, weight), data) in self.inputs.iter().zip(data) {
                 let mut one = list.document();
                 one.append("inputPipelineName", &**name);
-                let Some(said) = said else {
+                let Some(data) = data else {
                     one.append("rank", "NA");
                     continue;
                 };
-                one.append_some("rank", said.get("rank"));
+                one.append_some("rank", data.get("rank"));
                 one.append("weight", *weight);
-                one.append_some("value", said.get("score"));
-                one.append_some("description", said.get("description"));
-                one.append_some("details", said.get("details"));
+                one.append_some("value", data.get("score"));
+                one.append_some("description", data.get("description"));
+                one.append_some("details", data.get("details"));
             }
         })
     }
@@ -121,15 +123,15 @@ impl SetScore for RankFusion {
     }
 
     fn score<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Scored<'a>> {
-        let said = said(cx.root, self.inputs.iter().map(|(name, _)| &**name));
+        let data = input_data(cx.root, self.inputs.iter().map(|(name, _)| &**name));
         let mut score = 0.0;
-        for ((_, weight), said) in self.inputs.iter().zip(&said) {
-            let rank = said.and_then(|said| said.get("rank")).and_then(|rank| rank.to_f64());
+        for ((_, weight), data) in self.inputs.iter().zip(&data) {
+            let rank = data.and_then(|data| data.get("rank")).and_then(|rank| rank.to_f64());
             if let Some(rank) = rank {
                 score += weight * (1.0 / (RANK_CONSTANT + rank));
             }
         }
-        let details = self.details.then(|| self.details(score, &said));
+        let details = self.details.then(|| self.details(score, &data));
         Ok(Scored { score, details, doc: document(cx.root) })
     }
 }

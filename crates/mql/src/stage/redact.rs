@@ -26,7 +26,7 @@ pub struct Redact {
     current: Slot,
 }
 
-enum Verdict {
+enum Decision {
     Keep,
     Prune,
     Descend,
@@ -42,20 +42,20 @@ impl Redact {
 
     /// Returns the remaining part of `cx.root`; `None` if it is pruned.
     pub fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Doc<'a>>> {
-        match self.judge(cx.root, cx)? {
-            Verdict::Keep => Ok(Some(cx.root)),
-            Verdict::Prune => Ok(None),
-            Verdict::Descend => Ok(Some(cx.document(|writer| self.descend(cx.root, writer, cx))?)),
+        match self.decide(cx.root, cx)? {
+            Decision::Keep => Ok(Some(cx.root)),
+            Decision::Prune => Ok(None),
+            Decision::Descend => Ok(Some(cx.document(|writer| self.descend(cx.root, writer, cx))?)),
         }
     }
 
-    fn judge<'a>(&'a self, doc: Doc<'a>, cx: &EvalContext<'a>) -> Result<Verdict> {
+    fn decide<'a>(&'a self, doc: Doc<'a>, cx: &EvalContext<'a>) -> Result<Decision> {
         let cx = cx.bind(self.current, Some(Value::Document(doc)));
         let result = self.expression.eval(&cx)?;
         match result {
-            Some(Value::String("keep")) => Ok(Verdict::Keep),
-            Some(Value::String("prune")) => Ok(Verdict::Prune),
-            Some(Value::String("descend")) => Ok(Verdict::Descend),
+            Some(Value::String("keep")) => Ok(Decision::Keep),
+            Some(Value::String("prune")) => Ok(Decision::Prune),
+            Some(Value::String("descend")) => Ok(Decision::Descend),
             other => {
                 let shown = other.map_or_else(|| "MISSING".to_owned(), text::value);
                 let message = format!(
@@ -74,12 +74,12 @@ impl Redact {
     ) -> Result<()> {
         for element in doc.iter() {
             match element.value() {
-                Value::Document(inner) => match self.judge(inner, cx)? {
-                    Verdict::Keep => {
+                Value::Document(inner) => match self.decide(inner, cx)? {
+                    Decision::Keep => {
                         writer.append_element(element);
                     }
-                    Verdict::Prune => {}
-                    Verdict::Descend => {
+                    Decision::Prune => {}
+                    Decision::Descend => {
                         self.descend(inner, &mut writer.document(element.key()), cx)?;
                     }
                 },
@@ -102,12 +102,12 @@ impl Redact {
     ) -> Result<()> {
         for value in array.iter() {
             match value {
-                Value::Document(inner) => match self.judge(inner, cx)? {
-                    Verdict::Keep => {
+                Value::Document(inner) => match self.decide(inner, cx)? {
+                    Decision::Keep => {
                         writer.push(inner);
                     }
-                    Verdict::Prune => {}
-                    Verdict::Descend => self.descend(inner, &mut writer.document(), cx)?,
+                    Decision::Prune => {}
+                    Decision::Descend => self.descend(inner, &mut writer.document(), cx)?,
                 },
                 Value::Array(inner) => self.descend_array(inner, &mut writer.array(), cx)?,
                 other => {

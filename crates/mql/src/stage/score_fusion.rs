@@ -3,8 +3,8 @@
 
 use super::facts::Facts;
 use super::fusion::{
-    Input, Normalization, OF, SCALED, Wanted, document, envelope, flag, fused, inputs, object,
-    said, weights,
+    Input, Normalization, OF, Requirement, SCALED, document, envelope, flag, fused, input_data,
+    inputs, object, weights,
 };
 use super::registry::StageRow;
 use super::score::{Scored, SetScore, number};
@@ -67,8 +67,8 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     let combination = Combination::parse(combination.unwrap_or_default())?;
     let inputs = inputs(PIPELINES, pipelines)?;
     let pipelines = inputs.iter().map(|input| {
-        let mut stages = input.parse(Wanted::Score, cx)?;
-        stages.push(envelope(input.name, Wanted::Score));
+        let mut stages = input.parse(Requirement::Score, cx)?;
+        stages.push(envelope(input.name, Requirement::Score));
         stages.extend(normalization.scaling(&format!("{OF}.{}.{SCALED}", input.name), cx)?);
         Ok(stages)
     });
@@ -146,17 +146,17 @@ impl<'v> Combination<'v> {
 
 /// The data of one input pipeline for a document.
 struct Given<'a> {
-    said: Doc<'a>,
+    data: Doc<'a>,
     raw: f64,
     /// The normalized score times the weight of the pipeline.
     value: f64,
 }
 
 impl ScoreFusion {
-    fn given<'a>(&self, said: Doc<'a>, weight: f64) -> Result<Given<'a>> {
-        let raw = number(SCORE_FUSION.name, said.get("score"))?;
-        let scaled = said.get(SCALED).and_then(|scaled| scaled.to_f64());
-        Ok(Given { said, raw, value: weight * self.normalization.apply(raw, scaled) })
+    fn given<'a>(&self, data: Doc<'a>, weight: f64) -> Result<Given<'a>> {
+        let raw = number(SCORE_FUSION.name, data.get("score"))?;
+        let scaled = data.get(SCALED).and_then(|scaled| scaled.to_f64());
+        Ok(Given { data, raw, value: weight * self.normalization.apply(raw, scaled) })
     }
 
     fn combined<'a>(&'a self, given: &[Option<Given<'_>>], cx: &EvalContext<'a>) -> Result<f64> {
@@ -200,7 +200,7 @@ impl ScoreFusion {
                 one.append("inputPipelineRawScore", given.raw);
                 one.append("weight", *weight);
                 one.append("value", given.value);
-                one.append_some("details", given.said.get("details"));
+                one.append_some("details", given.data.get("details"));
             }
         })
     }
@@ -212,10 +212,10 @@ impl SetScore for ScoreFusion {
     }
 
     fn score<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Scored<'a>> {
-        let said = said(cx.root, self.inputs.iter().map(|(name, _)| &**name));
-        let given = said.into_iter().zip(&self.inputs);
+        let data = input_data(cx.root, self.inputs.iter().map(|(name, _)| &**name));
+        let given = data.into_iter().zip(&self.inputs);
         let given =
-            given.map(|(said, (_, weight))| said.map(|said| self.given(said, *weight)).transpose());
+            given.map(|(data, (_, weight))| data.map(|data| self.given(data, *weight)).transpose());
         let given: Vec<Option<Given<'_>>> = given.collect::<Result<_>>()?;
         let doc = document(cx.root);
         let score = self.combined(&given, &cx.with_root(doc))?;

@@ -1,7 +1,7 @@
 //! Conversions of binary data: to and from formatted strings, and to and from numbers.
 
 use super::target::{ByteOrder, Format};
-use super::{How, failure, unsupported};
+use super::{Options, failure, unsupported};
 use crate::context::EvalContext;
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
@@ -29,11 +29,11 @@ fn needs_format() -> Error {
 
 pub(super) fn to_string<'a>(
     binary: Binary<'a>,
-    how: How,
+    options: Options,
     cx: &EvalContext<'a>,
 ) -> Result<Value<'a>> {
     let uuid = binary.subtype == UUID_SUBTYPE && binary.bytes.len() == 16;
-    let format = match how.format.ok_or_else(needs_format)? {
+    let format = match options.format.ok_or_else(needs_format)? {
         Format::Auto if uuid => Format::Uuid,
         Format::Auto => Format::Base64,
         format => format,
@@ -78,10 +78,10 @@ fn uuid_text(bytes: &[u8]) -> String {
 pub(super) fn from_value<'a>(
     value: Value<'a>,
     subtype: u8,
-    how: How,
+    options: Options,
     cx: &EvalContext<'a>,
 ) -> Result<Value<'a>> {
-    let little = how.byte_order == ByteOrder::Little;
+    let little = options.byte_order == ByteOrder::Little;
     let bytes = match value {
         Value::Binary(binary) if binary.subtype == subtype => return Ok(value),
         Value::Binary(binary) => {
@@ -91,7 +91,7 @@ pub(super) fn from_value<'a>(
             );
             return Err(failure(text));
         }
-        Value::String(text) => decode(text, subtype, how.format.ok_or_else(needs_format)?)?,
+        Value::String(text) => decode(text, subtype, options.format.ok_or_else(needs_format)?)?,
         Value::Int32(number) if little => number.to_le_bytes().to_vec(),
         Value::Int32(number) => number.to_be_bytes().to_vec(),
         Value::Int64(number) if little => number.to_le_bytes().to_vec(),

@@ -147,20 +147,20 @@ fn double_text(text: &str) -> Result<f64> {
         Some(number) => number,
         None => return Err(bad("Did not consume whole string.")),
     };
-    let too_large = number.is_infinite() && !says_infinite(text);
-    if too_large || (number == 0.0 && !says_zero(text)) {
+    let too_large = number.is_infinite() && !is_infinity_text(text);
+    if too_large || (number == 0.0 && !is_zero_text(text)) {
         Err(bad("Out of range"))
     } else {
         Ok(number)
     }
 }
 
-fn says_infinite(text: &str) -> bool {
+fn is_infinity_text(text: &str) -> bool {
     text.trim_start_matches(['+', '-']).starts_with(['i', 'I'])
 }
 
 /// Returns true if all digits before the exponent are 0.
-fn says_zero(text: &str) -> bool {
+fn is_zero_text(text: &str) -> bool {
     let unsigned = text.trim_start_matches(['+', '-']);
     match unsigned.strip_prefix(['0']).and_then(|rest| rest.strip_prefix(['x', 'X'])) {
         Some(digits) => digits.bytes().take_while(|byte| !matches!(byte, b'p' | b'P')).all(is_zero),
@@ -188,8 +188,8 @@ pub(super) fn to_decimal(value: Value<'_>) -> Result<Value<'_>> {
 
 fn decimal_text(text: &str) -> Result<Decimal128> {
     let number = Decimal128::parse(text).filter(|number| {
-        let too_large = number.is_infinite() && !says_infinite(text);
-        !too_large && (!number.is_zero() || says_zero(text))
+        let too_large = number.is_infinite() && !is_infinity_text(text);
+        !too_large && (!number.is_zero() || is_zero_text(text))
     });
     number.ok_or_else(|| {
         failure(format!("Failed to parse number '{text}' in $convert with no onError value: Failed to parse string to decimal"))
