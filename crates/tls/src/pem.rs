@@ -119,5 +119,5 @@ fn decrypted(
 }
 
 fn damaged(path: &Path, error: &rustls::pki_types::pem::Error) -> TlsError {
-    TlsError::new(format!("{} is no PEM file: {error}", path.display()))
+    TlsError::new(format!("{} is not a PEM file: {error}", path.display()))
 }

@@ -253,7 +253,7 @@ pub fn first_only(name: &str) -> Error {
 /// Returns a 31082 SearchNotEnabled, for a command or a stage that needs the search service.
 pub fn search_not_enabled(what: &str) -> Error {
     let text = format!(
-        "{what} needs a search service beside the server, as Atlas has one; this server has none"
+        "{what} needs a search service, such as that of Atlas, which this server does not have"
     );
     Error::new(ErrorCode::SearchNotEnabled, text)
 }

@@ -47,7 +47,7 @@ pub(super) const PLAN_CACHE_STATS: ParseFn = |name, operand, cx| {
 
 /// The parser of a stage that is allowed neither in pipelines inside stages nor in views.
 pub(super) const NEVER_INSIDE: ParseFn =
-    |name, _, _| Err(Error::internal(format!("{name} is taken off before a pipeline is parsed")));
+    |name, _, _| Err(Error::internal(format!("{name} is removed before a pipeline is parsed")));
 
 /// Checks the operand of `$indexStats`.
 ///

@@ -59,7 +59,7 @@ pub(super) fn check(value: Value<'_>) -> Result<()> {
         (None, None) => return Ok(()),
         (Some(span), Some(rounding)) if span == rounding && !has_granularity => return Ok(()),
         (Some(_), Some(_)) if has_granularity => {
-            "timeseries 'granularity' cannot stand beside 'bucketMaxSpanSeconds'"
+            "timeseries 'granularity' cannot be used with 'bucketMaxSpanSeconds'"
         }
         _ => {
             "timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' must both be set to the same value"

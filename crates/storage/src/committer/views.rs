@@ -211,9 +211,9 @@ impl<S> Active<S> {
 
 impl<B: Backend> Inner<B> {
     /// Limits the cost of snapshots: holds views separately that retain many bytes, and revokes
-    /// those that are too old or cannot be held. Does nothing while another thread does it, because
-    /// of two threads that hold the same view, the second would count the first one's memory
-    /// against the view and revoke it.
+    /// those that are too old or cannot be held. Does nothing while another thread does it: if two
+    /// threads held the same view, the second would count the first one's memory against the view
+    /// and revoke it.
     pub(crate) fn enforce_caps(&self) {
         let Some(_one_at_a_time) = self.capping.try_lock() else { return };
         let written = self.meters.written_bytes.load(Ordering::Relaxed);

@@ -108,7 +108,7 @@ fn rows(from: &dyn Snapshot, request: ScanRequest<'_>) -> Vec<(String, String)> 
         };
         from.scan(&step, &mut page).expect("a scan succeeds");
         assert!(page.rows.len() <= request.rows_max, "a page has too many rows");
-        assert!(page.resume.is_none() || !page.rows.is_empty(), "an empty page that goes on");
+        assert!(page.resume.is_none() || !page.rows.is_empty(), "an empty page with a resume key");
         let string = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         out.extend(page.rows.iter().map(|(key, value)| (string(key), string(value))));
         match page.resume.take() {
