@@ -270,7 +270,7 @@ impl IndexSpec {
         Ok(())
     }
 
-    /// Parses `expireAfterSeconds`, whose errors do not name the specification.
+    /// Parses `expireAfterSeconds`. Its errors are not prefixed by `Error in specification ...`.
     fn parse_expiry(&mut self, spec: Doc<'_>) -> Result<()> {
         let Some(value) = spec.get("expireAfterSeconds") else { return Ok(()) };
         self.expire_after_seconds = Some(expiry(spec, value)?);
@@ -283,7 +283,7 @@ impl IndexSpec {
         Ok(())
     }
 
-    /// Parses `collation`, whose errors have their own text.
+    /// Parses `collation`. Its errors have a prefix of their own.
     fn parse_collation(&mut self, spec: Doc<'_>) -> Result<()> {
         self.inherits_collation = !spec.contains("collation");
         let Some(Value::Document(collation)) = spec.get("collation") else { return Ok(()) };

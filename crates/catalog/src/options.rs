@@ -222,7 +222,7 @@ fn refuse_size(name: &str, fields: Doc<'_>, value: Value<'_>) -> Result<()> {
             value.type_name()
         )));
     }
-    // `capped: true` is checked elsewhere; without it mongod refuses the size itself.
+    // `capped: true` is refused elsewhere; without it mongod refuses the size itself.
     match fields.get("capped") {
         Some(Value::Bool(true)) => Ok(()),
         _ => Err(Error::new(

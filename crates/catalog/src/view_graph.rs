@@ -48,8 +48,8 @@ impl Catalog {
 struct Above {
     /// The number of views in the longest chain.
     levels: usize,
-    /// The largest total size of the stages in a chain whose views are each other's source, in
-    /// bytes.
+    /// The largest total size, in bytes, of the stages in a chain in which each view is the source
+    /// of the next.
     bytes: usize,
 }
 

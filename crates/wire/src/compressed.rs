@@ -11,9 +11,9 @@ use quire_error::{Error, ErrorCode};
 pub enum Compressor {
     /// Copies the bytes unchanged; for tests.
     Noop = 0,
-    /// The fastest, with the lowest compression ratio.
+    /// Fast, with a low compression ratio.
     Snappy = 1,
-    /// The slowest, and the one that every driver supports.
+    /// Slow, but supported by most drivers.
     Zlib = 2,
     /// Faster than zlib, with a higher compression ratio.
     Zstd = 3,
@@ -101,7 +101,7 @@ impl Compressor {
 }
 
 /// Returns the decompressed size that an OP_COMPRESSED message announces, in bytes: at most that of
-/// the largest message, and 0 if the message is too short to announce one.
+/// the largest message, and 0 if it announces none.
 pub fn expanded_bytes(message: &[u8]) -> u64 {
     let size = message.get(HEADER_BYTES + 4..).and_then(|rest| rest.first_chunk::<4>());
     let size = size.map_or(0, |size| u64::try_from(i32::from_le_bytes(*size)).unwrap_or(0));

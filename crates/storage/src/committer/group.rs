@@ -313,8 +313,8 @@ impl<B: Backend> Inner<B> {
             }
             self.merge(batch, numbers, merged);
         }
-        // A writer that waits for a key needs the group to be visible, not durable. So the group is
-        // published before it is synced.
+        // If writers wait for keys, the group is published before it is synced: they need it to be
+        // visible, not durable.
         merged.sync &= keys.lines.is_empty();
         results
     }

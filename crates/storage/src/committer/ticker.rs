@@ -116,8 +116,8 @@ impl<B: Backend> Inner<B> {
         synced
     }
 
-    /// Releases old versions that only the previous snapshot of the latest view retains, or that
-    /// only a freed range needed.
+    /// Gives the latest view a new snapshot of the backend, which retains less, and discards the
+    /// versions that no snapshot needs any more.
     fn refresh(&self, patient: bool) {
         // The ticker does not wait for a group that is being written, because the next tick comes
         // soon.

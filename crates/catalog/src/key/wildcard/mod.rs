@@ -207,7 +207,7 @@ fn fields(spec: &IndexSpec) -> Vec<KeyField> {
 }
 
 /// Returns true if a change of these fields can change keys. That is always so, unless the index
-/// covers the paths below a single field.
+/// includes only certain fields.
 fn is_touched(spec: &KeySpec, differs: &Differs<'_>) -> bool {
     let Some(wildcard) = Wildcard::in_keys(spec) else { return true };
     let regular = spec.fields.iter().zip(&spec.paths).enumerate();
