@@ -1,7 +1,7 @@
 //! `$avg`: the mean of the numbers; null if there are none.
 
+use super::fixed_state::FixedState;
 use super::registry::Accumulator;
-use super::running::FixedState;
 use super::sum::Sum;
 use super::table::States;
 use quire_document::{ArrayBuf, Decimal128, Value, array};

@@ -1,7 +1,7 @@
 //! `$stdDevPop`, `$stdDevSamp`: standard deviations, by Welford's method.
 
+use super::fixed_state::FixedState;
 use super::registry::Accumulator;
-use super::running::FixedState;
 use super::table::States;
 use quire_document::{ArrayBuf, Value, array};
 

@@ -1,7 +1,7 @@
 //! `$sum`: the sum, in the widest type of its numbers. Other values are ignored.
 
+use super::fixed_state::FixedState;
 use super::registry::Accumulator;
-use super::running::FixedState;
 use super::summation::Total;
 use super::table::States;
 use super::{Collation, Table};
