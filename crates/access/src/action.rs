@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_what_it_was_made_of() {
+    fn a_set_contains_the_actions_it_was_made_from() {
         let set = ActionSet::of(&[Action::Find, Action::ViewUser]);
         assert!(set.allows(Action::Find) && set.allows(Action::ViewUser));
         assert!(!set.allows(Action::Insert));

@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_of_a_database_ends_at_its_border() {
+    fn a_role_of_a_database_grants_nothing_in_another() {
         let read = privileges(&RoleName::new("readWrite", "shop")).unwrap();
         assert!(read.allow(Target::Collection("shop", "orders"), Insert));
         assert!(!read.allow(Target::Collection("other", "orders"), Find));

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_database_leaves_out_those_of_the_server() {
+    fn an_empty_database_name_excludes_those_of_the_server() {
         assert!(covers("", "", Target::Collection("shop", "orders")));
         assert!(covers("", "", Target::Collection("admin", "x")));
         assert!(!covers("", "", Target::Collection("config", "settings")));

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn malformed_addresses_are_refused() {
         for bad in [
             r#"[{clientSource: ["x"]}]"#,
             r#"[{clientSource: ["10.0.0.0/33"]}]"#,

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_inherit_through_several_steps_and_end_at_circles() {
+    fn roles_inherit_through_several_steps_and_cycles_end() {
         let roles: Roles =
             [role("a", &["b"]), role("b", &["a", "read", "gone"])].into_iter().collect();
         let sum = roles.inherited(&[RoleName::new("a", "shop")]);

@@ -36,7 +36,7 @@ fn code(result: Result<impl Sized>) -> Option<ErrorCode> {
 }
 
 #[test]
-fn the_numbers_of_the_rfcs_are_met() {
+fn the_examples_of_the_rfcs_are_reproduced() {
     // RFC 5802, section 5, and RFC 7677, section 3.
     let cases = [
         (
@@ -79,7 +79,7 @@ fn the_numbers_of_the_rfcs_are_met() {
 }
 
 #[test]
-fn the_password_opens_and_another_does_not() {
+fn only_the_right_password_is_accepted() {
     for mechanism in Mechanism::ALL.iter().copied() {
         let (exchange, first) = begin(mechanism, "secret");
         let last = proof(mechanism, "n=alice,r=clientnonce", &first, "secret");
@@ -150,7 +150,7 @@ fn a_stored_credential_is_read_back() {
 }
 
 #[test]
-fn a_decoy_is_the_same_for_a_name_and_opens_for_nothing() {
+fn a_decoy_depends_only_on_the_name_and_accepts_no_password() {
     let decoy = |name: &str| Credential::decoy(Mechanism::Sha256, b"key", name, ITERATIONS);
     assert!(decoy("test.bob") == decoy("test.bob"));
     assert!(decoy("test.bob").salt != decoy("test.eve").salt);
@@ -185,7 +185,7 @@ fn both_sides_prove_themselves() {
 }
 
 #[test]
-fn a_client_answers_no_impostor() {
+fn a_client_refuses_an_impostor() {
     let login = || ClientLogin::new(Mechanism::Sha256, "alice", "secret").unwrap();
     assert!(login().prove(b"r=other,s=AAAA,i=4096").is_err());
     let one = login();

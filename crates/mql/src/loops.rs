@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_find_what_walking_finds() {
+    fn loops_find_the_same_elements_as_a_scan() {
         let mut random = Generator::new(5);
         let shared = Shared::default();
         for fields in [0, 1, 63, 64, 65, 200, 1500] {
@@ -395,7 +395,7 @@ mod tests {
 
     /// Each access to an element read half of the array on average.
     #[test]
-    fn what_is_read_again_and_again_is_no_longer_walked() {
+    fn repeated_reads_use_the_cache() {
         let root = large(&mut Generator::new(6), 3000);
         let (arena, shared) = (Bump::new(), Shared::default());
         let cx = EvalContext::new(&arena, root.as_doc(), &shared);

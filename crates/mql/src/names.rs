@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_one_digest_are_told_apart() {
+    fn names_with_the_same_digest_are_distinguished() {
         let mut names = Names::default();
         assert_eq!((names.number("abc"), names.number("axc"), names.number("")), (0, 1, 2));
         assert_eq!(names.find(b"axc"), Some(1));

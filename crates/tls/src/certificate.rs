@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_written_from_its_end() {
+    fn a_subject_is_written_last_part_first() {
         // SEQUENCE { SET { C=US }, SET { CN="a,b" + OU=x } }
         let name: &[u8] = &[
             0x30, 0x23, 0x31, 0x0b, 0x30, 0x09, 0x06, 0x03, 0x55, 0x04, 0x06, 0x13, 0x02, b'U',
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_has_no_facts() {
+    fn malformed_certificates_have_no_facts() {
         for bytes in
             [&b""[..], b"\x30", b"\x30\x00", b"\x30\x02\x30\x00", &[0x30, 0x84, 255, 255, 255, 255]]
         {

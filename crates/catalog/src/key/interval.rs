@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn union_merges_what_touches() {
+    fn union_merges_adjacent_intervals() {
         let union = range(1, true, 2, false).union(range(2, true, 3, true));
         assert_eq!(text(&union), ["[1, 3]"]);
         let union = range(1, true, 2, false).union(range(2, false, 3, true));

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn one_array_spreads() {
+    fn one_array_expands_to_its_elements() {
         let doc = doc! { "a": [1, 2], "b": 3 };
         assert_eq!(keys(&doc, &["b", "a"]), (vec!["3 1".into(), "3 2".into()], vec![0, 1]));
         let doc = doc! { "a": [{ "b": 1, "c": [5, 6] }, { "b": 2 }, 7] };

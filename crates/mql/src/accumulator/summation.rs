@@ -195,7 +195,7 @@ mod tests {
 
     /// mongod 8.2 leaves the error of the last addition out of the result.
     #[test]
-    fn what_the_last_rounding_left_is_no_part_of_the_sum() {
+    fn the_last_rounding_error_is_not_part_of_the_sum() {
         let prices =
             [37.31, 69.1, 39.51, 32.56, 79.27, 28.91, 25.14, 51.23, 65.62, 7.19, 57.82, 53.77];
         assert_eq!(sum(&prices).value(), 547.43);

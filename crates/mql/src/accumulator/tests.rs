@@ -212,7 +212,7 @@ fn errors() {
 }
 
 #[test]
-fn ranked_rows_are_cut_to_the_wanted_ones_in_any_order_of_arrival() {
+fn ranked_rows_are_reduced_to_the_best_in_any_order_of_arrival() {
     let rising: Vec<i32> = (0..50).collect();
     let falling: Vec<i32> = rising.iter().rev().copied().collect();
     let mixed: Vec<i32> = (0..50).map(|at| at * 27 % 50).collect();

@@ -36,7 +36,7 @@ fn a_locale_fills_in_its_defaults() {
 }
 
 #[test]
-fn what_is_no_collation_says_why() {
+fn invalid_collations_are_refused_with_a_reason() {
     for (doc, code, text) in [
         (doc! {}, 40414, "BSON field 'collation.locale' is missing but a required field"),
         (doc! { "locale": "xx" }, 2, "Field 'locale' is invalid in: { locale: \"xx\" }"),

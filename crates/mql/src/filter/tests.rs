@@ -254,7 +254,7 @@ fn constants() {
 }
 
 #[test]
-fn keys_stand_in_for_documents() {
+fn keys_give_the_same_result_as_documents() {
     let (arena, shared) = (Bump::new(), Shared::default());
     let cx = EvalContext::new(&arena, Doc::empty(), &shared);
     let filter = filter(doc! { "a": { "$gt": 3 }, "b": { "$in": [1, 2] } });

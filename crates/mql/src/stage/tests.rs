@@ -292,7 +292,7 @@ fn documents_made_by_densify_keep_the_order_of_their_fields() {
 }
 
 #[test]
-fn what_is_wrong_with_a_time_series_is_told_before_it_is_refused() {
+fn errors_of_time_series_options_come_first() {
     for (spec, code) in [
         ("1", 14),
         ("[]", 14),

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_in_a_row_do_what_each_does_in_its_turn() {
+    fn consecutive_stages_give_the_result_of_each_in_turn() {
         let (mut failed, mut arena, shared) = (0, Bump::new(), Shared::default());
         let metadata = doc! { "textScore": 1.5 };
         for seed in 0..10_000 {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_is_refused_at_the_same_stage() {
+    fn results_that_nest_too_deep_are_refused_at_the_same_stage() {
         let deepen = doc! { "$set": { "a": { "x": "$a" } } };
         let (arena, shared) = (Bump::new(), Shared::default());
         let root = doc! { "a": 1, "b": 2 };

@@ -387,7 +387,7 @@ fn long_lists_keep_order_and_first_of_equals() {
 }
 
 #[test]
-fn an_upsert_refuses_paths_that_hold_each_other() {
+fn an_upsert_refuses_paths_within_each_other() {
     let update = case("{$set: {z: 1}}");
     update.upserts(
         "{_id: 1, \"a.b\": 1, \"a-b\": 2, \"a.c\": 3}",

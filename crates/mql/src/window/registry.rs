@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn n_sees_no_document() {
+    fn n_cannot_read_documents() {
         for bounds in ["[-1, 1]", "['unbounded', 'current']"] {
             started("$firstN", "{input: '$a', n: {$add: [1, 1]}}", bounds).unwrap();
             let error = started("$firstN", "{input: '$a', n: '$x'}", bounds).unwrap_err();

@@ -27,7 +27,7 @@ fn lengths_outside_the_limits_end_the_connection() {
 }
 
 #[test]
-fn other_protocols_are_recognised_before_their_length_is_believed() {
+fn other_protocols_are_recognised_before_the_length_is_checked() {
     let result = Header::parse(b"GET / HTTP/1.1\r\n");
     assert!(result.unwrap_err().to_string().contains("HTTP"));
     assert!(Header::is_http(b"GET / HTTP/1.1\r\n"));
@@ -46,7 +46,7 @@ fn unknown_required_flags_end_the_connection_and_optional_ones_do_not() {
 }
 
 #[test]
-fn bodies_come_once() {
+fn exactly_one_body_is_required() {
     assert_eq!(answered(receive(&raw(0, &[]))), 40587);
     let twice = [body(&ping()), body(&ping())].concat();
     assert_eq!(answered(receive(&raw(0, &twice))), 40430);
@@ -64,7 +64,7 @@ fn unknown_sections_and_trailing_bytes_are_refused() {
 }
 
 #[test]
-fn sequences_have_one_name_each_and_two_places() {
+fn sequence_names_are_unique_and_at_most_two() {
     let docs = [doc! { "a": 1 }];
     let of = |names: &[&str]| {
         let mut sections = body(&ping());

@@ -142,7 +142,7 @@ mod tests {
     use quire_document::doc;
 
     #[test]
-    fn a_tree_holds_the_paths_that_its_term_asks_for() {
+    fn a_tree_includes_the_paths_of_its_term() {
         let all = Tree::new("$**", None);
         assert!(all.holds("a") && all.holds("a.b.0") && !all.holds("_id") && !all.holds("_id.x"));
         let below = Tree::new("a.b.$**", None);

@@ -61,7 +61,7 @@ mod tests {
     use super::double;
 
     #[test]
-    fn numbers_and_what_is_none() {
+    fn numbers_and_other_types() {
         for (text, number) in [
             ("0X1P0", 1.0),
             ("+0x1.8p1", 3.0),

@@ -203,7 +203,7 @@ fn arithmetic() {
 }
 
 #[test]
-fn what_is_no_date_and_no_long_is_an_error() {
+fn invalid_dates_and_longs_are_errors() {
     let first = "Date(-9223372036854775808)";
     let last = "Date(9223372036854775807)";
     let diff = |end: &str, unit: &str| {
