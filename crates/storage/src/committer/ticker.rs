@@ -190,7 +190,8 @@ impl<B: Backend> Inner<B> {
     }
 
     /// Reclaims the space of dropped ranges and removes the records of those that are permanently
-    /// gone. The others are tried again with the next drop or after a restart.
+    /// gone. A range that still occupies space is tried again after a pause, a freed one together
+    /// with the next range or after a restart.
     pub(crate) fn reclaim(&self) -> Result<()> {
         let _one_at_a_time = self.reclaiming.lock();
         let drops = self.reclaimable();
