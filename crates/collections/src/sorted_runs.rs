@@ -171,6 +171,11 @@ impl MergedRuns {
         self.heads.peek().map(|head| &head.record.key[..])
     }
 
+    /// Returns the next record, which stays the next one.
+    pub fn peek(&self) -> Option<&SortedRecord> {
+        self.heads.peek().map(|head| &head.record)
+    }
+
     /// Returns the next record.
     pub fn next_record(&mut self) -> Result<Option<SortedRecord>> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Weak};
 
+use quire_collections::processors;
 use quire_document::{DocBuf, Timestamp, ValueBuf};
 use quire_error::{Error, Result};
 use quire_mql::stage::Served;
@@ -15,9 +16,6 @@ pub const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// The number of documents after which a scan counts as long: it has taken milliseconds, compared
 /// with which the start of a thread is cheap.
 const LONG_SCAN_DOCS: u64 = 16_384;
-
-static PROCESSORS: LazyLock<usize> =
-    LazyLock::new(|| std::thread::available_parallelism().map_or(1, |count| count.get()));
 
 static TEMPORARY: LazyLock<Arc<Path>> = LazyLock::new(|| std::env::temp_dir().into());
 
@@ -127,9 +125,4 @@ pub struct BatchEnd {
     pub docs: usize,
     /// True if nothing follows, so that no cursor is needed.
     pub exhausted: bool,
-}
-
-/// Returns the number of processors of the machine.
-pub(crate) fn processors() -> usize {
-    *PROCESSORS
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use quire_catalog::{Collection, IndexId, Uuid};
+use quire_catalog::{Collection, Index, IndexId, Uuid};
 use quire_storage::Interrupt;
 
 use crate::side_writes::SideWrites;
@@ -79,6 +79,12 @@ impl IndexBuild {
     /// Returns true if the build belongs to the operation that `interrupt` stops.
     pub fn is_stopped_by(&self, interrupt: &Arc<Interrupt>) -> bool {
         Arc::ptr_eq(&self.interrupt, interrupt)
+    }
+
+    /// The indexes that it fills, as the collection has them.
+    pub(super) fn indexes_of(&self, collection: &Collection) -> Vec<Arc<Index>> {
+        let filled = |index: &&Arc<Index>| self.fills(index.id);
+        collection.indexes.iter().filter(filled).cloned().collect()
     }
 
     pub(super) fn advance(&self, documents: usize) {

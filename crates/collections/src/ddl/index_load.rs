@@ -1,124 +1,50 @@
-//! The first half of an index build. The keys of all documents are generated, sorted and written in
-//! key order, while writers only note what they change (`side_writes.rs`). Then writers begin to
-//! maintain the index, and the noted records are processed.
+//! The first half of an index build. The keys of all documents are generated, sorted (`index_gather.rs`)
+//! and written in key order, while writers only note what they change (`side_writes.rs`). Then writers
+//! begin to maintain the index, and the noted records are processed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quire_catalog::key::Arena;
-use quire_catalog::{Collection, Facts, FactsBuf, Index, IndexId};
+use parking_lot::Mutex;
+use quire_catalog::{Collection, FactsBuf, Index, IndexId};
 use quire_error::{Error, Result};
-use quire_storage::{CommitOptions, Direction, KeyTurn, Space};
+use quire_storage::{CommitOptions, KeyTurn, Space};
 
 use super::builds::IndexBuild;
-use super::index_build::{CHUNK_ROWS, current};
-use super::key_sort::{KeySorter, SortedRows};
+use super::index_build::current;
+use super::index_gather::{Gathered, LONG_DOCUMENTS};
+use super::key_sort::MergedRows;
 use super::{next_epoch, put_collection};
 use crate::clashes;
-use crate::entry::{EntryKeys, record_bytes, record_id_of_unique};
+use crate::entry::{EntryKeys, record_id_of_unique};
 use crate::failure::Attempt;
 use crate::side_writes::{Notes, SideWrites};
 use crate::sorted_runs::Workspace;
-use crate::{CollectionCursor, Record, RecordId, Store, WriterMode, from_interruption};
+use crate::{Helpers, RecordId, Store, WriterMode, from_interruption};
 
-/// The bytes of documents that are read from one view.
-const PAGE_BYTES: usize = 4 << 20;
 /// The bytes of entries in one commit.
 const LOAD_BYTES: usize = 1 << 20;
 
-/// The entries of the documents in an index that is being built.
-pub(super) struct Gathered {
-    index: Arc<Index>,
-    sorter: KeySorter,
-    facts: FactsBuf,
-}
-
 /// Sorted entries for one commit.
-#[derive(Default)]
 struct Load {
     entries: Vec<(Bytes, Bytes)>,
     /// Records whose key is that of the record before them.
     clashes: Vec<RecordId>,
-    bytes: usize,
 }
 
-impl Gathered {
-    fn new(index: &Arc<Index>) -> Self {
-        Gathered {
-            index: Arc::clone(index),
-            sorter: KeySorter::default(),
-            facts: FactsBuf { paths: vec![0; index.keys.fields().len()], ..FactsBuf::default() },
-        }
-    }
-
-    /// Adds the entries of a document.
-    fn add(&mut self, record: &Record, arena: &Arena, keys: &mut EntryKeys) -> Result<()> {
-        let generated = self.index.keys.generate(record.doc.as_doc(), arena)?;
-        keys.encode(&self.index, &generated)?;
-        if keys.has_long() || generated.multikey.iter().any(|bits| *bits != 0) {
-            self.facts.merge(&Facts {
-                paths: &generated.multikey,
-                long_keys: keys.has_long(),
-                arrays: &generated.arrays,
-            });
-        }
-        let id = record_bytes(record.id);
-        for at in 0..keys.len() {
-            let (key, value) = keys.parts(&self.index, at, &id);
-            self.sorter.add(key, value)?;
-        }
-        Ok(())
-    }
+/// The entries of an index that are not yet written.
+struct Loads {
+    rows: MergedRows,
+    /// The key of the last entry that was taken from `rows`.
+    last: Vec<u8>,
+    /// The first error. Nothing more is written after it.
+    failed: Option<Error>,
 }
 
 impl Store {
-    /// Generates the keys of all documents in the indexes of a build.
-    ///
-    /// # Errors
-    /// 171 and the other errors of key generation; 276 IndexBuildAborted.
-    pub(super) fn gather_keys(
-        self: &Arc<Self>,
-        collection: &Collection,
-        build: &IndexBuild,
-    ) -> Result<Vec<Gathered>> {
-        let ids = build.ids.iter().filter_map(|id| collection.index_by_id(*id));
-        let mut gathered: Vec<Gathered> = ids.map(Gathered::new).collect();
-        let mut cursor = CollectionCursor::new(collection, Direction::Forward);
-        let (mut records, mut keys, mut more) = (Vec::new(), EntryKeys::default(), true);
-        while more {
-            build.interrupt.check().map_err(from_interruption)?;
-            records.clear();
-            let view = self.read_view()?;
-            let current = current(view.catalog(), collection, &build.ids)?;
-            more =
-                cursor.next_page(&view.view(), &current, CHUNK_ROWS, PAGE_BYTES, &mut records)?;
-            drop(view);
-            let arena = Arena::new();
-            for index in &mut gathered {
-                records.iter().try_for_each(|record| index.add(record, &arena, &mut keys))?;
-            }
-            build.advance(records.len());
-            self.keep_within_memory(build, &mut gathered)?;
-        }
-        Ok(gathered)
-    }
-
-    /// Writes entries to disk, the largest index first, until the build is within its memory limit.
-    fn keep_within_memory(&self, build: &IndexBuild, gathered: &mut [Gathered]) -> Result<()> {
-        let used = |gathered: &[Gathered]| {
-            gathered.iter().map(|index| index.sorter.memory_bytes()).sum::<usize>()
-        };
-        while used(gathered) > self.builds.memory_bytes() {
-            let largest = gathered.iter_mut().max_by_key(|index| index.sorter.memory_bytes());
-            let Some(largest) = largest else { return Ok(()) };
-            self.on_disk(build, |workspace| largest.sorter.spill(workspace))?;
-        }
-        Ok(())
-    }
-
     /// Calls `step` with the workspace in which a build continues on disk.
-    fn on_disk<T>(
+    pub(super) fn on_disk<T>(
         &self,
         build: &IndexBuild,
         step: impl FnOnce(Workspace<'_>) -> Result<T>,
@@ -139,19 +65,35 @@ impl Store {
         gathered: Vec<Gathered>,
     ) -> Result<Vec<(IndexId, FactsBuf)>> {
         let mut facts = Vec::with_capacity(gathered.len());
-        for Gathered { index, sorter, facts: own } in gathered {
-            let mut rows = self.on_disk(build, |workspace| sorter.finish(workspace))?;
-            let mut last = Bytes::new();
-            loop {
-                let load = Load::next(&index, &mut rows, &mut last)?;
-                if load.entries.is_empty() && load.clashes.is_empty() {
-                    break;
-                }
-                self.write_load(collection, build, index.id, &load)?;
-            }
+        for Gathered { index, rows, facts: own } in gathered {
+            self.load_rows(collection, build, &index, rows)?;
             facts.push((index.id, own));
         }
         Ok(facts)
+    }
+
+    /// Writes the entries of one index. While one thread commits entries, another one prepares the
+    /// next. A commit may overtake the one before it, because no reader uses the index yet.
+    fn load_rows(
+        self: &Arc<Self>,
+        collection: &Collection,
+        build: &IndexBuild,
+        index: &Index,
+        rows: MergedRows,
+    ) -> Result<()> {
+        let (documents, _) = build.progress();
+        let helpers = Helpers::acquire(usize::from(documents >= LONG_DOCUMENTS));
+        let loads = Mutex::new(Loads { rows, last: Vec::new(), failed: None });
+        let next = || loads.lock().next(index);
+        let write = || {
+            while let Some(load) = next() {
+                if let Err(error) = self.write_load(collection, build, index.id, &load) {
+                    loads.lock().failed.get_or_insert(error);
+                }
+            }
+        };
+        helpers.run("index", write, write);
+        loads.into_inner().failed.map_or(Ok(()), Err)
     }
 
     fn write_load(
@@ -239,24 +181,53 @@ impl Store {
     }
 }
 
+impl Loads {
+    /// Returns the next entries; `None` after the last, and after an error.
+    fn next(&mut self, index: &Index) -> Option<Load> {
+        if self.failed.is_some() {
+            return None;
+        }
+        match Load::next(index, &mut self.rows, &mut self.last) {
+            Ok(load) => Some(load).filter(|load| !load.is_empty()),
+            Err(error) => {
+                self.failed = Some(error);
+                None
+            }
+        }
+    }
+}
+
 impl Load {
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.clashes.is_empty()
+    }
+
     /// Returns the next entries. `last` is the key of the last entry; a unique index does not take
     /// the same key twice.
-    fn next(index: &Index, rows: &mut SortedRows, last: &mut Bytes) -> Result<Self> {
-        let mut load = Load::default();
-        while load.bytes < LOAD_BYTES {
-            let Some((key, value)) = rows.next()? else { break };
-            load.bytes += key.len() + value.len();
-            if index.unique && key == *last {
-                load.clashes.push(record_id_of_unique(&value)?);
-                continue;
+    fn next(index: &Index, rows: &mut MergedRows, last: &mut Vec<u8>) -> Result<Self> {
+        let (mut bytes, mut lengths) = (Vec::with_capacity(LOAD_BYTES), Vec::new());
+        let mut clashes = Vec::new();
+        while bytes.len() < LOAD_BYTES
+            && let Some(row) = rows.next()
+        {
+            let (key, value) = row.entry();
+            if index.unique && key == &last[..] {
+                clashes.push(record_id_of_unique(value)?);
+            } else {
+                bytes.extend_from_slice(key);
+                bytes.extend_from_slice(value);
+                lengths.push((key.len(), value.len()));
+                if index.unique {
+                    last.clear();
+                    last.extend_from_slice(key);
+                }
             }
-            if index.unique {
-                last.clone_from(&key);
-            }
-            load.entries.push((key, value));
+            row.pass()?;
         }
-        Ok(load)
+        // Keys and values are parts of one piece of memory.
+        let mut bytes = Bytes::from(bytes);
+        let cut = |(key, value)| (bytes.split_to(key), bytes.split_to(value));
+        Ok(Load { entries: lengths.into_iter().map(cut).collect(), clashes })
     }
 }
 

@@ -1,7 +1,6 @@
 //! Sorts the entries of an index that is being built, as bytes: in memory if they fit, else in runs
 //! on disk that are merged.
 
-use bytes::Bytes;
 use quire_error::{Error, Result};
 
 use crate::key_order::{order_digits, shared_bytes};
@@ -138,24 +137,62 @@ impl Memory {
 }
 
 impl SortedRows {
-    /// Returns the next entry.
-    pub fn next(&mut self) -> Result<Option<(Bytes, Bytes)>> {
+    /// Returns key and value of the next entry.
+    fn peek(&self) -> Option<(&[u8], &[u8])> {
         match self {
-            SortedRows::Memory(rows) => Ok(rows.next()),
+            SortedRows::Memory(MemoryRows { memory, next }) => {
+                let row = memory.rows.get(*next)?;
+                Some((memory.key(row), memory.value(row)))
+            }
             SortedRows::Runs(runs) => {
-                let record = runs.next_record()?;
-                Ok(record.map(|record| (record.key.into(), record.payload.into())))
+                let record = runs.peek()?;
+                Some((&record.key, &record.payload))
             }
         }
     }
+
+    /// Passes the next entry.
+    fn pass(&mut self) -> Result<()> {
+        match self {
+            SortedRows::Memory(rows) => rows.next += 1,
+            SortedRows::Runs(runs) => drop(runs.next_record()?),
+        }
+        Ok(())
+    }
 }
 
-impl MemoryRows {
-    fn next(&mut self) -> Option<(Bytes, Bytes)> {
-        let row = self.memory.rows.get(self.next)?;
-        self.next += 1;
-        let entry = (self.memory.key(row), self.memory.value(row));
-        Some((Bytes::copy_from_slice(entry.0), Bytes::copy_from_slice(entry.1)))
+/// The entries that several threads have sorted, in one order: by key, and those of one key by value.
+#[derive(Default)]
+pub(super) struct MergedRows {
+    parts: Vec<SortedRows>,
+}
+
+/// The part that has the next entry.
+pub(super) struct NextRow<'r>(&'r mut SortedRows);
+
+impl MergedRows {
+    /// Adds what one thread has sorted.
+    pub fn add(&mut self, rows: SortedRows) {
+        self.parts.push(rows);
+    }
+
+    /// The next entry. It stays the next one until it is passed. There are as few parts as threads.
+    pub fn next(&mut self) -> Option<NextRow<'_>> {
+        let heads = self.parts.iter().enumerate().filter_map(|(at, part)| Some((part.peek()?, at)));
+        let (_, at) = heads.min()?;
+        self.parts.get_mut(at).map(NextRow)
+    }
+}
+
+impl NextRow<'_> {
+    /// Key and value.
+    pub fn entry(&self) -> (&[u8], &[u8]) {
+        self.0.peek().unwrap_or_default()
+    }
+
+    /// Goes on to the entry after it.
+    pub fn pass(self) -> Result<()> {
+        self.0.pass()
     }
 }
 
@@ -179,22 +216,27 @@ mod tests {
         entries
     }
 
-    fn sorted(spill_every: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+    /// All entries, added to this number of sorters in turn.
+    fn sorted(spill_every: usize, threads: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
         let (directory, interrupt) = (std::env::temp_dir(), || Ok(()));
         let workspace =
             Workspace { directory: &directory, bytes_max: 1 << 20, interrupt: &interrupt };
-        let mut sorter = KeySorter::default();
+        let mut sorters: Vec<KeySorter> = (0..threads).map(|_| KeySorter::default()).collect();
         for (at, (key, value)) in entries().iter().enumerate() {
             let (head, tail) = key.split_at(key.len() / 2);
+            let sorter = &mut sorters[at % threads];
             sorter.add([head, tail], [value, &[]]).unwrap();
             if at % spill_every == spill_every - 1 {
                 sorter.spill(workspace).unwrap();
                 assert_eq!(sorter.memory_bytes(), 0);
             }
         }
-        let (mut rows, mut out) = (sorter.finish(workspace).unwrap(), Vec::new());
-        while let Some((key, value)) = rows.next().unwrap() {
+        let (mut rows, mut out) = (MergedRows::default(), Vec::new());
+        sorters.into_iter().for_each(|sorter| rows.add(sorter.finish(workspace).unwrap()));
+        while let Some(row) = rows.next() {
+            let (key, value) = row.entry();
             out.push((key.to_vec(), value.to_vec()));
+            row.pass().unwrap();
         }
         out
     }
@@ -203,8 +245,10 @@ mod tests {
     fn entries_come_back_in_order_from_memory_and_from_disk() {
         let mut expected = entries();
         expected.sort();
-        for spill_every in [usize::MAX, 5002, 900] {
-            assert_eq!(sorted(spill_every), expected);
+        for spill_every in [usize::MAX, 5002, 900, 7] {
+            for threads in [1, 3] {
+                assert_eq!(sorted(spill_every, threads), expected);
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ mod drop;
 mod drop_indexes;
 mod facts;
 mod index_build;
+mod index_gather;
 mod index_load;
 mod key_sort;
 mod make_unique;

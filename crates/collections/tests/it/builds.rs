@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::model::Dice;
-use quire_collections::{BuiltIndexes, CatalogChange, IndexCursor, IndexRange};
+use quire_collections::{BuiltIndexes, CatalogChange, DropIndexes, IndexCursor, IndexRange};
 use quire_error::ErrorCode;
 use quire_storage::{
     Bytes, Crash, Direction, Faults, Mode, Page, ScanRequest, SimulatedDisk, Space, Txn, begin,
@@ -389,6 +389,44 @@ fn entries_beyond_the_memory_of_a_build_are_sorted_on_disk() {
     let twice = doc! { "key": { "b": 1 }, "name": "twice", "unique": true };
     assert_eq!(index(&store, "d.t", &twice).unwrap_err().code(), ErrorCode::DuplicateKey);
     assert_clean(&store);
+}
+
+/// A long collection is read in pieces, by several threads where the machine has several processors.
+#[test]
+fn a_build_by_threads_has_the_entries_of_all_documents() {
+    const DOCUMENTS: i32 = 20_000;
+    const CHUNK: i32 = 1000;
+    let store = store();
+    let made = collection(&store, "d.t");
+    for first in (0..DOCUMENTS).step_by(CHUNK as usize) {
+        let insert = |writer: &mut Writer| {
+            for id in first..first + CHUNK {
+                // Each number once, in no order.
+                let mixed = id * 7919 % DOCUMENTS;
+                let doc = doc! { "_id": id, "u": mixed, "b": [id % 7, -1] };
+                writer.insert(&made, doc.as_doc())?;
+            }
+            Ok(())
+        };
+        store.write(&CommitOptions::buffered(), &Interrupt::new(), insert).unwrap();
+    }
+    for memory in [200 << 20, 1 << 20] {
+        store.set_build_memory(memory);
+        let specs = [
+            doc! { "key": { "u": 1 }, "name": "unique", "unique": true },
+            doc! { "key": { "b": 1, "u": -1 }, "name": "multikey" },
+        ];
+        let parse = |spec: &DocBuf| IndexSpec::parse(spec.as_doc(), false).unwrap();
+        let request =
+            CreateIndexes { namespace: ns("d.t"), specs: specs.iter().map(parse).collect() };
+        store.create_indexes(&request, &Interrupt::new(), &CommitOptions::buffered()).unwrap();
+        assert_clean(&store);
+        let twice = doc! { "key": { "b": 1 }, "name": "twice", "unique": true };
+        assert_eq!(index(&store, "d.t", &twice).unwrap_err().code(), ErrorCode::DuplicateKey);
+        let both = DropIndexes::Names(vec!["unique".to_owned(), "multikey".to_owned()]);
+        store.drop_indexes(&ns("d.t"), &both, &CommitOptions::buffered()).unwrap();
+        assert_clean(&store);
+    }
 }
 
 /// More notes than a build processes in one commit, for records that other clients change

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quire_collections::{RecordId, SpillReader, SpillWriter};
+use quire_collections::{Helpers, RecordId, SpillReader, SpillWriter};
 use quire_document::{ArrayBuf, DocBuf};
 use quire_error::{Error, Result};
 use quire_mql::stage::Facet;
@@ -19,7 +19,6 @@ use crate::opening::build::build_over;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::{Extra, Row};
-use crate::scans::helper_threads::Helpers;
 use crate::views::OpenViews;
 
 /// The operator of `$facet`.

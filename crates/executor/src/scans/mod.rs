@@ -1,10 +1,9 @@
 //! The leaves of an operator tree, which read a collection or an index. A long scan of a collection
-//! uses several threads: `split_scan`, `scan_pieces`, `helper_threads`.
+//! uses several threads: `split_scan`, `scan_pieces`.
 
 pub(crate) mod collection_scan;
 pub(crate) mod distinct_scan;
 pub(crate) mod fast_count;
-pub(crate) mod helper_threads;
 pub(crate) mod id_lookup;
 pub(crate) mod index_bounds;
 pub(crate) mod index_scan;

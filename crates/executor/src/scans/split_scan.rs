@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use parking_lot::Mutex;
 use quire_catalog::Collection;
-use quire_collections::RecordId;
+use quire_collections::{Helpers, RecordId};
 use quire_error::Result;
 
 use crate::env::Run;
 use crate::row::Row;
-use crate::scans::helper_threads::Helpers;
 use crate::scans::scan_pieces::{Kept, Piece, Pieces};
 
 /// The intended number of rows of a piece: their blocks fit into the cache of one core.

@@ -1,16 +1,23 @@
-//! Helper threads of executions. All executions together never run more of them than the machine
-//! has processors; an execution that gets none works alone.
+//! Helper threads of long scans and of index builds. All operations together never run more of them
+//! than the machine has processors; an operation that gets none works alone.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::params::processors;
-
-/// The number of running helper threads of all executions.
+/// The number of running helper threads of all operations.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 
+static PROCESSORS: LazyLock<usize> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+
+/// Returns the number of processors of the machine.
+pub fn processors() -> usize {
+    *PROCESSORS
+}
+
 /// The permission to run this number of threads besides the caller's, until it is dropped.
-pub(crate) struct Helpers(usize);
+pub struct Helpers(usize);
 
 impl Helpers {
     /// Reserves at most `wanted` threads, or fewer if fewer are free.
