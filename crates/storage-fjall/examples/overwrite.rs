@@ -1,9 +1,10 @@
 //! Measures the stalls of a sustained load: four writers overwrite documents of 1 KB at random,
 //! with buffered commits. Every ten seconds it prints the throughput, the slowest write, the memory
-//! and the disk space; at the end the percentiles, the number of slow writes and the CPU time. With
-//! `stalls` it prints each write of more than 100 ms with the second of its end and, while the
-//! write runs, what each thread waits for (the kernel shows that to root only). `overwrite DIR
-//! SECONDS [WORKERS] [stalls]`.
+//! and the disk space; at the end the percentiles, the number of slow writes, the CPU time, and the
+//! bytes that were written to the device for each byte of the documents. With `stalls` it prints
+//! each write of more than 100 ms with the second of its end and, while the write runs, what each
+//! thread waits for (the kernel shows that to root only). `overwrite DIR SECONDS [WORKERS]
+//! [stalls]`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,6 +22,8 @@ const WRITERS: u64 = 4;
 const BUCKETS: usize = 8_000;
 /// The longest acceptable time of a write.
 const STALL: Duration = Duration::from_millis(100);
+/// The bytes of a document.
+const DOCUMENT: usize = 1024;
 /// The time after which a running write is examined.
 const SUSPECT: Duration = Duration::from_millis(70);
 
@@ -63,11 +66,11 @@ fn key(prefix: u32, number: u64) -> Bytes {
 }
 
 fn document(rng: &mut Rng) -> Bytes {
-    let mut bytes = Vec::with_capacity(1024);
+    let mut bytes = Vec::with_capacity(DOCUMENT);
     while bytes.len() < 500 {
         bytes.extend_from_slice(&rng.next_u64().to_le_bytes());
     }
-    bytes.resize(1024, b'x');
+    bytes.resize(DOCUMENT, b'x');
     Bytes::from(bytes)
 }
 
@@ -94,6 +97,13 @@ fn status(label: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(label));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Returns the bytes that this process has written to the device.
+fn device_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    line.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
 }
 
 /// Returns the CPU seconds of each kind of thread: the writers, fjall's workers, the rest.
@@ -163,6 +173,7 @@ fn main() {
     println!("{} background threads", options.workers);
     let engine = open(Path::new(&words[1]), options).unwrap().engine;
     load(&engine);
+    let loaded = device_bytes();
     let (latencies, stop) = (Latencies::new(), AtomicBool::new(false));
     let (writes, slowest) = (AtomicU64::new(0), AtomicU64::new(0));
     let all_slowest = AtomicU64::new(0);
@@ -226,6 +237,12 @@ fn main() {
             spent(0),
             spent(1),
             spent(2),
+        );
+        let for_each = |bytes: u64, documents| bytes as f64 / (documents * DOCUMENT as u64) as f64;
+        println!(
+            "bytes to the device for each byte of the documents: load {:.2}, writes {:.2}",
+            for_each(loaded, DOCUMENTS),
+            for_each(device_bytes() - loaded, writes.load(Ordering::Relaxed)),
         );
         stop.store(true, Ordering::Relaxed);
     });

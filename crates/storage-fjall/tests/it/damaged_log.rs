@@ -183,11 +183,15 @@ fn a_hole_in_the_tail_that_was_not_forced_out_is_trimmed() {
     }
 }
 
-/// One damaged record in the durable part is enough.
+/// One damaged record in the durable part is enough. The records after it tell how far the log was
+/// durable, and so does the file `DURABLE`.
 #[test]
 fn a_hole_before_what_was_forced_out_is_refused() {
-    for hit in [0, 100, 200] {
+    for (hit, has_file) in [(0, true), (100, true), (200, true), (0, false), (200, false)] {
         let crashed = crashed_with(false, |number| number == 200);
+        if !has_file {
+            std::fs::remove_file(crashed.directory.path().join("DURABLE")).unwrap();
+        }
         let hole = crashed.batches[hit].clone();
         crashed.change(|bytes| bytes[hole].fill(0));
         crashed.is_refused_then_mended(&[hit as u64]);
