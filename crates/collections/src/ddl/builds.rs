@@ -81,7 +81,7 @@ impl IndexBuild {
         Arc::ptr_eq(&self.interrupt, interrupt)
     }
 
-    /// The indexes that it fills, as the collection has them.
+    /// Returns the indexes that it fills, as `collection` has them.
     pub(super) fn indexes_of(&self, collection: &Collection) -> Vec<Arc<Index>> {
         let filled = |index: &&Arc<Index>| self.fills(index.id);
         collection.indexes.iter().filter(filled).cloned().collect()

@@ -17,14 +17,15 @@ use super::key_sort::{KeySorter, MergedRows, SortedRows};
 use crate::entry::{EntryKeys, record_bytes};
 use crate::{CollectionCursor, Helpers, Record, RecordId, Store, from_interruption, processors};
 
-/// Bytes of documents that are read from one view.
+/// The bytes of documents that are read from one view.
 const PAGE_BYTES: usize = 4 << 20;
-/// Record ids of the smallest piece: reading it takes some milliseconds, beside which starting a thread
-/// is nothing.
+/// The record ids of the smallest piece. Reading it takes some milliseconds, compared with which the
+/// start of a thread is cheap.
 const PIECE_IDS: u64 = 8 << 10;
 /// A build of fewer documents uses one thread.
 pub(super) const LONG_DOCUMENTS: u64 = 2 * PIECE_IDS;
-/// About how many pieces each thread reads, so that all end at nearly the same time.
+/// The approximate number of pieces for each thread. With many small pieces all threads end at nearly
+/// the same time.
 const PIECES_EACH: u64 = 16;
 
 /// The sorted entries that the documents have in an index that is being built.
@@ -41,7 +42,7 @@ struct Part {
     facts: FactsBuf,
 }
 
-/// The record ids that are still to be read. Pieces are given out by rising ids.
+/// The record ids that no thread has read yet. Pieces are given out by rising ids.
 struct Pieces {
     next: AtomicU64,
     bound: u64,
@@ -51,15 +52,15 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Cuts the ids from `first` to before `bound` for so many threads.
+    /// Cuts the ids from `first` to before `bound` into pieces for this number of threads.
     fn new(first: u64, bound: u64, threads: usize) -> Self {
         let wanted = PIECES_EACH.saturating_mul(threads as u64).max(1);
         let width = (bound.saturating_sub(first) / wanted).max(PIECE_IDS);
         Pieces { next: AtomicU64::new(first), bound, width, failed: Mutex::default() }
     }
 
-    /// The first and the last id of the next piece. `None` after the last, and after an error: a thread
-    /// that reads a piece with smaller ids goes on with it.
+    /// Returns the first and the last id of the next piece; `None` after the last piece, and after an
+    /// error. Pieces with smaller ids are read to their end then, so the first error is found.
     fn take(&self) -> Option<(u64, u64)> {
         if self.failed.lock().is_some() {
             return None;
@@ -69,6 +70,7 @@ impl Pieces {
         (first < self.bound).then(|| (first, end - 1))
     }
 
+    /// Notes an error of the piece that begins with the id `first`.
     fn fail(&self, first: u64, error: Error) {
         let mut failed = self.failed.lock();
         if failed.as_ref().is_none_or(|(other, _)| first < *other) {
@@ -144,8 +146,8 @@ impl Store {
         }
     }
 
-    /// Gathers the keys of pieces while there are any, and sorts them. `None` after an error, which
-    /// `pieces` has.
+    /// Gathers the keys of pieces until none is left, and sorts them. Returns `None` after an error,
+    /// which is in `pieces`.
     fn gather_pieces(
         self: &Arc<Self>,
         collection: &Collection,
@@ -198,7 +200,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes entries to disk, the largest index first, until the parts keep to this memory.
+    /// Writes entries to disk, the largest index first, until the parts take at most `bytes_max` in
+    /// memory.
     fn keep_within_memory(
         &self,
         build: &IndexBuild,

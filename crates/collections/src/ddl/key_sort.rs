@@ -176,7 +176,7 @@ impl MergedRows {
         self.parts.push(rows);
     }
 
-    /// The next entry. It stays the next one until it is passed. There are as few parts as threads.
+    /// Returns the next entry, which stays the next one until it is passed.
     pub fn next(&mut self) -> Option<NextRow<'_>> {
         let heads = self.parts.iter().enumerate().filter_map(|(at, part)| Some((part.peek()?, at)));
         let (_, at) = heads.min()?;
