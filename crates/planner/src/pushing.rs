@@ -52,7 +52,7 @@ fn moved(
     renames: &HashMap<String, String>,
 ) -> Option<Condition> {
     let paths = part.paths()?;
-    if paths.iter().all(|path| is_untouched(path, modified)) {
+    if paths.iter().all(|path| is_untouched(path, modified)) && !sees_new_gaps(part, modified) {
         return Some(part.clone());
     }
     renamed(part, renames)
@@ -124,8 +124,10 @@ fn has_child(paths: &BTreeSet<String>, path: &str) -> bool {
 }
 
 /// Returns true if a stage leaves the value at `path` unchanged: neither the path nor one above or
-/// below it is among those that it modifies.
+/// below it is among those that it modifies. A number in the path may be a position in an array, so
+/// all that is modified below the array counts.
 pub(crate) fn is_untouched(path: &str, modified: &Modified) -> bool {
+    let path = up_to_position(path);
     match modified {
         Modified::Nothing => true,
         Modified::All => false,
@@ -133,6 +135,48 @@ pub(crate) fn is_untouched(path: &str, modified: &Modified) -> bool {
             !paths.contains(path) && !has_parent(paths, path) && !has_child(paths, path)
         }
         Modified::AllExcept(kept) => kept.contains(path) || has_parent(kept, path),
+    }
+}
+
+/// Returns the part of a path before the first number that is not its first component.
+fn up_to_position(path: &str) -> &str {
+    let number = path
+        .match_indices('.')
+        .map(|(dot, _)| dot)
+        .find(|&dot| path[dot + 1..].starts_with(|digit: char| digit.is_ascii_digit()));
+    &path[..number.unwrap_or(path.len())]
+}
+
+/// Returns true if a stage may make documents out of the elements of an array, and the condition finds that
+/// a field is missing in them: `{$addFields: {"a.x": 1}}` turns `[5]` into `[{x: 1}]`, where `a.y` is
+/// missing. Before, `a.y` led to nothing at all.
+fn sees_new_gaps(condition: &Condition, modified: &Modified) -> bool {
+    let Modified::Paths(paths) = modified else { return false };
+    let any = |children: &[Condition]| children.iter().any(|child| sees_new_gaps(child, modified));
+    match condition {
+        Condition::And(children) | Condition::Or(children) | Condition::Nor(children) => {
+            any(children)
+        }
+        Condition::Not(child) => sees_new_gaps(child, modified),
+        Condition::Path(node) => {
+            let top = |path: &str| path.split_once('.').map(|(top, _)| top.to_owned());
+            let written = top(node.path.as_str());
+            written.is_some()
+                && holds_for_missing(&node.test)
+                && paths.iter().any(|path| top(path) == written)
+        }
+        _ => false,
+    }
+}
+
+/// Returns false if no missing field passes the test.
+fn holds_for_missing(test: &Test) -> bool {
+    match test {
+        Test::Compare(_, operand) => !divides(operand.value()),
+        Test::In(list) => !list.values().all(divides),
+        Test::All(tests) => tests.iter().all(holds_for_missing),
+        Test::Not(_) | Test::Always(_) => true,
+        _ => false,
     }
 }
 
@@ -155,4 +199,73 @@ fn renames(stage: &Stage) -> HashMap<String, String> {
             _ => None,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rewrite::optimise;
+    use quire_document::{DocBuf, Value, doc};
+    use quire_mql::ParseContext;
+    use quire_mql::stage::{StageBody, parse_pipeline};
+
+    /// True if a filter behind the stage moves before it.
+    fn moves(stage: &DocBuf, filter: DocBuf) -> bool {
+        let pipeline = [stage.clone(), doc! { "$match": &filter }];
+        let stages = pipeline.iter().map(|stage| Value::from(stage.as_doc()));
+        let context = ParseContext::default();
+        let stages = parse_pipeline(stages, &context).unwrap();
+        let names: Vec<_> = optimise(stages, &context).iter().map(StageBody::name).collect();
+        names == ["$match", stage.as_doc().first().unwrap().key()]
+    }
+
+    #[test]
+    fn a_position_in_an_array_is_changed_with_its_fields() {
+        let set = doc! { "$addFields": { "a.x": 1 } };
+        assert!(moves(&set, doc! { "b.0": 5 }));
+        assert!(moves(&set, doc! { "a.y": 5 }));
+        assert!(!moves(&set, doc! { "a.0": { "y": 5 } }));
+        assert!(!moves(&set, doc! { "a.0.y": 5 }));
+        let keep = doc! { "$project": { "a.x": 1 } };
+        assert!(moves(&keep, doc! { "a.x": 5 }));
+        assert!(!moves(&keep, doc! { "a.0.x": 5 }));
+    }
+
+    #[test]
+    fn elements_that_become_documents_lack_other_fields() {
+        // The stage turns `{a: [5]}` into `{a: [{x: 1}]}`, in which `a.y` is missing.
+        let set = doc! { "$addFields": { "a.x": 1 } };
+        for filter in [
+            doc! { "a.y": Value::Null },
+            doc! { "a.y": { "$ne": Value::Null } },
+            doc! { "a.y": { "$in": [1, Value::Null] } },
+            doc! { "$or": [{ "a.y": { "$lte": Value::Null } }, { "b": 1 }] },
+        ] {
+            assert!(!moves(&set, filter.clone()), "{filter:?}");
+        }
+        for filter in [
+            doc! { "a.y": { "$ne": 5 } },
+            doc! { "a.y": { "$exists": false } },
+            doc! { "b.y": Value::Null },
+        ] {
+            assert!(moves(&set, filter.clone()), "{filter:?}");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_way_of_a_joined_array_is_replaced() {
+        // An array `s` becomes the document `{x: [...]}`: `s.y` is gone.
+        let joins = [
+            doc! { "$lookup": { "from": "f", "localField": "a", "foreignField": "b", "as": "s.x" } },
+            doc! { "$graphLookup": {
+                "from": "f", "startWith": "$a", "connectFromField": "a", "connectToField": "b", "as": "s.x"
+            } },
+            doc! { "$unwind": {
+                "path": "$a", "includeArrayIndex": "s.x", "preserveNullAndEmptyArrays": true
+            } },
+        ];
+        for join in joins {
+            assert!(!moves(&join, doc! { "s.y": 5 }), "{join:?}");
+            assert!(moves(&join, doc! { "b": 5 }), "{join:?}");
+        }
+    }
 }

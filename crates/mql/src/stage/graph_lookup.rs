@@ -166,7 +166,7 @@ impl StageBody for GraphLookup {
     }
 
     fn modified(&self) -> Modified {
-        Modified::Paths([self.output.to_string()].into())
+        Modified::replacing([&self.output])
     }
 
     fn print(&self, writer: &mut DocWriter<'_>) {

@@ -287,10 +287,8 @@ impl StageBody for Lookup {
     }
 
     fn modified(&self) -> Modified {
-        let mut paths: std::collections::BTreeSet<String> = [self.output.to_string()].into();
         let index = self.unwind.as_ref().and_then(|unwind| unwind.index_path());
-        paths.extend(index.map(FieldPath::to_string));
-        Modified::Paths(paths)
+        Modified::replacing(std::iter::once(&self.output).chain(index))
     }
 
     fn print(&self, writer: &mut DocWriter<'_>) {

@@ -1,7 +1,7 @@
 //! The fields that stages read and change. With them the planner moves stages and fetches only the
 //! fields that are needed.
 
-use crate::expression::Dependencies;
+use crate::expression::{Dependencies, FieldPath};
 use std::collections::BTreeSet;
 
 /// The fields that a stage needs of its input.
@@ -24,6 +24,14 @@ pub enum Modified {
     AllExcept(BTreeSet<String>),
     /// Possibly any path.
     All,
+}
+
+impl Modified {
+    /// Returns what a stage changes that sets `paths` and goes through documents alone to do so: any
+    /// other value on the way, an array too, is replaced, with all that is below it.
+    pub(super) fn replacing<'p>(paths: impl IntoIterator<Item = &'p FieldPath>) -> Self {
+        Modified::Paths(paths.into_iter().map(|path| path.first().to_owned()).collect())
+    }
 }
 
 impl Needs {

@@ -187,8 +187,9 @@ impl StageBody for Unwind {
     }
 
     fn modified(&self) -> Modified {
-        let paths = std::iter::once(&self.path).chain(&self.index);
-        Modified::Paths(paths.map(FieldPath::to_string).collect())
+        // The position is set through documents alone, as `Modified::replacing` describes.
+        let index = self.index.iter().map(|index| index.first().to_owned());
+        Modified::Paths(index.chain([self.path.to_string()]).collect())
     }
 
     fn streams(&self) -> bool {
