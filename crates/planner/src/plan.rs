@@ -83,26 +83,7 @@ impl Plan {
 
     /// Returns the stages above [`Plan::cursor`], in the order of the pipeline.
     pub fn stages(&self) -> Vec<&Stage> {
-        let mut stages = Vec::new();
-        let mut node = &self.root;
-        while let Node::Stage { stage, input, .. } = node {
-            stages.push(stage);
-            node = input;
-        }
-        stages.reverse();
-        stages
-    }
-
-    /// Returns the inner plans of each of [`Plan::stages`].
-    pub fn inner_plans(&self) -> Vec<&Inner> {
-        let mut plans = Vec::new();
-        let mut node = &self.root;
-        while let Node::Stage { inner, input, .. } = node {
-            plans.push(inner);
-            node = input;
-        }
-        plans.reverse();
-        plans
+        self.root.stages().into_iter().map(|(stage, _)| stage).collect()
     }
 }
 
@@ -338,6 +319,19 @@ pub enum ProjectionKind {
 }
 
 impl Node {
+    /// Returns the stages of a pipeline from here down to the first other node, with the plans inside
+    /// of them, in the order of the pipeline.
+    pub fn stages(&self) -> Vec<(&Stage, &Inner)> {
+        let mut stages = Vec::new();
+        let mut node = self;
+        while let Node::Stage { stage, inner, input } = node {
+            stages.push((stage, inner));
+            node = input;
+        }
+        stages.reverse();
+        stages
+    }
+
     /// Returns its inputs.
     pub fn inputs(&self) -> &[Node] {
         match self {

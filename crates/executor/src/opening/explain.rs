@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use quire_mql::Filter;
-use quire_mql::stage::{Stage, StageBody, UnionWith};
+use quire_mql::stage::{Facet, Stage, StageBody, UnionWith};
 use quire_planner::explain::{
     JoinStrategy, MemoryUse, NodeStats, Trial, after_running, execution_stats, query_planner,
 };
@@ -182,18 +182,9 @@ fn write_stages(
     (trials, source): (Option<&[Trial]>, Option<&DocBuf>),
     out: &mut ArrayWriter<'_>,
 ) {
-    let stages = plan.stages();
+    let stages = plan.root.stages();
     let groups = plan.groups();
-    // A stage that writes does not run.
-    let running = stages.iter().filter(|stage| !stage.writes()).count();
-    // The outermost stage's statistics come first; each has the stage before it as its input.
-    let mut levels: Vec<&NodeStats> = Vec::new();
-    let mut next = stats;
-    while let Some(level) = next {
-        levels.push(level);
-        next = if levels.len() <= running { level.inputs.first() } else { None };
-    }
-    levels.reverse();
+    let levels = levels(&stages, stats);
     {
         let mut first = out.document();
         if let Some(stage) = source {
@@ -209,30 +200,89 @@ fn write_stages(
         }
         stage_counters(levels.get(groups).copied(), &mut first);
     }
-    let above = stages.into_iter().zip(plan.inner_plans()).enumerate().skip(groups);
-    for (at, (stage, inner)) in above {
+    for (at, (stage, inner)) in stages.into_iter().enumerate().skip(groups) {
         let mut one = out.document();
-        match (plan.cursor(), stage, inner) {
-            (Node::RandomPicks { size, .. }, _, _) if at == 0 => {
-                let size = i64::try_from(*size).unwrap_or(i64::MAX);
-                one.document("$sampleFromRandomCursor").append("size", size);
-            }
-            (_, Stage::UnionWith(union), Inner::Union(plans)) => {
-                let level = levels.get(at + 1).copied();
-                write_union(union, plans, level, trials.is_some(), &mut one);
-            }
-            (cursor, Stage::Group(_), _) if at == 0 && cursor.reads_distinct_keys() => {
-                write_distinct_group(stage, &mut one);
-            }
-            _ => stage.print(&mut one),
-        }
-        // MongoDB reports nothing about the search of a `$graphLookup`.
-        if let (Stage::Lookup(_), Inner::Foreign(foreign)) = (stage, inner) {
-            join_facts(foreign, levels.get(at + 1).copied(), &mut one);
-        }
         let idle = NodeStats::default();
         let idle = stats.filter(|_| stage.writes()).map(|_| &idle);
-        stage_counters(idle.or(levels.get(at + 1).copied()), &mut one);
+        let level = idle.or(levels.get(at + 1).copied());
+        match (plan.cursor(), stage) {
+            (Node::RandomPicks { size, .. }, _) if at == 0 => {
+                let size = i64::try_from(*size).unwrap_or(i64::MAX);
+                one.document("$sampleFromRandomCursor").append("size", size);
+                stage_counters(level, &mut one);
+            }
+            (cursor, Stage::Group(_)) if at == 0 && cursor.reads_distinct_keys() => {
+                write_distinct_group(stage, &mut one);
+                stage_counters(level, &mut one);
+            }
+            _ => write_stage((stage, inner), level, trials.is_some(), &mut one),
+        }
+    }
+}
+
+/// Returns the statistics of the node below the stages, and of each stage. `stats` are those of the
+/// outermost stage; each stage has the one before it as its input.
+fn levels<'s>(stages: &[(&Stage, &Inner)], stats: Option<&'s NodeStats>) -> Vec<&'s NodeStats> {
+    // A stage that writes does not run.
+    let running = stages.iter().filter(|(stage, _)| !stage.writes()).count();
+    let mut levels: Vec<&NodeStats> = Vec::new();
+    let mut next = stats;
+    while let Some(level) = next {
+        levels.push(level);
+        next = if levels.len() <= running { level.inputs.first() } else { None };
+    }
+    levels.reverse();
+    levels
+}
+
+/// Writes a stage with the plans inside of it and what it did.
+fn write_stage(
+    (stage, inner): (&Stage, &Inner),
+    level: Option<&NodeStats>,
+    with_trials: bool,
+    out: &mut DocWriter<'_>,
+) {
+    match (stage, inner) {
+        (Stage::UnionWith(union), Inner::Union(plans)) => {
+            write_union(union, plans, level, with_trials, out);
+        }
+        (Stage::Facet(facet), Inner::Branches(branches)) => {
+            write_branches(facet, branches, level, with_trials, out);
+        }
+        _ => stage.print(out),
+    }
+    // MongoDB reports nothing about the search of a `$graphLookup`.
+    if let (Stage::Lookup(_), Inner::Foreign(foreign)) = (stage, inner) {
+        join_facts(foreign, level, out);
+    }
+    if let Some(level) = level {
+        memory_counters(stage, level, out);
+    }
+    stage_counters(level, out);
+}
+
+/// Writes the branches of a `$facet`, each with the stage that hands it the input's documents.
+fn write_branches(
+    facet: &Facet,
+    branches: &[Node],
+    level: Option<&NodeStats>,
+    with_trials: bool,
+    out: &mut DocWriter<'_>,
+) {
+    let mut shown = out.document(facet.name());
+    for (at, ((name, _), node)) in facet.branches.iter().zip(branches).enumerate() {
+        let stages = node.stages();
+        let levels = levels(&stages, level.and_then(|level| level.inputs.get(1 + at)));
+        let mut branch = shown.array(name);
+        {
+            let mut first = branch.document();
+            first.document("$teeConsumer");
+            stage_counters(levels.first().copied(), &mut first);
+        }
+        for (at, stage) in stages.into_iter().enumerate() {
+            let level = levels.get(at + 1).copied();
+            write_stage(stage, level, with_trials, &mut branch.document());
+        }
     }
 }
 
@@ -290,7 +340,6 @@ fn join_facts(foreign: &Foreign, stats: Option<&NodeStats>, out: &mut DocWriter<
         out.append("indexName", index.as_str());
     }
     let Some(joined) = joined else { return };
-    let long = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     out.append("totalDocsExamined", long(joined.docs_examined));
     out.append("totalKeysExamined", long(joined.keys_examined));
     out.append("collectionScans", long(joined.collection_scans));
@@ -300,18 +349,29 @@ fn join_facts(foreign: &Foreign, stats: Option<&NodeStats>, out: &mut DocWriter<
     });
 }
 
-fn stage_counters(stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
-    if let Some(stats) = stats {
-        if let Some(memory) = &stats.memory {
-            memory_use(memory, stats.spills, out);
-        }
-        out.append("nReturned", i64::try_from(stats.returned).unwrap_or(i64::MAX));
-        out.append("executionTimeMillisEstimate", i64::try_from(stats.millis).unwrap_or(i64::MAX));
+/// Writes the counters of memory and disk of the stages that have them.
+fn memory_counters(stage: &Stage, stats: &NodeStats, out: &mut DocWriter<'_>) {
+    if let Some(memory) = &stats.memory {
+        memory_use(memory, out);
+    }
+    if let Stage::Sort(_) = stage {
+        out.append("totalDataSizeSortedBytesEstimate", long(stats.bytes_sorted));
+    }
+    let tells = matches!(stage, Stage::Sort(_) | Stage::Group(_) | Stage::BucketAuto(_));
+    if tells || stats.memory.is_some() {
+        out.append("usedDisk", stats.spills > 0);
+        out.append("spills", long(stats.spills));
     }
 }
 
-fn memory_use(memory: &MemoryUse, spills: u64, out: &mut DocWriter<'_>) {
-    let long = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+fn stage_counters(stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
+    if let Some(stats) = stats {
+        out.append("nReturned", long(stats.returned));
+        out.append("executionTimeMillisEstimate", long(stats.millis));
+    }
+}
+
+fn memory_use(memory: &MemoryUse, out: &mut DocWriter<'_>) {
     {
         let mut functions = out.document("maxFunctionMemoryUsageBytes");
         for (field, bytes) in &memory.functions {
@@ -319,6 +379,9 @@ fn memory_use(memory: &MemoryUse, spills: u64, out: &mut DocWriter<'_>) {
         }
     }
     out.append("maxTotalMemoryUsageBytes", long(memory.total));
-    out.append("usedDisk", spills > 0);
-    out.append("spills", long(spills));
+}
+
+/// Returns a counter in the type that MongoDB gives it beside a stage of a pipeline.
+fn long(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use quire_document::literal::{parse_doc, print};
-use quire_document::{Value, ValueBuf};
+use quire_document::{Value, ValueBuf, doc};
 use quire_executor::explain;
 use quire_planner::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, ReadRequest, Verbosity,
@@ -218,6 +218,37 @@ fn recorded_plans() {
     }
     println!("explain: {same} of {all}");
     assert!(same * 100 >= all * 95, "{same} of {all}");
+}
+
+#[test]
+fn the_stages_of_each_branch_tell_what_they_did() {
+    let store = store();
+    let docs: Vec<DocBuf> = (0..10).map(|id| doc! { "_id": id, "v": id % 3 }).collect();
+    insert_all(&store, "db.c", docs.iter().map(DocBuf::as_doc));
+    let case = Case { store, usable: true };
+    let command = parse_doc(
+        "{aggregate: 'c', pipeline: [{$facet: {top: [{$sort: {v: -1}}, {$limit: 2}],
+          some: [{$project: {v: 1}}, {$match: {v: 1}}]}}]}",
+    );
+    let reply = explained(&case, command.unwrap().as_doc(), Verbosity::ExecutionStats);
+    let reply = reply.unwrap().unwrap();
+    let text = normal(reply.get("stages").unwrap(), false);
+    let top = "top: [{$teeConsumer: {}, nReturned: 10}, \
+        {$sort: {limit: 2, sortKey: {v: -1}}, nReturned: 2, \
+        totalDataSizeSortedBytesEstimate: SIZE, usedDisk: false}]";
+    let some = "some: [{$teeConsumer: {}, nReturned: 10}, \
+        {$match: {v: {$eq: 1}}, nReturned: 3}, \
+        {$project: {_id: true, v: true}, nReturned: 3}]";
+    let text = text.replace("NumberLong(\"", "").replace("\")", "");
+    let text = with_size(&text, "totalDataSizeSortedBytesEstimate: ");
+    assert!(text.contains(top) && text.contains(some), "{text}");
+}
+
+/// Returns the text with `SIZE` in place of the value behind `name`.
+fn with_size(text: &str, name: &str) -> String {
+    let Some((before, behind)) = text.split_once(name) else { return text.to_owned() };
+    let end = behind.find([',', '}']).unwrap_or(behind.len());
+    format!("{before}{name}SIZE{}", &behind[end..])
 }
 
 /// Returns the commands with their replies.
