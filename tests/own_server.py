@@ -1,5 +1,5 @@
-"""What the scripts that measure a server share: a Python environment of their own, a server in an
-empty directory, and the best of some rounds.
+"""Common code of the scripts that measure a server: a Python environment, a server in an empty
+directory, and the best of several rounds.
 """
 import os, pathlib, signal, socket, subprocess, sys, tempfile, time
 
@@ -8,7 +8,7 @@ WORK = pathlib.Path(tempfile.gettempdir()) / "quire-measured"
 
 
 def in_own_environment():
-    """Runs the script again with the packages, if it has not got them."""
+    """Runs the script again in an environment with the packages, if they are missing."""
     venv = WORK / "venv"
     if pathlib.Path(sys.prefix) == venv:
         return
@@ -46,18 +46,18 @@ class Quire:
             self.db[name].insert_many(batch, ordered=False)
 
     def memory(self, field):
-        """A field of the process's status, in MB."""
+        """Returns a field of the process's status, in MB."""
         with open(f"/proc/{self.server.pid}/status") as lines:
             return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(field))
 
     def cpu(self):
-        """The processor time that the process has taken, in seconds; ticks of 10 ms."""
+        """Returns the processor time of the process in seconds, in steps of 10 ms."""
         with open(f"/proc/{self.server.pid}/stat") as fields:
             user, system = fields.read().rsplit(")", 1)[1].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def forget_peak(self):
-        """Lets the peak of memory (VmHWM) begin anew."""
+        """Resets the peak of memory (VmHWM)."""
         with open(f"/proc/{self.server.pid}/clear_refs", "w") as out:
             out.write("5")
 
@@ -68,8 +68,8 @@ class Quire:
 
 
 def best(rounds, work, clock=time.perf_counter):
-    """The shortest time of the rounds, in seconds, and the last result. With several clocks in a
-    list, a list of the shortest time by each."""
+    """Returns the shortest time of the rounds in seconds, and the last result. With a list of clocks,
+    returns a list with the shortest time of each."""
     clocks = clock if isinstance(clock, list) else [clock]
     times, result = [], None
     for _ in range(rounds):

@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""Joins, windows, facets and results that are written, by Quire and by DuckDB on the same machine
-in the same run.
+"""Compares Quire and DuckDB on the same machine in the same run: joins, windows, facets, and writing
+results.
 
     cargo build --release -p quire-cli
     tests/joinbench/run.py [--scale 0.1] [--rounds 3] [--only TEXT] [--quire target/release/quire]
 
 Needs Python's venv module and, once, PyPI: `pymongo` and `duckdb` go into a virtual environment
 under the temporary directory. The server gets an empty directory there and a free port, and is
-stopped at the end. Two data sets, the same for the same scale, every time:
+stopped at the end. There are two data sets, which depend only on the scale:
 
 - a shop: customers and orders of one document each, with their lines once embedded in the order and
   once in a collection of their own, shaped after TPC-H (tpc.org/tpch) with our own values. Scale 0.1
   is 15,000 customers, 150,000 orders and about 600,000 lines;
-- points, a tree and readings, for what is no query of TPC-H.
+- points, a tree and readings, for queries that TPC-H does not have.
 
-DuckDB has columns of its own types, the far mark. Where both can answer, the answers are compared.
+DuckDB has typed columns, which is an upper bound for a document database. If both databases can run a
+query, the results are compared.
 Times are the best of the rounds, in seconds, by the clock and of the processors (the server's, and
 this process's for DuckDB); memory is the server's resident set before and at its peak during the
-query. Nothing else should run meanwhile; processor times suffer less where something does.
+query. The machine should be otherwise idle; processor times are affected less if it is not.
 """
 import argparse, csv, datetime, pathlib, random, sys, time
 
@@ -63,7 +64,7 @@ YEAR = {"$gte": DAY + datetime.timedelta(731), "$lt": DAY + datetime.timedelta(1
 
 
 def summary(prefix):
-    """TPC-H's query 1 behind what gives a document for each line."""
+    """TPC-H's query 1, after stages that return a document for each line."""
     field = lambda name: f"${prefix}{name}"
     net = {"$multiply": [field("price"), {"$subtract": [100, field("discount")]}]}
     return [
@@ -85,7 +86,7 @@ def join(local, foreign, other, into):
 
 
 def shipping(lines):
-    """TPC-H's query 3; `lines` gives each order's lines in `lines`."""
+    """TPC-H's query 3; the stages `lines` put each order's lines into its field `lines`."""
     return [
         {"$match": {"date": {"$lt": DAY_1}}},
         *join("customer", "_id", "customers", "buyer"),
@@ -143,7 +144,7 @@ FACETS = [{"$facet": {
     "total": [{"$group": {"_id": None, "total": {"$sum": "$value"}}}],
 }}]
 
-# name, collection, pipeline, SQL or None, what makes a row of a result document, index that it needs
+# name, collection, pipeline, SQL or None, function from a result document to a row, index to create
 QUERIES = [
     ("Q1, lines embedded", "orders", EMBEDDED + summary("lines."), SQL_1, SUMS, None),
     ("Q1, lines referenced", "lines", summary(""), SQL_1, SUMS, None),
@@ -255,7 +256,7 @@ def main():
 
 
 def int_of(value):
-    """Whole numbers of either side as Python's; everything else as it is."""
+    """Converts whole numbers of both databases to Python's; returns other values unchanged."""
     return value if isinstance(value, str) else int(value)
 
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""The five queries of JSONBench (github.com/ClickHouse/JSONBench) on events of our own making, by
-Quire and by DuckDB on the same machine in the same run.
+"""Compares Quire and DuckDB on the same machine in the same run: the five queries of JSONBench
+(github.com/ClickHouse/JSONBench) on generated events.
 
     cargo build --release -p quire-cli
     tests/jsonbench/run.py [--events 1000000] [--rounds 3] [--quire target/release/quire]
 
 Needs Python's venv module and, once, PyPI: `pymongo` and `duckdb` go into a virtual environment
 under the temporary directory. The server gets an empty directory there and a free port, and is
-stopped at the end. The events look like those of Bluesky's firehose: a few kinds of records, users
-and times skewed as people are. DuckDB runs twice: over a column of JSON, which is what documents
-are to it, and over columns of its own types, the far mark. Every answer is compared between the
-three. Times are the best of the rounds; both databases have the machine to themselves meanwhile.
+stopped at the end. The events resemble those of Bluesky's firehose: a few kinds of records, with
+skewed users and times. DuckDB runs twice: on a column of JSON, its form of documents, and on typed
+columns, which is an upper bound for a document database. The three results of each query are compared.
+Times are the best of the rounds. The databases do not run at the same time.
 """
 import argparse, json, pathlib, random, sys, time
 
@@ -29,7 +29,7 @@ WORDS = "the of and a to in is you that it he was for on are as with his they at
 
 
 def events(count):
-    """The same events for the same count, every time."""
+    """Generates the events, which depend only on `count`."""
     rng = random.Random(20241121)
     users = max(count // 40, 10)
     names = [name for name, _ in COLLECTIONS]
@@ -66,7 +66,7 @@ POSTED = CREATED | {"commit.collection": "app.bsky.feed.post"}
 SPREAD = ["app.bsky.feed.post", "app.bsky.feed.repost", "app.bsky.feed.like"]
 DATE = {"$toDate": {"$divide": ["$time_us", 1000]}}
 
-# name, pipeline, SQL with {collection} and its like, and what makes a row of a result document
+# name, pipeline, SQL with placeholders such as {collection}, function from a result document to a row
 QUERIES = [
     ("1: kinds of records by number",
      [{"$group": {"_id": "$commit.collection", "count": {"$sum": 1}}}, {"$sort": {"count": -1, "_id": 1}}],

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hostile and ordinary clients of one server, for an hour: what the hostile ones cost the others.
+"""Measures how much hostile clients slow down the ordinary clients of a server, for an hour.
 
     cargo build --release -p quire-cli
     tests/soak/run.py [--minutes 60] [--quire target/release/quire] [--json FILE]
@@ -8,18 +8,17 @@ Needs Python's venv module and, once, PyPI: `pymongo` goes into a virtual enviro
 temporary directory. The server gets an empty directory there and a free port, and is stopped at the
 end.
 
-Rounds of three minutes: in the first the ordinary clients are alone, in the other two the hostile
-ones work beside them, so that whatever else the machine does falls on both. Four ordinary clients
-send reads and writes of few documents at a steady pace. Three hostile processes draw from a list of
-requests that are valid and ask for more memory or time than anybody should get, and from a list of
-abuses of the connection.
+A round takes three minutes: in the first the ordinary clients run alone, in the other two the hostile
+ones run too, so that other work of the machine affects both. Four ordinary clients send reads and
+writes of few documents at a steady rate. Three hostile processes choose from a list of valid requests
+that need more memory or time than a client should get, and from a list of abuses of the connection.
 
-The run fails when the 99th percentile of the ordinary requests beside the hostile ones is more than
-5 times that of the minutes alone, when an ordinary request fails, when the median of the server's
-resident memory without the block cache and the memtables is more than 1.25 times higher in the last
-third than in the first, or when a hostile request ends without an answer. The cache and the memtables
-are left out because both have limits of their own and fill during most of an hour: blocks of tables
-that compaction has replaced leave the cache only when it is full. Their sizes are in the result too.
+The run fails if the 99th percentile of the ordinary requests with hostile clients is more than 5 times
+that without them, if an ordinary request fails, if the median of the server's resident memory without
+the block cache and the memtables is more than 1.25 times higher in the last third than in the first, or
+if a hostile request gets no reply. The cache and the memtables are subtracted because both have their
+own limits and grow during most of an hour: blocks of tables that compaction has replaced leave the
+cache only when it is full. Their sizes are in the result too.
 """
 import argparse, json, multiprocessing, pathlib, queue, random, socket, struct, sys, threading, time, zlib
 
@@ -58,7 +57,7 @@ def ordinary(db, rng, at):
 
 
 class Ordinary(threading.Thread):
-    """A client that sends at a steady pace and keeps the seconds that each request took."""
+    """A client that sends at a steady rate and records the duration of each request in seconds."""
 
     def __init__(self, port, seed, end, hostile_now):
         super().__init__()
@@ -88,7 +87,7 @@ def doubling(times):
 
 
 def hostile_requests():
-    """Commands by name. Each may answer or fail; it may not take the server or its time."""
+    """Hostile commands by name. Each may succeed or fail, but must not stop or block the server."""
     thousand = ["$v"] * 1000
     millions = {"$set": {"v": {"$range": [0, 1_000_000]}}}
     on_one = {"$match": {"_id": 1}}
@@ -146,7 +145,7 @@ def message(body, request_id=1):
 
 
 def compressed(body):
-    """The same, by zlib, as one OP_COMPRESSED."""
+    """Returns the message as an OP_COMPRESSED with zlib."""
     section = struct.pack("<I", 0) + b"\0" + body
     packed = zlib.compress(section, 9)
     content = struct.pack("<iiB", OP_MSG, len(section), 2) + packed
@@ -154,7 +153,7 @@ def compressed(body):
 
 
 def abuses(port, rng):
-    """Abuses of the connection by name. Each returns once it has done its worst."""
+    """Abuses of the connection by name. Each returns when it is done."""
     import bson
 
     def connect():
@@ -201,7 +200,7 @@ def abuses(port, rng):
 
 
 def hostile(port, seed, end, hostile_now, report):
-    """A process that sends hostile requests, one after the other, while it may."""
+    """A process that sends hostile requests one after the other, until it is told to stop."""
     import pymongo
 
     rng = random.Random(seed)
@@ -246,7 +245,7 @@ def load(server):
 
 
 def summary(outcomes):
-    """For each hostile request: how often, the slowest in seconds, what came of it."""
+    """For each hostile request: its number, the longest time in seconds, and the results."""
     rows = {}
     for name, outcome, seconds in outcomes:
         row = rows.setdefault(name, {"count": 0, "slowest": 0.0, "outcomes": {}})

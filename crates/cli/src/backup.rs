@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 const HELP: &str = "Usage: quire backup --uri URI DIR
        quire backup FROM TO
 
-Makes a consistent copy of everything in a new (or empty) directory, which 'quire serve' opens.
-With --uri, a running server copies its data to DIR on its own machine, while it goes on serving.
-Without, the stopped database directory FROM is copied to TO.
+Makes a consistent copy of all data in a new (or empty) directory, which 'quire serve' can open.
+With --uri, a running server copies its data to DIR on its own machine and keeps running.
+Without --uri, the stopped database directory FROM is copied to TO.
 
 Options:
   --uri URI    The running server, on this machine.
@@ -57,7 +57,7 @@ fn copy_running(target: &Target, to: &Path) -> Result<(), Failure> {
 fn copy_stopped(from: &Path, to: &Path) -> Result<(), Failure> {
     let shown = from.display();
     if !is_database(from) {
-        return Err(Failure::new(FAILED, format!("{shown} is no database directory of Quire")));
+        return Err(Failure::new(FAILED, format!("{shown} is not a database directory of Quire")));
     }
     let opened = crate::engine::open(from, FjallOptions::default())?;
     opened.warnings.iter().for_each(|warning| print(&format!("warning: {warning}")));

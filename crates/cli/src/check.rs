@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 const HELP: &str = "Usage: quire check [--repair] DIR
 
 Compares every document of a stopped directory with its index entries, and the counters.
-Without --repair nothing in the directory is changed.
+Without --repair, nothing in the directory is changed.
 
 Options:
-  --repair   Mends what can be mended and says what could not.
+  --repair   Repairs what can be repaired, and reports the rest.
   -h, --help Shows this help.
 
-Ends with 0 if nothing is wrong (or everything was mended), 1 if something is.";
+The exit code is 0 if there is no problem (or every problem was repaired), else 1.";
 
 struct Request {
     directory: PathBuf,
@@ -33,7 +33,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     };
     let shown = request.directory.display();
     if !is_database(&request.directory) {
-        return Err(Failure::new(FAILED, format!("{shown} is no database directory of Quire")));
+        return Err(Failure::new(FAILED, format!("{shown} is not a database directory of Quire")));
     }
     let options = FjallOptions { repair: request.repair, ..FjallOptions::default() };
     let (opened, damages) = match request.repair {
@@ -44,9 +44,9 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let failed = |error: quire_error::Error| {
         let advice = match error.code() {
             ErrorCode::DataCorruptionDetected if request.repair => {
-                "; this cannot be mended: restore a backup"
+                "; this cannot be repaired; restore a backup"
             }
-            ErrorCode::DataCorruptionDetected => "; --repair mends what can be mended",
+            ErrorCode::DataCorruptionDetected => "; --repair repairs what can be repaired",
             _ => "",
         };
         Failure::new(FAILED, format!("{shown}: {error}{advice}"))
@@ -72,8 +72,8 @@ fn examine(directory: &Path, options: FjallOptions) -> Result<(Opened, usize), F
     let found = examined.damages.len();
     examined.opened.map(|opened| (opened, found)).ok_or_else(|| {
         let text = format!(
-            "{shown}: {found} things are wrong with the files, so the documents were not read; \
-             --repair mends what can be mended"
+            "{shown}: {found} problems of the files, so the documents were not read; \
+             --repair repairs what can be repaired"
         );
         Failure::new(FOUND, text)
     })
@@ -98,23 +98,23 @@ fn parse(call: &Call) -> Result<Option<Request>, Failure> {
 /// Prints the report; `damages` is the number of damages of the files.
 fn show(report: &Report, repair: bool, damages: usize) -> Result<(), Failure> {
     for finding in &report.findings {
-        let mended = if finding.mended { " (mended)" } else { "" };
-        print(&format!("{}: {}{mended}", finding.place, finding.problem));
+        let repaired = if finding.repaired { " (repaired)" } else { "" };
+        print(&format!("{}: {}{repaired}", finding.place, finding.problem));
     }
     let Report { collections, documents, entries, findings } = report;
     let read = format!("{collections} collections, {documents} documents, {entries} index entries");
     if report.is_clean() && damages == 0 {
-        print(&format!("{read}: nothing is wrong"));
+        print(&format!("{read}: no problems"));
         return Ok(());
     }
-    let open = damages + findings.iter().filter(|finding| !finding.mended).count();
+    let open = damages + findings.iter().filter(|finding| !finding.repaired).count();
     let text = match (repair, open) {
         (true, 0) => {
-            print(&format!("{read}: {} things were wrong, all are mended", findings.len()));
+            print(&format!("{read}: {} problems, all repaired", findings.len()));
             return Ok(());
         }
-        (true, _) => format!("{read}: {open} of {} things could not be mended", findings.len()),
-        (false, _) => format!("{read}: {open} things are wrong; --repair mends what can be mended"),
+        (true, _) => format!("{read}: {open} of {} problems could not be repaired", findings.len()),
+        (false, _) => format!("{read}: {open} problems; --repair repairs what can be repaired"),
     };
     Err(Failure::new(FOUND, text))
 }

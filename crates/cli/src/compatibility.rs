@@ -25,57 +25,58 @@ const DIFFERENCES: &str = "
 
 - Collations use the data of a newer ICU than MongoDB's 57.1 (docs/adr/0008-collation.md): the no-break space counts as a space, not as
   punctuation; strings compare as if they were normalized, whatever `normalization` says; the variants `search`, `searchjl`, `big5han`
-  and `gb2312han` are missing. A `$expr` that is a `$in` of a path in constants compares bytes, as in MongoDB 8.2; deeper in an
-  expression this `$in` follows the collation.
+  and `gb2312han` are missing. A `$expr` that is a `$in` of a path in constants compares bytes, as in MongoDB 8.2; inside another
+  expression such a `$in` uses the collation.
 - Sessions are kept in memory: `$listSessions` shows the same as `$listLocalSessions`, the sessions used since the start. The
   results of retryable writes are stored, so that a retry is recognised after a restart. Without `--auth` no session belongs to a named
   user.
-- Read concern `majority`, `snapshot` and `linearizable` read what `local` reads, and wait until it is on disk; `available`
-  is `local`. A `snapshot` read and its cursor stay at one time, and any time of the last 60 seconds
-  (`minSnapshotHistoryWindowInSeconds`, 300 in MongoDB) can be asked for with `atClusterTime`, unless more than 8 MB, 10,000
-  groups of commits or 64 changes of the catalog came after it: then the answer is `SnapshotTooOld`.
+- Reads with read concern `majority`, `snapshot` and `linearizable` return the same as with `local`, and wait until it is on disk;
+  `available` is `local`. A `snapshot` read and its cursor stay at one time. `atClusterTime` can be any time of the last 60 seconds
+  (`minSnapshotHistoryWindowInSeconds`, 300 in MongoDB), unless more than 8 MB, 10,000 groups of commits or 64 changes of the
+  catalog came after it: then the error is `SnapshotTooOld`.
 - Search indexes: the server has no search service, so the four commands and `$search`, `$searchMeta`,
-  `$vectorSearch` and `$listSearchIndexes` answer `SearchNotEnabled`, as mongod does without one.
+  `$vectorSearch` and `$listSearchIndexes` return `SearchNotEnabled`, as in a mongod without one.
 - `wtimeout` limits how long a write of documents waits for the disk. Changes of the catalog wait without a limit.
-- A default write concern must name `w`, and one that a single member can satisfy.
-- Accepted, because they have nothing to do here: `bypassDocumentValidation` (there are no validators),
+- A default write concern must have a `w` that a single member can satisfy.
+- Accepted without effect: `bypassDocumentValidation` (there are no validators),
   `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.
 - `storageEngine` and `indexOptionDefaults` of `create`, and `storageEngine` of an index, are checked, stored and shown as in MongoDB,
-  and have no effect: they tune another storage engine.
-- `serverStatus` has a section `wiredTiger` with the fields that tools read. Its figures are those of Quire's engine, which is
-  called `fjall` (or `memory`).
-- `system.profile` is an ordinary collection with an `_id` index that the profiler itself keeps below 1 MiB, the oldest
-  entries first; while `fsync` holds writers back nothing is recorded. A `bulkWrite` has one entry. Entries and slow-query lines have no `keysInserted`, `keysDeleted`,
-  `queryHash`, `locks` and `storage` figures: the last two are there and empty.
-- `fsync` with `lock` flushes and makes writers wait. The engine may still rewrite its files: copy a directory with
+  and have no effect, because they are for another storage engine.
+- `serverStatus` has a section `wiredTiger` with the fields that tools read. Its values are those of Quire's engine, whose
+  name is `fjall` (or `memory`).
+- `system.profile` is an ordinary collection with an `_id` index, which the profiler keeps below 1 MiB by deleting the oldest
+  entries. While `fsync` blocks writes, nothing is recorded. A `bulkWrite` has one entry. Entries and slow-query lines have no
+  `keysInserted`, `keysDeleted` and `queryHash`; `locks` and `storage` are empty.
+- `fsync` with `lock` flushes and blocks writes. The engine may still rewrite its files: copy a directory with
   `quire backup`, not with `cp`.
 - `currentOp` and `$currentOp` show running operations and idle transactions: `idleConnections` and `idleCursors` add
   nothing.
 - `validate` reads one snapshot while other clients write. It also compares the counters; if writes to the collection never
   pause, it returns a warning instead.
-- `lockInfo` and `serverStatus.locks` know no lock but that of `fsync`: documents have none that outlive a statement.
+- `lockInfo` and `serverStatus.locks` show only the lock of `fsync`: document locks do not outlive a statement.
 - `freeStorageSize` of `dbStats` and `collStats` is 0: compaction frees the space of deleted documents.
-- A write with `w` above 1 is made, and returns `UnsatisfiableWriteConcern` at once.
-- `$readPreference` is accepted on every command: there is one member, and it is the primary.
-- Transactions: `maxTransactionLockRequestTimeoutMillis` is how long a statement waits behind a change of the catalog that waits for
-  other transactions; for documents no statement inside waits. A transaction whose snapshot the engine has to take back (many
-  long ones under load, docs/limits.md) ends in 246 SnapshotUnavailable; one commit holds at most what the engine can commit at once (257).
-  `count` outside counts committed documents only. A change of the catalog waits for transactions that used the collection.
-- Documents of a clustered collection have record ids as any others (`$recordId` is no `_id`). `_id`s that agree in their first 1,024
-  encoded bytes stand next to each other in no particular order. `CLUSTERED_IXSCAN` visits the values of an `$in` one by one.
+- A write with `w` above 1 is executed and returns `UnsatisfiableWriteConcern` at once.
+- Every command accepts `$readPreference` without effect: the only member is the primary.
+- Transactions: `maxTransactionLockRequestTimeoutMillis` limits how long a statement waits for a change of the catalog that itself waits
+  for other transactions; a statement never waits for a document. If the engine has to close the snapshot of a transaction (many long
+  ones under load, docs/limits.md), the transaction fails with 246 SnapshotUnavailable. A transaction that is larger than the engine can
+  commit at once fails with 257. Outside of a transaction, `count` counts only committed documents. A change of the catalog waits for
+  transactions that used the collection.
+- Documents of a clustered collection have record ids like all others (`$recordId` is not the `_id`). `_id`s that agree in their first 1,024
+  encoded bytes are adjacent, in no defined order. `CLUSTERED_IXSCAN` visits the values of an `$in` one by one.
 - The index bounds and counters of `explain` are exact; `works`, `advanced` and `needTime` follow from them, `needYield`, `saveState`
-  and `restoreState` are 0. A `$group` right behind the query stands in the plan as `GROUP`, with `explainVersion` 2,
+  and `restoreState` are 0. A `$group` directly after the query is in the plan as `GROUP`, with `explainVersion` 2,
   `winningPlan.queryPlan` and `planNodeId`; there is no `slotBasedPlan`, and `executionStages` shows the stages of the plan. A
-  `$lookup` that 8.2 shows as `EQ_LOOKUP` stands among `stages` with its strategy, index and counters.
-- `AND_SORTED` is chosen where two equalities lead to few common documents; in MongoDB it stands among the rejected plans only. There is no
+  `$lookup` that 8.2 shows as `EQ_LOOKUP` is in `stages`, with its strategy, index and counters.
+- `AND_SORTED` is chosen if two equalities have few common documents; in MongoDB it is only among the rejected plans. There is no
   `AND_HASH`.
-- Each request is planned by itself, from statistics and dives into the indexes: there is no plan cache. `planCacheClear` has nothing to
-  clear, and `$planCacheStats` gives no documents. Index filters hold as in MongoDB.
+- Each request is planned separately, from statistics and index dives: there is no plan cache. `planCacheClear` does nothing, and
+  `$planCacheStats` returns no documents. Index filters work as in MongoDB.
 - A test that holds for a missing field, such as `{\"a.0\": null}`, uses no index of a path with an array position: the entry of
-  `[{}]` does not tell that the document in it has no field `0`. mongod uses the index and does not find the document.
-- A view may not contain `$rankFusion` or `$scoreFusion`. `$group` keeps a key that is code, `MinKey` or `MaxKey` as it is.
+  `[{}]` does not show that the document in it has no field `0`. mongod uses the index and misses the document.
+- A view may not contain `$rankFusion` or `$scoreFusion`. `$group` returns a key that is code, `MinKey` or `MaxKey` unchanged.
 - `internalQueryExecYieldIterations` and `internalQueryFacetBufferSizeBytes` can be read and set, and have
-  no effect: reads do not yield, and `$facet` keeps to the limits in docs/limits.md.
+  no effect: reads do not yield, and `$facet` has the limits in docs/limits.md.
 ";
 
 /// Returns the page in Markdown.

@@ -12,10 +12,10 @@ pub(crate) fn open(path: &Path, options: FjallOptions) -> Result<Opened, Failure
         let shown = path.display();
         let advice = match &error {
             StorageError::Corruption { .. } if repair => {
-                "; this cannot be mended and nothing was changed: restore a backup".to_owned()
+                "; this cannot be repaired, and nothing was changed; restore a backup".to_owned()
             }
             StorageError::Corruption { .. } => {
-                format!("; 'quire check --repair {shown}' mends what can be mended")
+                format!("; 'quire check --repair {shown}' repairs what can be repaired")
             }
             _ => String::new(),
         };

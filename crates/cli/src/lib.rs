@@ -47,7 +47,7 @@ pub static COMMANDS: &[Subcommand] = &[
     Subcommand { name: "serve", summary: "Starts the server.", run: serve::run },
     Subcommand {
         name: "check",
-        summary: "Compares every document of a stopped directory with its index entries.",
+        summary: "Checks every document and index entry of a stopped directory.",
         run: check::run,
     },
     Subcommand {
@@ -57,7 +57,7 @@ pub static COMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "import",
-        summary: "Puts documents from JSON, CSV or TSV into a collection.",
+        summary: "Imports documents from JSON, CSV or TSV into a collection.",
         run: import::run,
     },
     Subcommand {
@@ -102,7 +102,7 @@ fn subcommand(words: Vec<OsString>, line: Vec<String>) -> Result<(), Failure> {
         "--help" | "-h" | "help" => print(&help()),
         "--version" | "-V" | "version" => print(&version::short()),
         other => {
-            let text = format!("'{other}' is no command of quire\n\n{}", help());
+            let text = format!("'{other}' is not a command of quire\n\n{}", help());
             return Err(Failure::options(text));
         }
     }

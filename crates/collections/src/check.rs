@@ -36,10 +36,10 @@ pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
     let mut collections: Vec<_> = catalog.collections().cloned().collect();
     collections.sort_by(|a, b| a.namespace.cmp(&b.namespace));
     check_numbers(&collections, &mut report);
-    let mend = if repair { Repair::All } else { Repair::Nothing };
+    let kind = if repair { Repair::All } else { Repair::Nothing };
     let interrupt = Interrupt::new();
     for collection in &collections {
-        let options = CheckOptions { repair: mend, ..CheckOptions::default() };
+        let options = CheckOptions { repair: kind, ..CheckOptions::default() };
         let found = check_collection(store, collection, options, &interrupt)?;
         report.collections += 1;
         report.documents += found.documents;
@@ -117,10 +117,10 @@ impl Checker<'_> {
         let documents = self.read_documents(&*snapshot)?;
         self.found.documents = documents.count;
         let mut doubts = self.compare(&*snapshot, &documents.demands)?;
-        let mends = self.look_up(&*snapshot, &mut doubts, &documents)?;
+        let repairs = self.look_up(&*snapshot, &mut doubts, &documents)?;
         drop(snapshot);
         self.tell_lost(&doubts);
-        self.write(mends)?;
+        self.write(repairs)?;
         self.check_facts(&documents.demands)?;
         if self.repair != Repair::Nothing && documents.unreadable.is_empty() {
             self.narrow_facts(&documents.demands)?;
@@ -262,8 +262,8 @@ impl Checker<'_> {
         for Doubt { index, lost } in doubts {
             if let Some(missing @ 1..) = lost {
                 let problem = format!("{} has lost all its {missing} entries", index.name);
-                let mended = self.repair == Repair::All;
-                self.find(problem, Problem::Index(index.name.clone()), mended);
+                let repaired = self.repair == Repair::All;
+                self.find(problem, Problem::Index(index.name.clone()), repaired);
             }
         }
     }
@@ -280,9 +280,9 @@ impl Checker<'_> {
             let missing = !index.multikey.covers(&Facts { long_keys: false, ..facts });
             let what = if missing { "multikey paths" } else { "long keys" };
             let problem = format!("{} does not know all its {what}", index.name);
-            let mends = self.repair != Repair::Nothing;
-            self.find(problem, Problem::Index(index.name.clone()), mends);
-            if mends {
+            let repairs = self.repair != Repair::Nothing;
+            self.find(problem, Problem::Index(index.name.clone()), repairs);
+            if repairs {
                 let mut txn = begin(self.store.engine(), Mode::Write).map_err(from_storage)?;
                 let grown = crate::multikey::grow(&mut txn, index, &facts)?;
                 txn.commit(CommitOptions::synced()).map_err(from_storage)?;
@@ -333,9 +333,9 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn find(&mut self, problem: String, what: Problem, mended: bool) {
+    fn find(&mut self, problem: String, what: Problem, repaired: bool) {
         let place = self.collection.namespace.to_string();
-        self.found.findings.push(Finding { place, problem, what, mended });
+        self.found.findings.push(Finding { place, problem, what, repaired });
     }
 }
 
@@ -350,7 +350,7 @@ fn check_numbers(collections: &[Arc<Collection>], report: &mut Report) {
                     place: collection.namespace.to_string(),
                     problem: format!("number {number} is in use twice"),
                     what: Problem::Other,
-                    mended: false,
+                    repaired: false,
                 });
             }
         }
@@ -359,7 +359,7 @@ fn check_numbers(collections: &[Arc<Collection>], report: &mut Report) {
                 place: collection.namespace.to_string(),
                 problem: "there is no _id index".to_owned(),
                 what: Problem::Other,
-                mended: false,
+                repaired: false,
             });
         }
     }
@@ -439,7 +439,7 @@ mod tests {
     /// Looking up every entry of an intact collection took twenty times as long as reading all
     /// entries.
     #[test]
-    fn only_what_is_damaged_is_looked_up() {
+    fn only_damaged_parts_are_looked_up() {
         let store = store();
         let collection = collection(&store);
         assert_eq!(doubtful(&store, &collection), [""; 0]);

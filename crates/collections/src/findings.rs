@@ -12,7 +12,7 @@ pub struct Finding {
     /// The kind of the problem, for programs.
     pub what: Problem,
     /// True if the repair corrected it; false without repair.
-    pub mended: bool,
+    pub repaired: bool,
 }
 
 /// The kinds of problems.
@@ -82,12 +82,12 @@ impl CollectionCheck {
 
     /// Returns true if every problem was repaired.
     pub fn is_sound_now(&self) -> bool {
-        self.findings.iter().all(|finding| finding.mended)
+        self.findings.iter().all(|finding| finding.repaired)
     }
 
     /// Returns true if a problem was repaired.
-    pub fn is_mended(&self) -> bool {
-        !self.narrowed.is_empty() || self.findings.iter().any(|finding| finding.mended)
+    pub fn is_repaired(&self) -> bool {
+        !self.narrowed.is_empty() || self.findings.iter().any(|finding| finding.repaired)
     }
 
     /// Returns true if every problem of an index was repaired.
@@ -98,7 +98,7 @@ impl CollectionCheck {
             | Problem::Index(index) => index == name,
             Problem::InvalidDocument(_) | Problem::Other => false,
         };
-        !self.findings.iter().any(|finding| !finding.mended && about(&finding.what))
+        !self.findings.iter().any(|finding| !finding.repaired && about(&finding.what))
     }
 }
 
@@ -122,7 +122,7 @@ impl Report {
     }
 
     /// Returns true if every problem was repaired.
-    pub fn is_mended(&self) -> bool {
-        self.findings.iter().all(|finding| finding.mended)
+    pub fn is_repaired(&self) -> bool {
+        self.findings.iter().all(|finding| finding.repaired)
     }
 }

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greatest_id_counts_what_was_written_before_it_was_looked_for() {
+    fn the_greatest_id_includes_earlier_writes() {
         let ids = RecordIds::new(10, 0);
         ids.raise_greatest_id(b"k");
         assert_eq!(ids.greatest_id(), None);

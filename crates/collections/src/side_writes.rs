@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_come_back_in_order_beyond_what_memory_holds() {
+    fn notes_are_returned_in_order_beyond_the_memory_limit() {
         let side = SideWrites::new(&std::env::temp_dir().into());
         let note = |n: u64| (RecordId(n), vec![n as u8; 1000 + (n % 50) as usize]);
         let count = 3 * MEMORY_BYTES as u64 / 1000;

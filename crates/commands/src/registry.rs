@@ -21,7 +21,7 @@ use std::sync::{Arc, LazyLock};
 /// Every command, in the order of the manual's chapters.
 pub static COMMANDS: &[Command] = &[
     // Handshake and diagnostics.
-    Command::new("hello", Other, admin::hello::hello, "Tells a driver what it talks to.")
+    Command::new("hello", Other, admin::hello::hello, "Describes the server to a driver.")
         .v1()
         .before_login()
         .handshake()
@@ -32,19 +32,24 @@ pub static COMMANDS: &[Command] = &[
         .before_login()
         .handshake()
         .secrets(&["speculativeAuthenticate"]),
-    Command::new("ping", Other, admin::ping::run, "Answers ok.").v1().before_login(),
-    Command::new("buildInfo", Other, admin::build_info::run, "Version and build of the server.")
-        .aliases(&["buildinfo"])
-        .before_login(),
-    Command::new("hostInfo", Other, admin::host_info::run, "The machine the server runs on."),
-    Command::new("whatsmyuri", Other, admin::whatsmyuri::run, "The client's own address.")
+    Command::new("ping", Other, admin::ping::run, "Replies ok.").v1().before_login(),
+    Command::new(
+        "buildInfo",
+        Other,
+        admin::build_info::run,
+        "Returns the version and build of the server.",
+    )
+    .aliases(&["buildinfo"])
+    .before_login(),
+    Command::new("hostInfo", Other, admin::host_info::run, "Describes the server's machine."),
+    Command::new("whatsmyuri", Other, admin::whatsmyuri::run, "Returns the client's address.")
         .before_login(),
     Command::new("logRotate", Other, admin::log_rotate::run, "Opens a new log file.").admin(),
     Command::new(
         "logApplicationMessage",
         Other,
         admin::log_application_message::run,
-        "Writes a text into the audit log.",
+        "Writes a text to the audit log.",
     )
     .admin()
     .audited(admin::log_application_message::event),
@@ -52,7 +57,7 @@ pub static COMMANDS: &[Command] = &[
         "rotateCertificates",
         Other,
         admin::rotate_certificates::run,
-        "Reads the files of TLS again.",
+        "Reads the TLS files again.",
     )
     .admin(),
     Command::new("shutdown", Other, admin::shutdown::run, "Stops the server.").admin(),
@@ -63,41 +68,59 @@ pub static COMMANDS: &[Command] = &[
         "getCmdLineOpts",
         Other,
         admin::command_line::run,
-        "The options that the server was started with.",
+        "Returns the options of the server's start.",
     )
     .admin(),
-    Command::new("serverStatus", Other, admin::server_status::run, "Counters of the server."),
-    Command::new("getLog", Other, admin::get_log::run, "The newest log lines.").admin(),
+    Command::new(
+        "serverStatus",
+        Other,
+        admin::server_status::run,
+        "Returns the counters of the server.",
+    ),
+    Command::new("getLog", Other, admin::get_log::run, "Returns the newest log lines.").admin(),
     Command::new(
         "connectionStatus",
         Other,
         admin::connection_status::run,
-        "Who this connection is authenticated as.",
+        "Returns the authenticated user of the connection.",
     )
     .before_login(),
-    Command::new("listCommands", Other, admin::list_commands::run, "Every command.").before_login(),
-    Command::new("currentOp", Other, admin::current_op::run, "What runs now.").admin(),
+    Command::new("listCommands", Other, admin::list_commands::run, "Lists all commands.")
+        .before_login(),
+    Command::new("currentOp", Other, admin::current_op::run, "Lists the running operations.")
+        .admin(),
     Command::new("killOp", Other, admin::kill_op::run, "Stops a running operation.").admin(),
     Command::new(
         "configureFailPoint",
         Other,
         admin::configure_fail_point::run,
-        "Makes commands fail, for tests.",
+        "Injects faults into commands, for tests.",
     )
     .admin()
     .for_tests()
     .outside_fail_points(),
     Command::new("testVersion2", Other, admin::test_version2::run, "Does nothing, for tests.")
         .for_tests(),
-    Command::new("features", Other, admin::features::run, "The part of object ids that is ours."),
-    Command::new("top", Other, admin::top::run, "How often and how long collections are used.")
+    Command::new(
+        "features",
+        Other,
+        admin::features::run,
+        "Returns the part of object ids that identifies the process.",
+    ),
+    Command::new(
+        "top",
+        Other,
+        admin::top::run,
+        "Returns the number and duration of operations on each collection.",
+    )
+    .admin(),
+    Command::new("lockInfo", Other, admin::lock_info::run, "Lists the locks that are held.")
         .admin(),
-    Command::new("lockInfo", Other, admin::lock_info::run, "Locks that are held.").admin(),
     Command::new(
         "connPoolStats",
         Other,
         admin::outgoing::pool_stats,
-        "Connections to other servers: none.",
+        "Lists connections to other servers: none.",
     ),
     Command::new(
         "dropConnections",
@@ -110,25 +133,30 @@ pub static COMMANDS: &[Command] = &[
         "fsync",
         Other,
         admin::fsync::lock,
-        "Everything to disk; with lock, writers wait until fsyncUnlock.",
+        "Syncs all data to disk; with lock, writes wait until fsyncUnlock.",
     )
     .admin(),
-    Command::new("fsyncUnlock", Other, admin::fsync::unlock, "Lets writers in again.").admin(),
-    Command::new("profile", Other, admin::profile::run, "Which operations are recorded."),
+    Command::new("fsyncUnlock", Other, admin::fsync::unlock, "Ends the lock of fsync.").admin(),
+    Command::new(
+        "profile",
+        Other,
+        admin::profile::run,
+        "Sets which operations the profiler records.",
+    ),
     Command::new(
         "quireBackup",
         Other,
         admin::backup::run,
-        "Copies everything to a new directory of the server's machine. Quire's own.",
+        "Copies all data to a new directory of the server's machine. Quire's own command.",
     )
     .admin(),
     // Reading and writing.
-    Command::new("insert", Write, insert::run, "Puts documents into a collection.")
+    Command::new("insert", Write, insert::run, "Inserts documents into a collection.")
         .v1()
         .class(Class::Insert)
         .retryable()
         .in_transaction(Anywhere),
-    Command::new("find", Read, find::run, "Documents that match.")
+    Command::new("find", Read, find::run, "Returns the matching documents.")
         .v1()
         .strict_refuses(&[
             "tailable",
@@ -152,7 +180,7 @@ pub static COMMANDS: &[Command] = &[
         .in_transaction(Anywhere)
         .statements()
         .explain(write::explain::update),
-    Command::new("delete", Write, delete::run, "Removes documents.")
+    Command::new("delete", Write, delete::run, "Deletes documents.")
         .v1()
         .class(Class::Remove)
         .retryable()
@@ -163,7 +191,7 @@ pub static COMMANDS: &[Command] = &[
         "findAndModify",
         Write,
         find_and_modify::run,
-        "Changes or removes one document and answers it.",
+        "Changes or deletes one document and returns it.",
     )
     .aliases(&["findandmodify"])
     .v1()
@@ -174,21 +202,21 @@ pub static COMMANDS: &[Command] = &[
         "bulkWrite",
         Write,
         bulk_write::run,
-        "Writes of several kinds on several collections.",
+        "Runs several kinds of writes on several collections.",
     )
     .admin()
     .v1()
     .retryable()
     .in_transaction(Anywhere),
-    Command::new("count", Read, count::run, "How many documents match.")
+    Command::new("count", Read, count::run, "Returns the number of matching documents.")
         .v1()
         .read_concerns(ExceptSnapshot)
         .explain(count::explain),
-    Command::new("distinct", Read, distinct::run, "The different values at a path.")
+    Command::new("distinct", Read, distinct::run, "Returns the distinct values at a path.")
         .read_concerns(All)
         .in_transaction(Anywhere)
         .explain(distinct::explain),
-    Command::new("aggregate", Read, aggregate::run, "A pipeline of stages.")
+    Command::new("aggregate", Read, aggregate::run, "Runs a pipeline of stages.")
         .v1()
         .strict_refuses(&["explain"])
         .target(Target::CollectionOrAggregate)
@@ -196,11 +224,11 @@ pub static COMMANDS: &[Command] = &[
         .write_concern()
         .in_transaction(Anywhere)
         .explain(aggregate::explain),
-    Command::new("explain", Other, explain::run, "The plan of a command.")
+    Command::new("explain", Other, explain::run, "Returns the plan of a command.")
         .v1()
         // The secrets of a login command, which has no plan.
         .secrets(&["pwd", "payload"]),
-    Command::new("getMore", Read, get_more::run, "The next batch of a cursor.")
+    Command::new("getMore", Read, get_more::run, "Returns the next batch of a cursor.")
         .v1()
         .class(Class::GetMore)
         .target(Target::OfCursor)
@@ -211,34 +239,35 @@ pub static COMMANDS: &[Command] = &[
         .v1()
         .in_transaction(AfterFirst),
     // Databases, collections, indexes.
-    Command::new("create", Write, ddl::create::run, "Makes a collection or a view.")
+    Command::new("create", Write, ddl::create::run, "Creates a collection or a view.")
         .v1()
         .strict_refuses(&["capped", "size", "max", "storageEngine", "indexOptionDefaults"])
         .in_transaction(Anywhere),
-    Command::new("drop", Write, ddl::drop::run, "Removes a collection.").v1(),
-    Command::new("dropDatabase", Write, ddl::drop_database::run, "Removes a database.").v1(),
+    Command::new("drop", Write, ddl::drop::run, "Drops a collection.").v1(),
+    Command::new("dropDatabase", Write, ddl::drop_database::run, "Drops a database.").v1(),
     Command::new("renameCollection", Write, ddl::rename_collection::run, "Renames a collection.")
         .admin(),
     Command::new(
         "listCollections",
         Read,
         ddl::list_collections::run,
-        "The collections of a database.",
+        "Lists the collections of a database.",
     )
     .v1(),
     Command::new(
         "listDatabases",
         Read,
         ddl::list_databases::run,
-        "The databases with their sizes.",
+        "Lists the databases with their sizes.",
     )
     .admin()
     .v1(),
-    Command::new("createIndexes", Write, ddl::create_indexes::run, "Makes indexes.")
+    Command::new("createIndexes", Write, ddl::create_indexes::run, "Creates indexes.")
         .v1()
         .in_transaction(Anywhere),
-    Command::new("listIndexes", Read, ddl::list_indexes::run, "The indexes of a collection.").v1(),
-    Command::new("dropIndexes", Write, ddl::drop_indexes::run, "Removes indexes.")
+    Command::new("listIndexes", Read, ddl::list_indexes::run, "Lists the indexes of a collection.")
+        .v1(),
+    Command::new("dropIndexes", Write, ddl::drop_indexes::run, "Drops indexes.")
         .aliases(&["deleteIndexes"])
         .v1(),
     Command::new(
@@ -248,12 +277,17 @@ pub static COMMANDS: &[Command] = &[
         "Changes the options of an index, or a view.",
     )
     .v1(),
-    Command::new("collStats", Read, admin::coll_stats::run, "Counts and sizes of a collection."),
+    Command::new(
+        "collStats",
+        Read,
+        admin::coll_stats::run,
+        "Returns counts and sizes of a collection.",
+    ),
     Command::new(
         "setDefaultRWConcern",
         Other,
         admin::set_default_rw_concern::run,
-        "Sets the concerns of commands that bring none.",
+        "Sets the default read and write concern.",
     )
     .admin()
     .write_concern(),
@@ -261,24 +295,24 @@ pub static COMMANDS: &[Command] = &[
         "getDefaultRWConcern",
         Other,
         admin::get_default_rw_concern::run,
-        "The concerns of commands that bring none.",
+        "Returns the default read and write concern.",
     )
     .admin(),
-    Command::new("dbStats", Other, admin::db_stats::run, "Counts and sizes of a database.")
+    Command::new("dbStats", Other, admin::db_stats::run, "Returns counts and sizes of a database.")
         .aliases(&["dbstats"]),
     Command::new(
         "dataSize",
         Other,
         admin::data_size::run,
-        "Documents and bytes of a collection, or of a range of it.",
+        "Returns the documents and bytes of a collection, or of a range of it.",
     )
     .aliases(&["datasize"])
     .target(Target::Namespace),
-    Command::new("dbHash", Other, admin::db_hash::run, "A hash of each collection.")
+    Command::new("dbHash", Other, admin::db_hash::run, "Returns a hash of each collection.")
         .aliases(&["dbhash"]),
     Command::new("validate", Other, admin::validate::run, "Checks a collection and its indexes.")
         .target(Target::Collection),
-    Command::new("compact", Other, admin::compact::run, "Gives the space of what is deleted back.")
+    Command::new("compact", Other, admin::compact::run, "Frees the space of deleted documents.")
         .target(Target::Collection),
     Command::new("reIndex", Write, ddl::re_index::run, "Builds the indexes of a collection again.")
         .refuses_write_concern(),
@@ -286,13 +320,13 @@ pub static COMMANDS: &[Command] = &[
         "validateDBMetadata",
         Other,
         admin::validate_metadata::run,
-        "What of the catalog an API version does not allow.",
+        "Finds parts of the catalog that an API version does not allow.",
     ),
     Command::new(
         "planCacheClear",
         Other,
         admin::index_filters::clear_plans,
-        "Forgets cached plans, of which there are none.",
+        "Does nothing: there are no cached plans.",
     )
     .target(Target::Collection),
     Command::new(
@@ -306,14 +340,14 @@ pub static COMMANDS: &[Command] = &[
         "planCacheListFilters",
         Other,
         admin::index_filters::list,
-        "The index filters of a collection.",
+        "Lists the index filters of a collection.",
     )
     .target(Target::Collection),
     Command::new(
         "planCacheSetFilter",
         Other,
         admin::index_filters::set,
-        "Lets the requests of one shape use some indexes only.",
+        "Restricts the requests of one shape to some indexes.",
     )
     .target(Target::Collection),
     // Sessions and transactions.
@@ -321,7 +355,7 @@ pub static COMMANDS: &[Command] = &[
         "commitTransaction",
         Write,
         sessions::commit_transaction::run,
-        "Ends a transaction with its writes.",
+        "Commits a transaction.",
     )
     .admin()
     .v1()
@@ -331,7 +365,7 @@ pub static COMMANDS: &[Command] = &[
         "abortTransaction",
         Write,
         sessions::abort_transaction::run,
-        "Ends a transaction without its writes.",
+        "Aborts a transaction.",
     )
     .admin()
     .v1()
@@ -350,33 +384,43 @@ pub static COMMANDS: &[Command] = &[
         "killSessions",
         Other,
         sessions::kill_sessions::run,
-        "Stops what sessions do and closes their cursors.",
+        "Stops the operations of sessions and closes their cursors.",
     )
     .in_transaction(AfterFirst),
     Command::new(
         "killAllSessions",
         Other,
         sessions::kill_all_sessions::run,
-        "Stops what all sessions of some users do.",
+        "Stops the operations of all sessions of some users.",
     ),
     Command::new(
         "killAllSessionsByPattern",
         Other,
         sessions::kill_all_sessions_by_pattern::run,
-        "Stops what sessions do that match a pattern.",
+        "Stops the operations of sessions that match a pattern.",
     ),
     // Replication, as a replica set with one member.
     Command::new(
         "replSetInitiate",
         Other,
         admin::repl_set::initiate,
-        "Confirms the set of one member.",
+        "Accepts the replica set with one member.",
     )
     .admin(),
-    Command::new("replSetGetStatus", Other, admin::repl_set::status, "The state of the set.")
-        .admin(),
-    Command::new("replSetGetConfig", Other, admin::repl_set::config, "The set's configuration.")
-        .admin(),
+    Command::new(
+        "replSetGetStatus",
+        Other,
+        admin::repl_set::status,
+        "Returns the state of the replica set.",
+    )
+    .admin(),
+    Command::new(
+        "replSetGetConfig",
+        Other,
+        admin::repl_set::config,
+        "Returns the configuration of the replica set.",
+    )
+    .admin(),
     Command::new(
         "createSearchIndexes",
         Other,
@@ -406,7 +450,7 @@ pub static COMMANDS: &[Command] = &[
         .v1()
         .before_login()
         .secrets(&["payload"]),
-    Command::new("saslContinue", Other, users::sasl::proceed, "Goes on with a login.")
+    Command::new("saslContinue", Other, users::sasl::proceed, "Continues a login.")
         .v1()
         .before_login()
         .secrets(&["payload"]),
@@ -414,7 +458,7 @@ pub static COMMANDS: &[Command] = &[
         .v1()
         .before_login(),
     Command::new("logout", Other, users::logout::run, "Ends a login.").v1().before_login(),
-    Command::new("createUser", Write, users::create_user::run, "Makes a user.")
+    Command::new("createUser", Write, users::create_user::run, "Creates a user.")
         .target(Target::Database)
         .audited(users::audited::user)
         .secrets(&["pwd"]),
@@ -422,43 +466,43 @@ pub static COMMANDS: &[Command] = &[
         .target(Target::Database)
         .audited(users::audited::user)
         .secrets(&["pwd"]),
-    Command::new("dropUser", Write, users::drop_user::one, "Removes a user.")
+    Command::new("dropUser", Write, users::drop_user::one, "Drops a user.")
         .target(Target::Database)
         .audited(users::audited::user),
     Command::new(
         "dropAllUsersFromDatabase",
         Write,
         users::drop_user::all,
-        "Removes all users of a database.",
+        "Drops all users of a database.",
     )
     .target(Target::Database)
     .audited(users::audited::of_database),
-    Command::new("grantRolesToUser", Write, users::grant_roles::to_user, "Gives a user roles.")
+    Command::new("grantRolesToUser", Write, users::grant_roles::to_user, "Grants roles to a user.")
         .target(Target::Database)
         .audited(users::audited::user),
     Command::new(
         "revokeRolesFromUser",
         Write,
         users::grant_roles::from_user,
-        "Takes roles from a user.",
+        "Revokes roles from a user.",
     )
     .target(Target::Database)
     .audited(users::audited::user),
-    Command::new("usersInfo", Other, users::users_info::run, "Shows users."),
-    Command::new("createRole", Write, users::create_role::run, "Makes a role.")
+    Command::new("usersInfo", Other, users::users_info::run, "Returns users."),
+    Command::new("createRole", Write, users::create_role::run, "Creates a role.")
         .target(Target::Database)
         .audited(users::audited::role),
     Command::new("updateRole", Write, users::update_role::run, "Changes a role.")
         .target(Target::Database)
         .audited(users::audited::role),
-    Command::new("dropRole", Write, users::drop_role::one, "Removes a role.")
+    Command::new("dropRole", Write, users::drop_role::one, "Drops a role.")
         .target(Target::Database)
         .audited(users::audited::role),
     Command::new(
         "dropAllRolesFromDatabase",
         Write,
         users::drop_role::all,
-        "Removes all roles of a database.",
+        "Drops all roles of a database.",
     )
     .target(Target::Database)
     .audited(users::audited::of_database),
@@ -466,7 +510,7 @@ pub static COMMANDS: &[Command] = &[
         "grantPrivilegesToRole",
         Write,
         users::grant_privileges::grant,
-        "Gives a role privileges.",
+        "Grants privileges to a role.",
     )
     .target(Target::Database)
     .audited(users::audited::role),
@@ -474,27 +518,27 @@ pub static COMMANDS: &[Command] = &[
         "revokePrivilegesFromRole",
         Write,
         users::grant_privileges::revoke,
-        "Takes privileges from a role.",
+        "Revokes privileges from a role.",
     )
     .target(Target::Database)
     .audited(users::audited::role),
-    Command::new("grantRolesToRole", Write, users::grant_roles::to_role, "Gives a role roles.")
+    Command::new("grantRolesToRole", Write, users::grant_roles::to_role, "Grants roles to a role.")
         .target(Target::Database)
         .audited(users::audited::role),
     Command::new(
         "revokeRolesFromRole",
         Write,
         users::grant_roles::from_role,
-        "Takes roles from a role.",
+        "Revokes roles from a role.",
     )
     .target(Target::Database)
     .audited(users::audited::role),
-    Command::new("rolesInfo", Other, users::roles_info::run, "Shows roles."),
+    Command::new("rolesInfo", Other, users::roles_info::run, "Returns roles."),
     Command::new(
         "_mergeAuthzCollections",
         Write,
         users::merge_accounts::run,
-        "Takes over users and roles that mongorestore brings.",
+        "Merges users and roles from mongorestore.",
     )
     .admin()
     .target(Target::Database)
@@ -503,7 +547,7 @@ pub static COMMANDS: &[Command] = &[
         "invalidateUserCache",
         Other,
         users::invalidate_user_cache::run,
-        "Reads the rights of every connection again.",
+        "Makes every connection read its user's rights again.",
     )
     .admin()
     .target(Target::Database),

@@ -522,7 +522,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_command_says_what_it_needs() {
+    fn every_command_has_its_privileges() {
         let named: BTreeSet<&str> = REQUIRES.iter().map(|(name, _)| *name).collect();
         assert_eq!(named.len(), REQUIRES.len(), "a command stands twice");
         let commands: BTreeSet<&str> = COMMANDS.iter().map(|row| row.name).collect();

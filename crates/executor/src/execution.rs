@@ -174,7 +174,7 @@ impl Execution {
         self.rows(views, interrupt, usize::MAX, |_| true).map(|_| ())
     }
 
-    /// Returns what it has examined so far, and its plan.
+    /// Returns the counts of the keys and documents examined so far, and the plan.
     pub fn examined(&self) -> Examined {
         let counters = Counters { returned: self.returned, ..Counters::of(&self.root.stats()) };
         Examined { counters, plan: Some(Arc::clone(&self.plan)), by_id: None }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn others_move_past_what_is_held() {
+    fn a_condition_that_cannot_fail_moves_past_a_held_one() {
         let simple = doc! { "$expr": { "$and": [{ "$eq": ["$a", 1] }, { "$not": "$b" }] } };
         let stages = order(&[visible(), doc! { "$match": &simple }]);
         assert_eq!(stages.len(), 1, "{stages:?}");

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_on_the_key_stand_first_under_the_name_of_its_field() {
+    fn filters_on_the_key_move_first_under_the_name_of_its_field() {
         let (plain, fields) =
             (doc! { "_id": "$a" }, doc! { "_id": { "x": "$a", "y": "$b", "z": "$c.d" } });
         for (key, filter, before) in [

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pipeline_lacks_and_another_collation_are_refused() {
+    fn options_that_a_pipeline_lacks_and_another_collation_are_refused() {
         let code = |find: &FindRequest| {
             on_view(&ReadRequest::Find(find), &view()).unwrap_err().code().number()
         };

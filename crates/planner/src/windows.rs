@@ -38,7 +38,7 @@ mod tests {
     const WINDOW: &str = "$_internalSetWindowFields";
 
     #[test]
-    fn filters_of_whole_partitions_stand_first() {
+    fn filters_of_whole_partitions_move_first() {
         for filter in [
             doc! { "a.p": 5 },
             doc! { "a.p": { "$in": [1, "x"] } },

@@ -127,7 +127,7 @@ pub(crate) fn write_errors(reply: &RawDocument, base: usize) -> Result<Vec<Index
     let Some(errors) = reply.array("writeErrors") else { return Ok(found) };
     for error in errors {
         let Ok(bson::RawBsonRef::Document(error)) = error else {
-            return Err(Error::invalid_response("an element of writeErrors is no document"));
+            return Err(Error::invalid_response("an element of writeErrors is not a document"));
         };
         found.push(IndexedWriteError {
             index: base + usize::try_from(error.integer("index").unwrap_or(0)).unwrap_or(0),

@@ -119,7 +119,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn who_does_not_fit_waits_in_order_and_goes_on_when_nothing_moves() {
+    fn requests_beyond_the_budget_wait_until_there_is_room_or_nothing_moves() {
         let (budget, run, stop) =
             (Budget::new(10 * MIB), AtomicBool::new(false), AtomicBool::new(true));
         let first = budget.take(8 * MIB, &run);

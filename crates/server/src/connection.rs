@@ -156,7 +156,7 @@ impl Session<'_> {
                 Arrival::Closed => return Ok("the client closed the connection"),
                 Arrival::Malformed(malformed, bytes) => {
                     self.hang_up(&malformed, first.then_some(&bytes));
-                    return Ok("the client sent no message of this protocol");
+                    return Ok("the client sent something other than a message of this protocol");
                 }
             };
             first = false;
@@ -219,7 +219,9 @@ impl Session<'_> {
         if header.opcode == OpCode::Compressed {
             let expanded_bytes = quire_wire::expanded_bytes(message);
             if expanded_bytes > self.message_bytes_max().into() {
-                return Ok(Next::Close("the client sent a message that expands to too much"));
+                return Ok(Next::Close(
+                    "the client sent a message that is too large after decompression",
+                ));
             }
             let bytes = header.length as u64 + expanded_bytes;
             let stopping = &self.shared.stopping;

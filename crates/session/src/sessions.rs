@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_who_waits_gets_a_turn() {
+    fn every_waiter_gets_a_turn() {
         let (store, sessions) = (store(), Sessions::default());
         let session = sessions.touch(id(1), 0).unwrap();
         std::thread::scope(|scope| {

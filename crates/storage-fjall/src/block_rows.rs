@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_lsm_tree_writes() {
+    fn blocks_of_lsm_tree_are_read_back() {
         let mut rng = Rng::new(21);
         for interval in [1, 2, 3, 16, 255] {
             for _ in 0..20 {

@@ -97,7 +97,7 @@ impl Directory {
         if !repair && repair_mark::is_there(&directory.path)? {
             let path = directory.path.display();
             return Err(StorageError::Unavailable(format!(
-                "a repair of {path} has begun and not ended: run 'quire check --repair {path}' again"
+                "a repair of {path} has begun and not ended; run 'quire check --repair {path}' again"
             )));
         }
         directory.state = directory.find_state(repair)?;
@@ -124,7 +124,7 @@ impl Directory {
         directory.check_whole()?;
         directory.state = directory.find_state(false)?;
         if directory.state == State::New {
-            let why = format!("{} was never finished and holds nothing", directory.path.display());
+            let why = format!("{} was never finished and has no data", directory.path.display());
             return Err(StorageError::Unavailable(why));
         }
         Ok(directory)
@@ -172,7 +172,7 @@ impl Directory {
     pub fn warning(&self) -> Option<String> {
         let format = self.path.join(FORMAT);
         (self.state == State::LostFormat)
-            .then(|| format!("{} was lost or damaged and is written again", format.display()))
+            .then(|| format!("{} was lost or damaged and was written again", format.display()))
     }
 
     /// Marks the beginning of the creation: the data are worthless until `FORMAT` exists. A file
@@ -258,7 +258,7 @@ impl Directory {
     fn check_whole(&self) -> Result<()> {
         if self.path.join(COPYING).try_exists()? {
             return Err(StorageError::Unavailable(format!(
-                "{} holds a backup that was never finished",
+                "{} contains a backup that was never finished",
                 self.path.display()
             )));
         }
@@ -312,7 +312,7 @@ fn check_foreign(path: &Path) -> Result<()> {
     for foreign in ["WiredTiger", "storage.bson", "mongod.lock"] {
         if path.join(foreign).try_exists()? {
             return Err(StorageError::Unavailable(format!(
-                "{} holds another database's files ({foreign}); dump and restore them instead",
+                "{} contains another database's files ({foreign}); dump and restore them instead",
                 path.display()
             )));
         }

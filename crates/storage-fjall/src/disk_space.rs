@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reserve_is_a_share_of_a_small_disk_and_grows_with_what_is_in_memory() {
+    fn the_reserve_is_a_share_of_a_small_disk_and_grows_with_unflushed_memory() {
         let gauge = |total_bytes, available_bytes| {
             let probe = move |_: &Path| Some(DiskSpace { available_bytes, total_bytes });
             SpaceGauge::new(PathBuf::new(), Arc::new(probe), 100)

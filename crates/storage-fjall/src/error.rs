@@ -26,7 +26,7 @@ fn from_lsm(error: LsmError, place: &str) -> StorageError {
     }
 }
 
-/// Whether the error comes from bytes that are not what was written, and not from the device.
+/// Returns true if the error is caused by damaged bytes, and not by the device.
 pub(crate) fn is_damage(error: LsmError) -> bool {
     matches!(from_lsm(error, ""), StorageError::Corruption { .. })
 }

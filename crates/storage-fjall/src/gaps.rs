@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_leaves_what_its_keys_leave_one_by_one() {
+    fn a_batch_leaves_the_same_gaps_as_its_single_keys() {
         let mut rng = quire_storage::rng::Rng::new(7);
         for rises in [true, false] {
             for _ in 0..200 {

@@ -1,6 +1,6 @@
-//! Checks that all files are present before fjall opens a database. fjall creates what is missing
-//! (it removes a keyspace without its `current` and begins it anew, and does the same with a
-//! missing log) and removes what it does not know. So every open first compares the directory with
+//! Checks that all files are present before fjall opens a database. fjall creates missing
+//! files (it removes a keyspace without its `current` and creates an empty one, and creates a missing
+//! log empty) and removes unknown ones. So every open first compares the directory with
 //! the files that one of our databases always has: five keyspaces, the newest list of tables of
 //! each, every table in it, and logs whose numbers have no gap. The check reads names, and two
 //! small files of each keyspace.
@@ -59,7 +59,7 @@ pub(crate) fn take(data: &Path) -> Inventory {
     for name in names(&folder, &mut unknown) {
         // fjall ignores files here, and removes directories.
         if !known(&name) && folder.join(&name).is_dir() {
-            unknown.push(Damage::new(&folder.join(name), "is no keyspace of this database"));
+            unknown.push(Damage::new(&folder.join(name), "is not a keyspace of this database"));
         }
     }
     let mut logs = logs(data);
@@ -89,7 +89,7 @@ fn keyspace(data: &Path, number: u64, unknown: &mut Vec<Damage>) -> Keyspace {
         let is_list = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
         // fjall removes every file with this prefix except the newest list.
         if name.strip_prefix('v').is_some_and(|rest| !is_list(rest)) {
-            unknown.push(Damage::new(&found.path.join(&*name), "is no file of a keyspace"));
+            unknown.push(Damage::new(&found.path.join(&*name), "is not a file of a keyspace"));
         }
     }
     found
@@ -111,7 +111,7 @@ fn check_tables(
                 there.insert(id);
             }
             None if name.to_string_lossy().starts_with("._") || name == ".DS_Store" => {}
-            None => unknown.push(Damage::new(&folder.join(name), "is no table")),
+            None => unknown.push(Damage::new(&folder.join(name), "is not a table")),
         }
     }
     for table in &manifest.tables {

@@ -8,12 +8,13 @@
 //! `inventory` and `manifest` (the files that must exist before fjall opens a database), `skeleton`
 //! and `scratch` (how a new database is created), [`journal`] and `log_guard` (how much of a torn
 //! or damaged log can be used), `image` (what a check opens), `salvage`, `table_file` and `rebuild`
-//! (how a repair treats damaged tables), `repair_mark` (that a repair is under way), `keyspaces`
+//! (how a repair treats damaged tables), `repair_mark` (the mark of an unfinished repair), `keyspaces`
 //! (fjall's handles), `backend` (reads, batches, backpressure), `newest`, `lookups`, `open_table`
-//! and `block_rows` (reads straight from the tables while nothing has been written since),
-//! `locate` (which block an error comes from), `memtables`, `retired` and `early_sync` (work moved out of fjall's locks), `dropped` and
-//! `reclaim` (dropped ranges), `sizes` and `dead` (the size of ranges, and what a compaction would
-//! free), `heads`, `gaps` and `tombstones` (deleted keys at the heads of queues), `backup`.
+//! and `block_rows` (reads straight from the tables while nothing has been written since), `locate`
+//! (the damaged block behind an error), `memtables`, `retired` and `early_sync` (work moved out of
+//! fjall's locks), `dropped` and `reclaim` (dropped ranges), `sizes` and `dead` (the size of
+//! ranges, and what a compaction would free), `heads`, `gaps` and `tombstones` (deleted keys at the
+//! heads of queues), `backup`.
 
 mod backend;
 mod backup;

@@ -1,5 +1,5 @@
 //! Finds the damaged block behind the error of a read. fjall's errors name neither the file nor the
-//! place in it, and an operator needs both.
+//! position in it, and an operator needs both.
 
 use lsm_tree::table::block::BlockType;
 use lsm_tree::table::{BlockHandle, IndexBlock};
@@ -10,15 +10,15 @@ use crate::damage::Damage;
 use crate::error::is_damage;
 use crate::open_table::{OpenTable, files};
 
-/// Blocks that are tried below each block of an index, from the one that may hold the key on: a scan
-/// reads so far ahead of the last row that it has returned.
+/// The largest number of blocks that are tried below each block of an index, beginning with the one
+/// that may contain the key: a scan reads at most as many blocks ahead of its last row.
 const BLOCKS_MAX: usize = 64;
-/// Tables of one run that are tried: the one that may hold the key, and the one behind it.
+/// The number of tables of one run that are tried: the one that may contain the key, and the next.
 const TABLES_MAX: usize = 2;
 
-/// Returns the first damaged block near `key` of the newest tables, on the side to which a scan goes.
-/// `None` if every block there can be read. Of two tables of each run it reads at most 64 blocks below
-/// each block of an index.
+/// Returns the first damaged block of the current tables near `key`, in the direction of a scan, or
+/// `None` if every block there can be read. It reads `TABLES_MAX` tables of each run, and `BLOCKS_MAX`
+/// blocks below each block of an index.
 pub(crate) fn damage_near(tree: &Tree, key: &[u8], direction: Direction) -> Option<Damage> {
     let files = files(tree)?;
     let version = tree.current_version();
@@ -65,15 +65,15 @@ struct Near<'n> {
 }
 
 impl Near<'_> {
-    /// Tries one block; `section` is the part of the file that it belongs to.
+    /// Returns the damage of one block, or `None` if it can be read. `section` is its part of the file.
     fn damage_at(&self, place: &BlockHandle, kind: BlockType, section: &str) -> Option<Damage> {
         let error = self.table.block(place, kind).err()?;
         let what = format!("a block of '{section}' is damaged");
         is_damage(error).then(|| Damage::at(&self.table.table.path, *place.offset(), what))
     }
 
-    /// Tries a block of an index, and those near the key that it leads to, level by level: their
-    /// kinds and sections, from the upper level to the lowest.
+    /// Returns the first damage of a block of an index and of the blocks below it near the key.
+    /// `levels` are the kinds and sections of the blocks below, from the upper level to the lowest.
     fn damage_below(
         &self,
         place: &BlockHandle,
@@ -91,7 +91,7 @@ impl Near<'_> {
         })
     }
 
-    /// The blocks of an index's entries near the key.
+    /// Returns the positions of the blocks below an index block that are near the key.
     fn places(&self, index: &IndexBlock) -> Vec<BlockHandle> {
         let mut entries = index.iter();
         match self.direction {

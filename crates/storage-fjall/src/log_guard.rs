@@ -215,8 +215,8 @@ fn cut(path: &Path, length: usize) -> Result<()> {
 /// moment one of the two files has the name of the log.
 fn rewrite(found: &Inspection) -> Result<String> {
     let bytes = std::fs::read(&found.path)?;
-    let mended = found.path.with_extension("mended");
-    let mut file = File::create(&mended)?;
+    let repaired = found.path.with_extension("mended");
+    let mut file = File::create(&repaired)?;
     for batch in &found.intact {
         file.write_all(bytes.get(batch.clone()).unwrap_or_default())?;
     }
@@ -232,7 +232,7 @@ fn rewrite(found: &Inspection) -> Result<String> {
     if let Some(parent) = found.path.parent() {
         sync_directory(parent)?;
     }
-    std::fs::rename(&mended, &found.path)?;
+    std::fs::rename(&repaired, &found.path)?;
     if let Some(parent) = found.path.parent() {
         sync_directory(parent)?;
     }

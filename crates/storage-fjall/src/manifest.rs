@@ -57,7 +57,7 @@ pub(crate) fn read(keyspace: &Path) -> Result<Manifest, Damage> {
     if xxhash_rust::xxh3::xxh3_128(&bytes) != checksum {
         return Err(Damage::new(&path, "does not have the checksum that 'current' keeps of it"));
     }
-    let damaged = || Damage::new(&path, "is no list of tables");
+    let damaged = || Damage::new(&path, "is not a list of tables");
     let sections = parse(&bytes).ok_or_else(damaged)?;
     let tables = sections.iter().find(|(name, _)| *name == TABLES_SECTION);
     let tables = tables.and_then(|(_, section)| parse_tables(section)).ok_or_else(damaged)?;
@@ -132,7 +132,7 @@ pub(crate) fn write(keyspace: &Path, tables: &[TableEntry], level: u8) -> Storag
     let (id, _) = read_current(keyspace)?;
     let path = keyspace.join(format!("v{id}"));
     let bytes = std::fs::read(&path)?;
-    let no_list = || StorageError::from(Damage::new(&path, "is no list of tables"));
+    let no_list = || StorageError::from(Damage::new(&path, "is not a list of tables"));
     let sections = parse(&bytes).ok_or_else(no_list)?;
     let levels = sections.iter().find(|(name, _)| *name == TABLES_SECTION);
     let [levels, ..] = levels.ok_or_else(no_list)?.1 else { return Err(no_list()) };

@@ -121,7 +121,7 @@ fn repair(
         return Err(refusal(&unknown));
     }
     let mut mark = RepairMark::begin(path)?;
-    salvage::mend(data, &mut mark, warnings)?;
+    salvage::repair(data, &mut mark, warnings)?;
     let logs = log_guard::judge(data, &Known::of(path, &inventory::take(data)))?;
     warnings.extend(log_guard::guard(&logs, true)?);
     durable_mark::remove(path)?;

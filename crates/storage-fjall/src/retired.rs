@@ -60,8 +60,8 @@ struct Unused {
 }
 
 impl Retired {
-    /// Adds references to what is in use now. It is called often enough that little is dropped
-    /// before.
+    /// Adds references to the memtables and tables in use now. It is called so often that fjall
+    /// drops few of them before.
     pub fn remember(&self, spaces: &[Keyspace; 4]) {
         self.memtables.remember(spaces.each_ref().map(|space| space.tree.active_memtable()));
         for (space, lists) in spaces.iter().zip(self.lists.lock().iter_mut()) {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_log_is_given_back_by_its_handle() {
+    fn a_removed_log_is_freed_through_its_handle() {
         let directory = tempfile::tempdir().unwrap();
         let retired = Retired::default();
         let logs = ["1.jnl", "2.jnl"].map(|name| directory.path().join(name)).to_vec();

@@ -21,12 +21,12 @@ const FJALL_VERSION: &[u8] = b"FJL\x03";
 
 /// Repairs the missing and damaged files of `data`, and adds a text for each to `warnings`. Unknown
 /// files are refused.
-pub(crate) fn mend(data: &Path, mark: &mut RepairMark, warnings: &mut Vec<String>) -> Result<()> {
+pub(crate) fn repair(data: &Path, mark: &mut RepairMark, warnings: &mut Vec<String>) -> Result<()> {
     let mut inventory = inventory::take(data);
     if !inventory.unknown.is_empty() {
         return Err(refusal(&inventory.unknown));
     }
-    mend_logs(data, &inventory.logs, warnings)?;
+    repair_logs(data, &inventory.logs, warnings)?;
     for keyspace in &mut inventory.keyspaces {
         keyspace.damages.extend(damaged_tables(keyspace));
     }
@@ -42,12 +42,12 @@ pub(crate) fn mend(data: &Path, mark: &mut RepairMark, warnings: &mut Vec<String
         let made = keyspace_path(&fresh, number);
         let what = match space {
             Some(space) => told(space, &make_again(found, space, &made)?),
-            None => "the names of the keyspaces are written again".to_owned(),
+            None => "the names of the keyspaces were written again".to_owned(),
         };
         sync_tree(&made)?;
         let name = space.map_or("names", Space::name);
         let aside = mark.replace(number, name, &made)?;
-        let aside = aside.map(|aside| format!("; the old ones lie in {}", aside.display()));
+        let aside = aside.map(|aside| format!("; the old files are in {}", aside.display()));
         let places: Vec<String> = found.damages.iter().take(10).map(Damage::to_string).collect();
         let aside = aside.unwrap_or_default();
         warnings
@@ -97,12 +97,12 @@ fn readable(found: &Keyspace) -> Result<Vec<Readable>> {
 fn told(space: Space, rebuilt: &Rebuilt) -> String {
     let Rebuilt { rows, damaged_tables } = rebuilt;
     let lost = match (damaged_tables, space) {
-        (0, _) => "no row of a table that is there is lost".to_owned(),
-        (_, Space::Idx) => "entries that are lost are made again from the documents".to_owned(),
+        (0, _) => "no row of an existing table is lost".to_owned(),
+        (_, Space::Idx) => "lost entries are built again from the documents".to_owned(),
         (_, Space::Log) => "the change records are lost".to_owned(),
         (tables, Space::Doc | Space::Meta) => {
             format!(
-                "rows of {tables} tables are lost, and older versions of them may have come to light"
+                "rows of {tables} tables are lost, and older versions of these rows may have become visible"
             )
         }
     };
@@ -110,9 +110,9 @@ fn told(space: Space, rebuilt: &Rebuilt) -> String {
 }
 
 /// Creates a missing log or lock file: every database has both.
-fn mend_logs(data: &Path, damages: &[Damage], warnings: &mut Vec<String>) -> Result<()> {
+fn repair_logs(data: &Path, damages: &[Damage], warnings: &mut Vec<String>) -> Result<()> {
     for damage in damages {
-        warnings.push(format!("{damage}; what it said is lost"));
+        warnings.push(format!("{damage}; its content is lost"));
     }
     if journal::numbers(data)?.is_empty() {
         write_synced(&journal::path(data, 0), b"")?;
@@ -120,7 +120,7 @@ fn mend_logs(data: &Path, damages: &[Damage], warnings: &mut Vec<String>) -> Res
     let version = data.join("version");
     if std::fs::read(&version).ok().as_deref() != Some(FJALL_VERSION) {
         write_synced(&version, FJALL_VERSION)?;
-        warnings.push(format!("{} was lost or damaged and is written again", version.display()));
+        warnings.push(format!("{} was lost or damaged and was written again", version.display()));
     }
     let lock = data.join(inventory::LOCK);
     if !lock.try_exists()? {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The path of a file system in memory; not every system has it.
 pub(crate) const MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "quire-new-";
-/// Directories that other processes may sweep away before it gives up.
+/// The number of attempts: another process can remove a new directory.
 const TRIES_MAX: usize = 20;
 
 /// A temporary directory. Dropping the value removes it.
@@ -26,7 +26,7 @@ impl Scratch {
     /// Creates a directory below `memory`; `None` if that does not exist or cannot be used.
     pub fn new(memory: &Path) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        // Until it is locked another process that opens a database may sweep it away.
+        // Until it is locked, another process that opens a database can remove it.
         (0..TRIES_MAX).find_map(|_| {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             Self::make(memory.join(format!("{PREFIX}{}-{number}", std::process::id())))
@@ -103,7 +103,7 @@ fn remove_unused(path: &Path) {
 mod tests {
     use super::*;
 
-    /// A check failed when another process swept its directory away before it was locked.
+    /// A check failed when another process removed its directory before it was locked.
     #[test]
     fn a_new_directory_survives_sweepers() {
         let memory = tempfile::TempDir::new().unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_is_swept_away_and_nothing_else() {
+    fn only_unused_directories_are_removed() {
         let memory = tempfile::TempDir::new().unwrap();
         let used = Scratch::new(memory.path()).unwrap();
         std::fs::write(used.path().join("file"), "in use").unwrap();

@@ -58,7 +58,7 @@ impl Creation {
         if let Some(result) = self.result.get() {
             return result.clone();
         }
-        let died = || Err(StorageError::Io("creating the directory did not end".into()));
+        let died = || Err(StorageError::Io("the creation of the directory did not end".into()));
         if let Some(thread) = self.thread.lock().take() {
             let _ = self.result.set(thread.join().unwrap_or_else(|_| died()));
         }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_copied_opens_and_is_small() {
+    fn a_copied_skeleton_opens_and_is_small() {
         let directory = tempfile::TempDir::new().unwrap();
         let scratch = Scratch::new(directory.path()).unwrap();
         make(scratch.path()).unwrap();

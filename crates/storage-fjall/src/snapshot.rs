@@ -205,8 +205,8 @@ impl FjallSnapshot {
         found.map_err(|error| self.failure(error.into(), Space::Idx, key, Direction::Forward))
     }
 
-    /// Translates the error of a read near `key`. If the newest tables have a damaged block there, the
-    /// error names its file and place.
+    /// Converts the error of a read near `key`. If the current tables have a damaged block there, the
+    /// error names its file and position.
     fn failure(
         &self,
         error: fjall::Error,
@@ -219,7 +219,7 @@ impl FjallSnapshot {
         })
     }
 
-    /// Translates the error of a scan, which the rows that it has read lead to.
+    /// Converts the error of a scan that has returned the rows of `page`.
     fn scan_failure(
         &self,
         error: fjall::Error,
@@ -305,7 +305,7 @@ fn read(
     newest.fill(&mut rows, request, page)
 }
 
-/// The error, with the damage that `find` returns in place of what the engine says of it.
+/// Returns the error, for damage with the place that `find` returns instead of the engine's text.
 fn named(error: StorageError, find: impl FnOnce() -> Option<Damage>) -> StorageError {
     match error {
         StorageError::Corruption { .. } => find().map_or(error, StorageError::from),

@@ -1,4 +1,4 @@
-// The shop (see ../README.md) through MongoDB's Go driver. This file tells the story; shop.go says how one buys and
+// The shop (see ../README.md) through MongoDB's Go driver. This file has the main steps; shop.go has a purchase and
 // once.go retries each kind of operation.
 package main
 

@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// retried is an operation, what it must answer, and the documents that it must leave (each with its n).
+// retried is an operation, its expected result, and the documents that it must leave (each with its n).
 type retried struct {
 	name   string
 	run    func() any
@@ -17,7 +17,7 @@ type retried struct {
 	left   string
 }
 
-// eachIsDoneOnce lets each kind of retried operation lose its request, then its reply: it is still done exactly once.
+// eachIsDoneOnce lets each kind of retryable operation lose its request, then its reply, and checks that it is executed exactly once.
 func eachIsDoneOnce() {
 	once := db.Collection("once")
 	for _, loss := range []string{"lose-request", "lose-reply"} {

@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// purchase lets one customer buy; it answers whether there was stock.
+// purchase lets one customer buy. It returns true if there was stock.
 func purchase(worker, turn int) bool {
 	customer := (worker*purchases + turn) * 7 % customerCount
 	wanted, quantity, cart := sku((worker*31+turn*13)%productCount), 1+turn%3, fmt.Sprintf("cart-%d-%d", worker, turn)
@@ -34,7 +34,7 @@ func purchase(worker, turn int) bool {
 	return bought.(bool)
 }
 
-// order takes the stock, numbers the order, bills the customer and empties the cart; it answers whether there was stock.
+// order takes the stock, numbers the order, bills the customer and empties the cart. It returns true if there was stock.
 func order(ctx context.Context, customer, worker, quantity int, wanted, cart string) (bool, error) {
 	var product struct{ Price int }
 	err := products.FindOneAndUpdate(ctx, bson.M{"_id": wanted, "stock": bson.M{"$gte": quantity}},
@@ -73,7 +73,7 @@ func order(ctx context.Context, customer, worker, quantity int, wanted, cart str
 	return bought, nil
 }
 
-// rush lets everybody buy at once while connections are cut and the server is killed and started again.
+// rush lets all customers buy at once while connections are closed and the server is killed and restarted.
 func rush() int {
 	sold := make([]int, workers)
 	var group sync.WaitGroup
@@ -99,7 +99,7 @@ func rush() int {
 	return sales
 }
 
-// theBooksBalance checks what must hold whatever was cut: nothing lost, nothing done twice.
+// theBooksBalance checks that nothing was lost and nothing was executed twice, whatever connections were closed.
 func theBooksBalance(sales int) {
 	same(count(orders, bson.M{}), int64(sales))
 	var counter struct{ Seq int }

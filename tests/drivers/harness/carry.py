@@ -1,4 +1,4 @@
-"""mongodump and mongorestore carry everything from one server to another, and what arrives is compared byte for byte."""
+"""Copies all data from one server to another with mongodump and mongorestore, and compares them byte for byte."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def tools_version():
 
 
 def compare(before, after):
-    """Raises unless both dumps hold the same files; answers how many collections and bytes of documents."""
+    """Raises unless both dumps have the same files; returns the number of collections and of bytes of documents."""
     names = listing(before)
     if names != listing(after):
         raise RuntimeError(f"the dumps hold other files: {names ^ listing(after)}")
@@ -73,7 +73,7 @@ def listing(folder):
 
 
 def metadata(text):
-    """A collection's options and indexes, without the UUID that each server gives anew."""
+    """A collection's options and indexes, without the UUID, which differs between servers."""
     described = json.loads(text)
     described.pop("uuid", None)
     described["indexes"] = sorted(described.get("indexes", []), key=lambda index: index["name"])

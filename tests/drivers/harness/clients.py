@@ -1,4 +1,4 @@
-"""What each driver's program needs and how it is started."""
+"""How each driver's program is installed and started."""
 
 import dataclasses
 import hashlib
@@ -45,7 +45,7 @@ CLIENTS = [
 
 
 class Installed:
-    """A client whose copy in the cache is ready to run."""
+    """A client with a copy in the cache that can be run."""
 
     def __init__(self, client, cache):
         self.client = client
@@ -62,11 +62,11 @@ class Installed:
         return {**os.environ, **own, **self.client.environment, **(more or {})}
 
     def copy(self):
-        """Brings the sources into the cache; what was installed or built there stays."""
+        """Copies the sources to the cache; installed and built files there stay."""
         shutil.copytree(HERE / self.client.name, self.folder, dirs_exist_ok=True)
 
     def install(self):
-        """Runs the installation again only when a source file has changed since the last one that worked."""
+        """Installs only if a source file has changed since the last successful installation."""
         stamp, now = self.folder / ".installed", self.digest()
         if stamp.exists() and stamp.read_text() == now:
             return

@@ -1,14 +1,14 @@
-"""A TCP proxy between a driver and the server that cuts connections when it is told to.
+"""A TCP proxy between a driver and the server that closes connections on request.
 
-It knows just enough of the wire protocol to tell a command of the application from a driver's own handshakes
-and heartbeats (which are never compressed), and to count which compressors are in use.
+It parses enough of the wire protocol to distinguish an application's command from a driver's own handshakes
+and heartbeats (which are never compressed), and to count the compressors in use.
 
-The control port takes one line a connection and answers one:
-  sever         closes every connection now; whatever is in flight loses its reply
+The control port reads one line on each connection and replies with one line:
+  sever         closes every connection now; running commands lose their reply
   cut           closes only connections on which a command waits for its reply
   lose-request  closes the connection on which the next command arrives; the server never sees the command
-  lose-reply    lets the next command reach the server and closes its connection instead of giving the reply
-  lost          how many requests and replies were lost that way so far
+  lose-reply    forwards the next command to the server and closes its connection instead of sending the reply
+  lost          returns how many requests and replies were lost that way so far
   crash         kills the server (SIGKILL) and starts it again on the same data
 """
 
@@ -24,8 +24,8 @@ HOUSEKEEPING = {b"hello", b"ismaster", b"isMaster", b"endSessions", b"killCursor
 
 
 class Proxy:
-    """Listens on a port of its own and passes connections on to a `Server` of this machine, decrypted and encrypted anew
-    where the server has `security`."""
+    """Listens on its own port and forwards connections to a `Server` on this machine. If the server has `security`,
+    it decrypts and encrypts the traffic."""
 
     def __init__(self, security=None):
         self.security = security
@@ -47,7 +47,7 @@ class Proxy:
         threading.Thread(target=self.obey, daemon=True).start()
 
     def reset(self):
-        """Forgets what was counted, for the next driver."""
+        """Resets the counters for the next driver."""
         with self.lock:
             self.armed, self.lost, self.severed = None, 0, 0
             self.compressed.clear()
@@ -58,7 +58,7 @@ class Proxy:
             threading.Thread(target=self.link, args=(client,), daemon=True).start()
 
     def link(self, client):
-        """Connects to the server as well, with handshakes where connections are encrypted."""
+        """Connects to the server too, with handshakes if connections are encrypted."""
         try:
             if self.security:
                 client = self.security.accept(client)
@@ -100,7 +100,7 @@ class Proxy:
         return "unknown"
 
     def fate(self):
-        """What becomes of a command from the client: `None`, `lose-request` or `lose-reply`."""
+        """Returns the fault for a command of the client: `None`, `lose-request` or `lose-reply`."""
         with self.lock:
             fate, self.armed = self.armed, None
             self.lost += fate is not None
@@ -174,7 +174,7 @@ def listen():
 
 
 def messages(end):
-    """The messages that arrive: (opcode, header, body) each, until the connection ends."""
+    """Yields the arriving messages as (opcode, header, body) until the connection ends."""
     while True:
         head = exactly(end, 16)
         if head is None:
@@ -197,7 +197,7 @@ def exactly(end, size):
 
 
 def is_command(opcode, body):
-    """Whether a message is the application's. An uncompressed OP_MSG has flags (4 bytes), a section's kind (1), the
+    """Returns true for a message of the application. An uncompressed OP_MSG has flags (4 bytes), a section's kind (1), the
     document's length (4) and the first field's type (1) before the command's name."""
     if opcode == OP_MSG:
         return body[10 : body.index(b"\0", 10)] not in HOUSEKEEPING

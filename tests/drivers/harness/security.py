@@ -1,4 +1,4 @@
-"""What a server needs that asks for logins over TLS: an authority of its own, a certificate, and a first user."""
+"""The files and users of a server with logins over TLS: an authority, a certificate, and a first user."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ TRUST_PASSWORD = "changeit"
 
 
 class Security:
-    """Certificates in a folder; both the server and the proxy in front of it show the same one."""
+    """Certificates in a folder; the server and the proxy before it use the same one."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -45,7 +45,7 @@ class Security:
         ]
 
     def uri(self, port, parameters):
-        """Java reads authorities from a store of its own kind; the others take a file's name in the URI."""
+        """Java reads authorities from its own kind of store; the others take the name of a file in the URI."""
         return f"mongodb://{URI_USER}127.0.0.1:{port}/?{parameters}&authSource=admin&tls=true&tlsCAFile={self.authority}"
 
     def environment(self):
@@ -73,7 +73,7 @@ class Security:
         return Sealed(plain, self.as_server(), server_side=True)
 
     def make_user(self, port):
-        """The first user of a server, which any client of its own machine may make."""
+        """Creates the first user of a server, which any client on the same machine may do."""
         role = document(text("role", "root"), text("db", "admin"))
         command = document(
             text("createUser", USER), text("pwd", PASSWORD), b"\x04roles\0" + document(b"\x030\0" + role), text("$db", "admin")
@@ -88,7 +88,7 @@ class Security:
 
 
 class Sealed:
-    """An encrypted socket that one thread may read while another writes: Python's own may be used by one at a time."""
+    """An encrypted socket that one thread can read while another writes; Python's own allows only one thread at a time."""
 
     def __init__(self, plain, context, **how):
         self.plain = plain
@@ -104,7 +104,7 @@ class Sealed:
             raise
 
     def attempt(self, act):
-        """Runs a step of TLS and sends what it has made; answers `WAITS` if more bytes must arrive first."""
+        """Runs a step of TLS and sends its output. Returns `WAITS` if more bytes must arrive first."""
         with self.order:
             with self.state:
                 try:

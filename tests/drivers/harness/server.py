@@ -8,7 +8,7 @@ import time
 
 
 class Server:
-    """A server on a data directory of its own; `advertise` is the port at which drivers shall find it."""
+    """A server with its own data directory; `advertise` is the port that drivers connect to."""
 
     def __init__(self, binary, directory, advertise=None, security=None):
         self.binary, self.directory = str(binary), directory
@@ -30,7 +30,7 @@ class Server:
         self.wait()
 
     def crash(self):
-        """Kills the server as a power cut of its process would (SIGKILL) and starts it again on the same directory."""
+        """Kills the server (SIGKILL) and starts it again on the same directory."""
         self.process.kill()
         self.process.wait()
         self.start()
@@ -40,7 +40,7 @@ class Server:
         return self.uri_at(self.port, "directConnection=true")
 
     def uri_at(self, port, parameters):
-        """The URI of this server, or of the proxy in front of it."""
+        """Returns the URI of this server, or of the proxy before it."""
         if self.security:
             return self.security.uri(port, parameters)
         return f"mongodb://127.0.0.1:{port}/?{parameters}"
@@ -57,7 +57,7 @@ class Server:
         raise RuntimeError(f"the server does not answer; see {self.log.name}")
 
     def stop(self):
-        """Stops it as a service manager does; a server that was stopped before stays stopped."""
+        """Stops the server as a service manager does; does nothing if it is stopped already."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(60)
@@ -65,7 +65,7 @@ class Server:
         return self.process.returncode
 
     def check(self):
-        """What `quire check` says of the directory of a stopped server; raises when it finds a fault."""
+        """Returns the output of `quire check` for the directory of a stopped server; raises if it finds a problem."""
         done = subprocess.run([self.binary, "check", str(self.directory)], capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"quire check: {done.stdout}{done.stderr}")

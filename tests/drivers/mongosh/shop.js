@@ -1,4 +1,4 @@
-// The shop (see ../README.md) as mongosh's own script. One customer after the other: the shell does one thing at a time.
+// The shop (see ../README.md) as a script of mongosh. Customers buy one after the other, because the shell has one thread.
 const assert = require('assert/strict');
 const { execFileSync } = require('child_process');
 const CUSTOMERS = 300, PRODUCTS = 100, STOCK = 6, PURCHASES = 120;
@@ -121,7 +121,7 @@ for (let turn = 0; turn < PURCHASES; turn++) {
   if (turn % 10 === 5) control(turn % 20 === 5 ? 'lose-reply' : 'lose-request');
   if (turn === 60) {
     control('crash');
-    sleep(1000); // lets the driver see that its connections have ended
+    sleep(1000); // lets the driver notice that its connections are closed
   }
   sales += purchase(turn);
 }

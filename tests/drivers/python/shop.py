@@ -47,7 +47,7 @@ def price(i):
 
 
 def control(word):
-    """One line to the proxy's control port, one line back."""
+    """Sends one line to the proxy's control port and returns its reply."""
     host, port = os.environ["SHOP_CONTROL"].split(":")
     with socket.create_connection((host, int(port))) as peer:
         peer.sendall(f"{word}\n".encode())
@@ -98,7 +98,7 @@ def duplicates_are_refused():
 
 
 def purchase(worker, turn):
-    """One customer buys; answers whether there was stock."""
+    """One customer buys. Returns true if there was stock."""
     customer = (worker * PURCHASES + turn) * 7 % CUSTOMERS
     wanted, quantity, cart = sku((worker * 31 + turn * 13) % PRODUCTS), 1 + turn % 3, f"cart-{worker}-{turn}"
 
@@ -143,13 +143,13 @@ def one_worker(worker):
 
 
 def rush():
-    """Everybody buys at once while connections are cut and the server is killed and started again."""
+    """All customers buy at once while connections are closed and the server is killed and restarted."""
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         return sum(pool.map(one_worker, range(WORKERS)))
 
 
 def the_books_balance(sales):
-    """What must hold whatever was cut: nothing lost, nothing done twice."""
+    """Checks that nothing was lost and nothing was executed twice, whatever connections were closed."""
     same(orders.count_documents({}), sales)
     same(counters.find_one({"_id": "orders"})["seq"], sales)
     same(carts.count_documents({}), 0)
@@ -169,7 +169,7 @@ def the_books_balance(sales):
 
 
 def each_is_done_once():
-    """Each kind of retried operation loses its request, then its reply, and is still done exactly once."""
+    """Each kind of retryable operation loses its request, then its reply, and is still executed exactly once."""
     once = db.once
     raise_n = {"$inc": {"n": 1}}
     writes = {

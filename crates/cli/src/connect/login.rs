@@ -73,7 +73,7 @@ pub(crate) fn log_in(socket: &mut Socket, login: &Login, password: &str) -> Resu
     )?;
     proof
         .check(payload(&reply)?)
-        .map_err(|_| "the server does not know the password".to_owned())?;
+        .map_err(|_| "the server did not prove that it knows the password".to_owned())?;
     if reply.get("done").and_then(|done| done.as_bool()) != Some(true) {
         step(
             socket,

@@ -21,22 +21,23 @@ pub(crate) const HELP: &str =
     "  --uri URI            The server. Default: mongodb://127.0.0.1:27017
   --host HOST          Its name or address, and its port after a colon.
   --port PORT          Its port.
-  --username NAME      Who logs in; the password is asked for.
-  --passwordFile FILE  A file that holds the password, in place of the question.
+  --username NAME      The user; the program asks for the password.
+  --passwordFile FILE  A file with the password.
   --authenticationDatabase DB
                        The database of the user. Default: admin
   --authenticationMechanism NAME
-                       SCRAM-SHA-256, SCRAM-SHA-1, or MONGODB-X509, where the certificate
-                       names the user.
-  --tls                Speaks TLS, as every option below does.
-  --tlsCAFile FILE     The authorities that are trusted. Default: those of the system.
+                       SCRAM-SHA-256, SCRAM-SHA-1, or MONGODB-X509, with which the
+                       certificate names the user.
+  --tls                Uses TLS. Each of the following options implies it.
+  --tlsCAFile FILE     The trusted authorities. Default: those of the system.
   --tlsCertificateKeyFile FILE
-                       The certificate and key to show. The password of a key is asked for.
+                       The client certificate and key. The program asks for the password
+                       of an encrypted key.
   --tlsAllowInvalidHostnames
-                       The server's certificate may be of any name.
+                       Does not check the name in the server's certificate.
   --tlsAllowInvalidCertificates
-                       The server's certificate is not checked.
-  --dbpath DIR         The directory of a stopped server instead.";
+                       Does not check the server's certificate.
+  --dbpath DIR         The directory of a stopped server, instead of a server.";
 
 /// The location of the data, from the command line.
 #[derive(Default)]

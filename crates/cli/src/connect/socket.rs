@@ -58,7 +58,7 @@ impl Socket {
         };
         let reply = self.call(hello, None)?;
         if reply.get("ok").and_then(integer) != Some(1) {
-            return Err("it does not answer hello".to_owned());
+            return Err("it does not reply to hello".to_owned());
         }
         let set = match reply.get("setName") {
             Some(Value::String(set)) => Some(set),

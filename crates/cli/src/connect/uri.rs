@@ -98,7 +98,9 @@ impl Uri {
         let Some(rest) = text.strip_prefix("mongodb://") else {
             return Err(match text.starts_with("mongodb+srv://") {
                 true => "mongodb+srv:// is not supported: name the host in a mongodb:// URI".into(),
-                false => format!("'{text}' is no connection string: it begins with mongodb://"),
+                false => {
+                    format!("'{text}' is not a connection string, which begins with mongodb://")
+                }
             });
         };
         let (hosts, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -141,7 +143,7 @@ impl Uri {
         let millis = || match value.parse() {
             Ok(0) => Ok(None),
             Ok(millis) => Ok(Some(Duration::from_millis(millis))),
-            Err(_) => Err(format!("the URI's {name} is no number of milliseconds: '{value}'")),
+            Err(_) => Err(format!("the URI's {name} is not a number of milliseconds: '{value}'")),
         };
         let flag = || match value {
             "true" => Ok(true),
@@ -233,7 +235,7 @@ fn host(text: &str) -> Result<Host, String> {
     if text.starts_with('/') {
         return Ok(Host::Unix(text.into()));
     }
-    let bad = || format!("'{text}' is no host of a URI");
+    let bad = || format!("'{text}' is not a host of a URI");
     let (name, port) = match text.rsplit_once(':') {
         // An IPv6 address is in brackets.
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_on_where_an_option_asks_for_it() {
+    fn tls_is_on_if_an_option_requires_it() {
         let on = |options: &str| {
             let uri = Uri::parse(&format!("mongodb://a/?{options}")).unwrap();
             uri.tls.files().map(|files| files.is_some())
@@ -316,12 +318,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_refused() {
+    fn unsupported_connection_strings_are_refused() {
         for (text, reason) in [
             ("localhost", "begins with mongodb://"),
-            ("mongodb://", "no host"),
-            ("mongodb://a:x", "no host"),
-            ("mongodb://a:0", "no host"),
+            ("mongodb://", "not a host"),
+            ("mongodb://a:x", "not a host"),
+            ("mongodb://a:0", "not a host"),
             ("mongodb+srv://a", "not supported"),
             ("mongodb://:p@a", "no name"),
             ("mongodb://a/?authSource=x", "needs a user"),

@@ -46,7 +46,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
 }
 
 fn cannot_write(error: std::io::Error) -> Failure {
-    Failure::new(FAILED, format!("cannot write: {error}; the output is not whole"))
+    Failure::new(FAILED, format!("cannot write: {error}; the output is incomplete"))
 }
 
 fn exists(client: &mut Client, options: &Options) -> Result<bool, Failure> {

@@ -14,29 +14,29 @@ pub(crate) fn help() -> String {
 
 Writes the documents of a collection to the standard output, or to a file.
 
-Where:
+Data:
 {}
   -d, --db NAME        The database. Default: that of the URI, or 'test'.
   -c, --collection NAME
                        The collection.
 
-What is read:
-  -q, --query JSON     Which documents.
-  --queryFile FILE     The same in a file.
-  --sort JSON          In which order.
-  --skip N             Leaves out the first N documents.
+Input:
+  -q, --query JSON     The filter.
+  --queryFile FILE     A file with the filter.
+  --sort JSON          The order.
+  --skip N             Skips the first N documents.
   --limit N            Writes at most N documents.
-  --assertExists       Fails if there is no such collection.
+  --assertExists       Fails if the collection does not exist.
 
-What is written:
+Output:
   -o, --out FILE       The file.
-  --type TYPE          json (the default), a document a line, or csv.
+  --type TYPE          json (the default, one document on each line) or csv.
   --jsonFormat FORMAT  relaxed (the default), or canonical, which keeps every type.
-  --jsonArray          One array of all documents.
-  --pretty             Indented JSON.
-  -f, --fields A,B.C   Only these fields; CSV needs them.
-  --fieldFile FILE     The same, one a line.
-  --noHeaderLine       Leaves out CSV's row of names.
+  --jsonArray          Writes one array of all documents.
+  --pretty             Indents the JSON.
+  -f, --fields A,B.C   The fields to write; required for CSV.
+  --fieldFile FILE     A file with the fields, one on each line.
+  --noHeaderLine       Omits the header row of CSV.
   --quiet              Shows no progress.
   -h, --help           Shows this help.",
         connect::HELP
@@ -112,7 +112,7 @@ impl Options {
         let mut value = || -> Result<String, String> {
             parser.value().and_then(ValueExt::string).map_err(|error| error.to_string())
         };
-        let wrong = |value: &str| format!("'{value}' is no value of --{name}");
+        let wrong = |value: &str| format!("'{value}' is not a value of --{name}");
         let document =
             |text: &str| extjson::parse_doc(text).map_err(|error| format!("--{name}: {error}"));
         let number = |text: &str| match text.parse::<i64>() {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_find_says_what_was_asked() {
+    fn the_find_has_the_given_options() {
         let words =
             ["-c", "a", "-q", "{\"x\":{\"$gt\":1}}", "--sort", "{\"x\":-1}", "--limit", "5"];
         let found = parsed(&[&words[..], &["--type", "csv", "-f", "x,y.z"]].concat());
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn options_that_exclude_each_other_are_refused() {
         for (words, reason) in [
             (&[][..], "which collection"),
             (&["-c", "a", "--type", "csv"], "needs --fields"),
             (&["-c", "a", "--type", "csv", "-f", "a", "--pretty"], "go with --type json"),
             (&["-c", "a", "--noHeaderLine"], "goes with --type csv"),
             (&["-c", "a", "-q", "{x:1}"], "--query"),
-            (&["-c", "a", "--limit", "-1"], "no value of --limit"),
+            (&["-c", "a", "--limit", "-1"], "not a value of --limit"),
             (&["-c", "a", "--nonsense"], "no option"),
             (&["-c", "a", "file"], "unexpected"),
         ] {

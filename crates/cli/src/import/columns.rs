@@ -122,7 +122,9 @@ impl Columns {
         if let Some(cell) = kind.read(text) {
             return Ok(Some(cell));
         }
-        let why = || format!("column '{}': '{text}' is no {}", self.names[at], kind.name());
+        let why = || {
+            format!("column '{}': '{text}' is not a value of type {}", self.names[at], kind.name())
+        };
         match self.grace {
             Grace::AutoCast => Ok(ColumnType::Auto.read(text)),
             Grace::SkipField => Ok(None),
@@ -321,11 +323,14 @@ mod tests {
         };
         assert_eq!(typed.document(&row).unwrap(), expected);
         let bad = typed.document(&["1", "two"]).unwrap_err();
-        assert_eq!((bad.why.as_str(), bad.ends), ("column 'b': 'two' is no int64", false));
+        assert_eq!(
+            (bad.why.as_str(), bad.ends),
+            ("column 'b': 'two' is not a value of type int64", false)
+        );
     }
 
     #[test]
-    fn what_does_not_fit_is_treated_as_asked() {
+    fn values_of_the_wrong_type_are_handled_as_configured() {
         let with = |grace| columns(&["a.int32()", "b.string()"], true, grace, false).unwrap();
         let row = ["x", "y"];
         assert!(with(Grace::Stop).document(&row).unwrap_err().ends);

@@ -41,10 +41,10 @@ impl<R: BufRead> CsvSource<R> {
             Some(fields) => fields,
             None => match splitter.read(&mut lines).map_err(|error| error.to_string())? {
                 Row::Whole(_) => {
-                    let names = splitter.texts().map_err(|_| "the header line is no UTF-8")?;
+                    let names = splitter.texts().map_err(|_| "the header line is not UTF-8")?;
                     names.into_iter().map(str::to_owned).collect()
                 }
-                Row::Open(_) => return Err("a quotation mark of the header is never closed".into()),
+                Row::Open(_) => return Err("a quotation mark of the header is not closed".into()),
                 Row::End => return Err("the header line is missing".into()),
             },
         };
@@ -75,7 +75,7 @@ impl<R: BufRead> Source for CsvSource<R> {
         match self.splitter.read(&mut self.lines) {
             Ok(Row::Whole(line)) => Some(self.document(line)),
             Ok(Row::Open(line)) => {
-                Some(Item::Bad { line, why: "a quotation mark is never closed".into() })
+                Some(Item::Bad { line, why: "a quotation mark is not closed".into() })
             }
             Ok(Row::End) => None,
             Err(error) => {
@@ -266,7 +266,7 @@ mod tests {
         let items = read("a,b\n1,x\n2,\"y\n3,z\n4,w", None, false);
         let expected = [
             row(2, doc! { "a": 1, "b": "x" }),
-            Item::Bad { line: 3, why: "a quotation mark is never closed".into() },
+            Item::Bad { line: 3, why: "a quotation mark is not closed".into() },
             row(4, doc! { "a": 3, "b": "z" }),
             row(5, doc! { "a": 4, "b": "w" }),
         ];

@@ -69,7 +69,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     }
     match failed {
         0 => Ok(()),
-        _ => Err(Failure::new(FOUND, "not everything was imported; the lines are named above")),
+        _ => Err(Failure::new(FOUND, "some lines were not imported; they are listed above")),
     }
 }
 

@@ -17,42 +17,42 @@ pub(crate) fn help() -> String {
     format!(
         "Usage: quire import --collection NAME [OPTIONS] [FILE]
 
-Reads documents from FILE, or from the standard input, and puts them into a collection. Lines
-that are not imported are named; the exit code is 0 only if there is none.
+Reads documents from FILE, or from the standard input, and writes them to a collection. Lines that
+are not imported are reported; the exit code is 0 only if there are none.
 
-Where:
+Data:
 {}
   -d, --db NAME        The database. Default: that of the URI, or 'test'.
   -c, --collection NAME
-                       The collection. Default: the file's name without its ending.
+                       The collection. Default: the file's name without its extension.
 
-What is read:
+Input:
   --type TYPE          json (the default), csv or tsv. JSON is Extended JSON, one document after
                        the other.
-  --file FILE          The file, as without the word.
+  --file FILE          The same as the argument FILE.
   --jsonArray          The file is one array of documents.
-  --headerline         The first row of CSV or TSV has the fields' names.
-  -f, --fields A,B.C   The fields' names instead; dots for nested ones.
-  --fieldFile FILE     The fields' names, one a line.
+  --headerline         The first row of CSV or TSV has the names of the fields.
+  -f, --fields A,B.C   The names of the fields; dots for nested fields.
+  --fieldFile FILE     A file with the names, one on each line.
   --columnsHaveTypes   Each name is followed by its type: age.int32(), born.date(2006-01-02).
                        Types: auto() binary(base64|hex) boolean() date(GO) date_go(GO)
                        date_ms(FORMAT) date_oracle(FORMAT) decimal() double() int32() int64()
                        string().
-  --parseGrace WHAT    What happens to a text that is not of its type: stop (the default),
+  --parseGrace WHAT    The treatment of a value that does not have its type: stop (the default),
                        autoCast, skipField or skipRow.
-  --ignoreBlanks       Leaves out empty fields.
+  --ignoreBlanks       Omits empty fields.
 
-What is done:
+Import:
   --mode MODE          insert (the default), upsert, merge or delete.
-  --upsertFields A,B   Which fields say that a document is the same. Default: _id.
+  --upsertFields A,B   The fields that identify a document. Default: _id.
   --drop               Drops the collection first.
-  --stopOnError        Ends at the first error.
+  --stopOnError        Stops at the first error.
   --maintainInsertionOrder
-                       Inserts in the file's order; an error ends its batch.
+                       Inserts in the order of the file; an error ends its batch.
   -j, --numInsertionWorkers N
-                       Connections that send at the same time. Default: 1.
+                       The number of parallel connections. Default: 1.
   --bypassDocumentValidation
-                       Does not ask the collection's validator.
+                       Bypasses the collection's validator.
   --writeConcern WC    A number, 'majority', or a document.
   --quiet              Shows no progress.
   -h, --help           Shows this help.",
@@ -150,7 +150,7 @@ impl Options {
         let mut value = || -> Result<String, String> {
             parser.value().and_then(ValueExt::string).map_err(|error| error.to_string())
         };
-        let wrong = |value: &str| format!("'{value}' is no value of --{name}");
+        let wrong = |value: &str| format!("'{value}' is not a value of --{name}");
         match name.as_str() {
             "db" => self.db = value()?,
             "collection" => self.collection = value()?,
@@ -344,21 +344,21 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn options_that_exclude_each_other_are_refused() {
         for (words, reason) in [
             (&[][..], "which collection"),
             (&["a", "b"], "more than one file"),
             (&["a", "--nonsense"], "no option --nonsense"),
-            (&["a", "--type", "xml"], "no value of --type"),
+            (&["a", "--type", "xml"], "not a value of --type"),
             (&["a", "--type", "csv"], "either --headerline or --fields"),
             (&["a", "--type", "csv", "--headerline", "-f", "a"], "either --headerline or --fields"),
             (&["a", "--headerline"], "goes with --type csv"),
             (&["a", "--type", "tsv", "--headerline", "--jsonArray"], "goes with --type json"),
             (&["a", "--upsertFields", "x"], "goes with --mode"),
-            (&["a", "--numInsertionWorkers", "0"], "no value"),
+            (&["a", "--numInsertionWorkers", "0"], "not a value"),
             (&["a", "-j", "2", "--stopOnError"], "no order"),
             (&["a", "--uri", "nonsense"], "connection string"),
-            (&["a", "--writeConcern", "{"], "no value"),
+            (&["a", "--writeConcern", "{"], "not a value"),
         ] {
             let error = parsed(words).err().unwrap_or_else(|| panic!("{words:?}"));
             assert!(error.contains(reason), "{words:?}: {error}");

@@ -189,7 +189,7 @@ impl Shared {
         // An ordered batch ends at its first error.
         let left = if self.ordered && failed > 0 { &lines[last + 1..] } else { &[] };
         if !left.is_empty() && !self.stop_on_error {
-            self.give_up(left, "was not tried, because of an error before it in its batch");
+            self.give_up(left, "was not tried, because of an earlier error in its batch");
         }
         if let Some(Value::Document(error)) = reply.get("writeConcernError") {
             let text = error.get("errmsg").map_or(String::new(), |text| format!("{text:?}"));

@@ -59,7 +59,7 @@ impl AuditSettings {
 
 /// Parses a filter in the shell's notation: names need no quotation marks.
 fn filter(text: &str) -> Result<DocBuf, Failure> {
-    let bad = |error: String| Failure::options(format!("--auditFilter is no filter: {error}"));
+    let bad = |error: String| Failure::options(format!("--auditFilter is not a filter: {error}"));
     let filter = literal::parse_doc(text).map_err(|error| bad(error.to_string()))?;
     quire_mql::filter::Filter::parse(filter.as_doc(), &Default::default())
         .map_err(|error| bad(error.message().to_owned()))?;
@@ -102,8 +102,8 @@ mod tests {
         assert!(refused(&["--auditFormat", "BSON"]).contains("--auditFormat BSON is refused"));
         assert!(refused(&["--auditFormat", "XML"]).contains("invalid value"));
         let more = |more: [&'static str; 2]| [&all[..], &more[..]].concat();
-        assert!(refused(&more(["--auditFilter", "{ atype: "])).contains("is no filter"));
-        assert!(refused(&more(["--auditFilter", "{ $nope: 1 }"])).contains("is no filter"));
+        assert!(refused(&more(["--auditFilter", "{ atype: "])).contains("is not a filter"));
+        assert!(refused(&more(["--auditFilter", "{ $nope: 1 }"])).contains("is not a filter"));
         let filter = ["--auditFilter", "{ atype: { $in: [ \"dropUser\", \"logout\" ] } }"];
         assert!(with(&more(filter)).unwrap().unwrap().filter.is_some());
         let lonely = settings(&["--auditPath", "a.json"]).unwrap_err();

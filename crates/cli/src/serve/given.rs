@@ -221,7 +221,7 @@ pub(crate) fn check_size(text: &str) -> Result<(), String> {
         }
         if values > VALUES_MAX || open.len() > DEPTH_MAX {
             return Err(format!(
-                "it holds more than {VALUES_MAX} values, with aliases counted in full, or nests deeper than {DEPTH_MAX}"
+                "it has more than {VALUES_MAX} values, with aliases counted in full, or nests deeper than {DEPTH_MAX}"
             ));
         }
     }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_refused_says_so() {
+    fn unknown_and_refused_options_are_errors() {
         let message = |words_given: &[&str]| words(words_given).unwrap_err().message;
         assert!(message(&["--nope"]).contains("unrecognised option '--nope'"));
         assert!(message(&["word"]).contains("unexpected word"));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_fills_what_the_line_left_open() {
+    fn a_file_supplies_options_that_the_command_line_omits() {
         let mut given = words(&["--port", "5", "--setParameter", "a=2"]).unwrap_or_default();
         let file = "net:\n  port: 6\n  bindIp: localhost\n  ipv6: false\nstorage:\n  dbPath: /d\n  journal:\n\
                     \x20   enabled: true\nsecurity:\n  authorization: disabled\nsetParameter:\n  a: 1\n  b: true\nsystemLog:\n";

@@ -20,7 +20,7 @@ pub(crate) fn check(path: &str) -> Result<(), Failure> {
     let unreadable = |error: &dyn Display| bad(path, &format!("cannot be read: {error}"));
     let facts = std::fs::metadata(file).map_err(|error| unreadable(&error))?;
     if !facts.is_file() {
-        return Err(bad(path, "is no file"));
+        return Err(bad(path, "is not a file"));
     }
     check_permissions(path, &facts)?;
     if facts.len() > FILE_BYTES_MAX {
@@ -53,13 +53,13 @@ fn keys(text: &str) -> Result<Vec<String>, String> {
         return Ok(vec![text.to_owned()]);
     }
     check_size(text)?;
-    let documents = YamlLoader::load_from_str(text).map_err(|_| "is no YAML".to_owned())?;
+    let documents = YamlLoader::load_from_str(text).map_err(|_| "is not YAML".to_owned())?;
     let list = documents.first().and_then(Yaml::as_vec).filter(|list| !list.is_empty());
-    let list = list.ok_or_else(|| "holds no list of keys".to_owned())?;
+    let list = list.ok_or_else(|| "does not contain a list of keys".to_owned())?;
     let key = |entry: &Yaml| match entry {
         Yaml::String(key) => Ok(key.clone()),
         Yaml::Integer(number) => Ok(number.to_string()),
-        _ => Err("holds a key that is no string".to_owned()),
+        _ => Err("contains a key that is not a string".to_owned()),
     };
     list.iter().map(key).collect()
 }
@@ -71,12 +71,12 @@ fn check_key(key: &str) -> Result<(), String> {
     let is_base64 =
         |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '/' | '=');
     if !key.chars().all(|letter| is_space(letter) || is_base64(letter)) {
-        return Err("holds a character that is not of base64".to_owned());
+        return Err("contains a character that is not in base64".to_owned());
     }
     match KEY_LENGTH.contains(&length) {
         true => Ok(()),
         false => Err(format!(
-            "holds a key of {length} characters; it must have {} to {}",
+            "contains a key of {length} characters; it must have {} to {}",
             KEY_LENGTH.start(),
             KEY_LENGTH.end()
         )),
@@ -99,11 +99,11 @@ mod tests {
             ("", "0 characters"),
             ("abcde", "5 characters"),
             (&"k".repeat(1025), "1025 characters"),
-            ("abc!def", "not of base64"),
-            ("abc\0def", "not of base64"),
+            ("abc!def", "not in base64"),
+            ("abc\0def", "not in base64"),
             ("- abcdef\n- x\n", "1 characters"),
-            ("- [a]\n", "no string"),
-            ("[]", "no list"),
+            ("- [a]\n", "not a string"),
+            ("[]", "not contain a list"),
         ] {
             let error = checked(text).unwrap_err();
             assert!(error.contains(said), "{text:?}: {error}");
@@ -128,6 +128,6 @@ mod tests {
             assert!(with(mode).unwrap_err().contains("too open"), "{mode:o}");
         }
         let directory = directory.path().to_str().unwrap();
-        assert!(check(directory).unwrap_err().message.contains("is no file"));
+        assert!(check(directory).unwrap_err().message.contains("is not a file"));
     }
 }

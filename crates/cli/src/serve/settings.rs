@@ -152,7 +152,8 @@ fn access_control(given: &Given) -> Result<bool, Failure> {
     match (asked, given.flag("keyFile")) {
         (true, _) if off => Err(Failure::options("--auth and --noauth exclude each other")),
         (false, true) if off || off_by_mode => {
-            let text = "--keyFile means --auth; --noauth and authorization 'disabled' exclude it";
+            let text =
+                "--keyFile implies --auth and excludes --noauth and authorization 'disabled'";
             Err(Failure::options(text))
         }
         (asked, by_key) => Ok(asked || by_key),
@@ -180,14 +181,14 @@ fn connections_max(given: &Given) -> Result<usize, Failure> {
     let Some(text) = given.text("maxConns") else { return Ok(DEFAULT_CONNECTIONS_MAX) };
     match text.parse() {
         Ok(count) if count > 0 => Ok(count),
-        _ => Err(Failure::options("--maxConns has to be greater than 0")),
+        _ => Err(Failure::options("--maxConns must be greater than 0")),
     }
 }
 
 fn port(given: &Given) -> Result<u16, Failure> {
     let Some(text) = given.text("port") else { return Ok(DEFAULT_PORT) };
     let text = text.trim();
-    text.parse().map_err(|_| Failure::options("--port has to be between 0 and 65535"))
+    text.parse().map_err(|_| Failure::options("--port must be between 0 and 65535"))
 }
 
 fn endpoints(given: &Given, as_mongod: bool) -> Result<Vec<Endpoint>, Failure> {
@@ -481,9 +482,9 @@ mod tests {
         let key = path.to_str().unwrap();
         assert!(accepted(&["--keyFile", key], false).access_control);
         assert!(accepted(&["--keyFile", key, "--auth", "--bind_ip_all"], false).access_control);
-        assert!(refused(&["--keyFile", key, "--noauth"]).contains("--keyFile means --auth"));
+        assert!(refused(&["--keyFile", key, "--noauth"]).contains("--keyFile implies --auth"));
         let disabled = ["--keyFile", key, "--authorization", "disabled"];
-        assert!(refused(&disabled).contains("--keyFile means --auth"));
+        assert!(refused(&disabled).contains("--keyFile implies --auth"));
         assert!(refused(&["--keyFile", "/none/such"]).contains("cannot be read"));
         assert!(!accepted(&[], false).access_control);
     }

@@ -164,7 +164,7 @@ fn open_engine(settings: &Settings, log: &JsonLog) -> Result<Arc<dyn Engine>, Fa
     let opened = crate::engine::open(path, options)?;
     for warning in &opened.warnings {
         let attributes = doc! { "warning": warning.as_str() };
-        log.control(Severity::Warning, 2, "The storage engine has something to say", attributes);
+        log.control(Severity::Warning, 2, "The storage engine has a warning", attributes);
     }
     Ok(opened.engine)
 }

@@ -26,7 +26,7 @@ impl Watch {
     pub fn look(&mut self, engine: &dyn Engine, log: &JsonLog) -> Result<(), StorageError> {
         if let Err(error) = engine.health() {
             let attributes = doc! { "error": error.to_string().as_str() };
-            let text = "The storage engine has failed and takes no more writes";
+            let text = "The storage engine has failed and accepts no more writes";
             log.write(line(Severity::Fatal, 23089, text, attributes));
             return Err(error);
         }

@@ -12,7 +12,7 @@ fn events(path: &Path) -> String {
 }
 
 #[test]
-fn events_stand_in_a_file_of_the_owner_which_is_rotated() {
+fn events_are_in_a_private_file_which_is_rotated() {
     let directory = Directory::new();
     let (path, config) = (directory.join("audit.json"), directory.join("quire.yaml"));
     let yaml = format!(

@@ -15,7 +15,7 @@ fn tables(directory: &Path) -> Vec<PathBuf> {
 
 /// The check ended at the first unreadable block of documents, and reported nothing else.
 #[test]
-fn a_damaged_block_of_documents_costs_only_its_own() {
+fn a_damaged_block_of_documents_loses_only_its_documents() {
     let directory = Directory::new();
     let path = directory.join("db");
     let serving = Serving::start(&["--dbpath", path.to_str().unwrap()]);

@@ -135,7 +135,7 @@ fn a_large_collection_comes_in_batches_that_fit() {
 }
 
 #[test]
-fn what_was_asked_for_is_written() {
+fn the_requested_documents_are_written() {
     let server = Serving::start(&["--memory"]);
     let documents = (1..=500).map(|n| doc! { "_id": n, "n": { "half": n / 2 }, "t": "x,y" });
     let insert = DocBuf::build(|insert| {

@@ -17,7 +17,7 @@ fn bad_options() {
     refused(&["serve", "--fork"], 2, "service manager");
     refused(&["serve", "--memory", "--bind_ip_all"], 2, "--allow-anonymous");
     refused(&["serve", "-f", "/nowhere/at/all"], 2, "config file");
-    refused(&["nope"], 2, "no command");
+    refused(&["nope"], 2, "not a command");
     refused(&["serve", "--memory", "--port", "0", "--setParameter", "nope=1"], 2, "nope");
 }
 
@@ -59,14 +59,14 @@ fn check_wants_a_stopped_directory_of_quire() {
     let path = directory.join("db");
     refused(&["check"], 2, "which directory");
     refused(&["check", "--nope", "x"], 2, "--nope");
-    refused(&["check", path.to_str().unwrap()], 100, "no database directory");
+    refused(&["check", path.to_str().unwrap()], 100, "not a database directory");
     assert!(!path.exists());
     let serving = Serving::start(&["--dbpath", path.to_str().unwrap()]);
     refused(&["check", path.to_str().unwrap()], 100, "is in use by process");
     assert_eq!(serving.end().code(), Some(0));
     let output = quire(&["check", path.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("nothing is wrong"));
+    assert!(text(&output.stdout).contains("no problems"));
     assert!(text(&quire(&["check", "--help"]).stdout).contains("--repair"));
 }
 

@@ -26,7 +26,7 @@ fn it_says_where_it_is_serves_and_ends() {
 }
 
 #[test]
-fn names_and_addresses_are_told() {
+fn names_and_addresses_are_returned() {
     let serving = Serving::start(&["--memory", "--replSet", "mine", "--advertise", "db.test:5"]);
     assert!(serving.ready.ends_with("mongodb://db.test:5/?replicaSet=mine"), "{}", serving.ready);
     assert_eq!(serving.end().code(), Some(0));
@@ -37,7 +37,7 @@ fn names_and_addresses_are_told() {
 }
 
 #[test]
-fn the_command_line_can_be_asked_for() {
+fn the_command_line_is_returned() {
     let serving =
         Serving::start(&["--memory", "--quiet", "--setParameter", "enableTestCommands=1"]);
     let reply = serving.run(doc! { "getCmdLineOpts": 1, "$db": "admin" });
@@ -108,7 +108,7 @@ fn versions_and_help() {
 }
 
 #[test]
-fn what_exceeds_memory_goes_to_disk() {
+fn sorts_and_groups_beyond_their_memory_spill() {
     let directory = Directory::new();
     let path = directory.join("db");
     for words in [vec!["--dbpath", path.to_str().unwrap()], vec!["--memory"]] {

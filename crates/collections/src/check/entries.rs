@@ -30,7 +30,7 @@ pub(super) struct Doubt {
 
 /// Index entries to delete, and then to write: a unique key may change its owner.
 #[derive(Default)]
-pub(super) struct Mends {
+pub(super) struct Repairs {
     deletes: Vec<Bytes>,
     puts: Vec<(Bytes, Bytes)>,
     /// Entries to write whose keys are free, so that they need not wait for the deletes.
@@ -44,10 +44,10 @@ impl Checker<'_> {
         snapshot: &dyn Snapshot,
         doubts: &mut [Doubt],
         documents: &Documents,
-    ) -> Result<Mends> {
-        let mut mends = Mends::default();
+    ) -> Result<Repairs> {
+        let mut repairs = Repairs::default();
         if doubts.is_empty() {
-            return Ok(mends);
+            return Ok(repairs);
         }
         let (collection, interrupt) = (self.collection, self.interrupt);
         walk_documents(snapshot, collection, interrupt, |id, value| {
@@ -56,18 +56,18 @@ impl Checker<'_> {
             }
             let doc = StoredDoc::decode(value.clone())?;
             for doubt in doubts.iter_mut() {
-                self.look_up_document(snapshot, doubt, id, &doc, &mut mends)?;
+                self.look_up_document(snapshot, doubt, id, &doc, &mut repairs)?;
             }
-            if mends.vacant.len() >= REPAIR_CHUNK {
-                let vacant = std::mem::take(&mut mends.vacant);
-                self.write(Mends { vacant, ..Mends::default() })?;
+            if repairs.vacant.len() >= REPAIR_CHUNK {
+                let vacant = std::mem::take(&mut repairs.vacant);
+                self.write(Repairs { vacant, ..Repairs::default() })?;
             }
             Ok(())
         })?;
         for doubt in doubts.iter() {
-            self.check_index(snapshot, &doubt.index, documents, &mut mends)?;
+            self.check_index(snapshot, &doubt.index, documents, &mut repairs)?;
         }
-        Ok(mends)
+        Ok(repairs)
     }
 
     /// Checks that every key of the document is in the index.
@@ -77,7 +77,7 @@ impl Checker<'_> {
         doubt: &mut Doubt,
         id: RecordId,
         doc: &StoredDoc,
-        mends: &mut Mends,
+        repairs: &mut Repairs,
     ) -> Result<()> {
         let index = &doubt.index;
         // A document whose keys cannot be generated was reported before.
@@ -89,7 +89,7 @@ impl Checker<'_> {
             let (key, value) = keys.stored(index, at, id);
             if let Some(missing) = &mut doubt.lost {
                 *missing += 1;
-                mends.vacant.push((key, value));
+                repairs.vacant.push((key, value));
                 continue;
             }
             match snapshot.get(Space::Idx, &key).map_err(from_storage)? {
@@ -104,7 +104,7 @@ impl Checker<'_> {
                     let problem = format!("record {id} lacks an entry in {name}");
                     let what = Problem::MissingEntry { index: name.clone(), record: id };
                     self.find(problem, what, self.repair == Repair::All);
-                    mends.puts.push((key, value));
+                    repairs.puts.push((key, value));
                 }
             }
         }
@@ -117,7 +117,7 @@ impl Checker<'_> {
         snapshot: &dyn Snapshot,
         index: &Index,
         documents: &Documents,
-        mends: &mut Mends,
+        repairs: &mut Repairs,
     ) -> Result<()> {
         let (start, end) = entry_range(index);
         let mut keys = EntryKeys::default();
@@ -133,7 +133,7 @@ impl Checker<'_> {
             if let Some(problem) = problem {
                 let what = Problem::SurplusEntry { index: index.name.clone(), record };
                 self.find(problem, what, self.repair == Repair::All);
-                mends.deletes.push(key.clone());
+                repairs.deletes.push(key.clone());
             }
             Ok(())
         })
@@ -166,12 +166,12 @@ impl Checker<'_> {
     }
 
     /// Writes the repairs, if a repair was requested.
-    pub(super) fn write(&mut self, mends: Mends) -> Result<()> {
+    pub(super) fn write(&mut self, repairs: Repairs) -> Result<()> {
         if self.repair != Repair::All {
             return Ok(());
         }
-        let deletes = mends.deletes.into_iter().map(|key| (key, None));
-        let puts = mends.puts.into_iter().chain(mends.vacant);
+        let deletes = repairs.deletes.into_iter().map(|key| (key, None));
+        let puts = repairs.puts.into_iter().chain(repairs.vacant);
         let puts = puts.map(|(key, value)| (key, Some(value)));
         let mut writes = deletes.chain(puts).peekable();
         let ids = self.store.record_ids(self.collection.id)?;

@@ -36,9 +36,9 @@ impl Checker<'_> {
             }
             Err(_) => "the low-water mark is damaged".to_owned(),
         };
-        let mends = self.repair == Repair::All;
-        self.find(problem, Problem::Other, mends);
-        if mends {
+        let repairs = self.repair == Repair::All;
+        self.find(problem, Problem::Other, repairs);
+        if repairs {
             let mut txn = begin(self.store.engine(), Mode::Write).map_err(from_storage)?;
             txn.delete_entry(Space::Meta, Bytes::copy_from_slice(&key)).map_err(from_storage)?;
             txn.commit(CommitOptions::synced()).map_err(from_storage)?;

@@ -118,7 +118,7 @@ impl Stray<'_> {
         let report = &mut *self.report;
         report.collections += 1;
         report.documents += documents;
-        report.findings.extend(found.findings.into_iter().filter(|finding| !finding.mended));
+        report.findings.extend(found.findings.into_iter().filter(|finding| !finding.repaired));
         let what = format!("{documents} documents, now in the collection {name},");
         self.find(Space::Doc.name(), &what, true)
     }
@@ -158,12 +158,12 @@ impl Stray<'_> {
         (prefix.to_vec(), prefix_end(&prefix))
     }
 
-    fn find(self, place: &str, what: &str, mended: bool) -> Result<()> {
+    fn find(self, place: &str, what: &str, repaired: bool) -> Result<()> {
         self.report.findings.push(Finding {
             place: place.to_owned(),
             problem: format!("{what} under number {}, which nothing has", self.number),
             what: Problem::Other,
-            mended,
+            repaired,
         });
         Ok(())
     }

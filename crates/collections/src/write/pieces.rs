@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_what_was_put_together() {
+    fn pieces_have_the_joined_content() {
         for shares in [true, false] {
             let mut pieces = Pieces::new(shares);
             let contents: Vec<Vec<u8>> =

@@ -109,7 +109,7 @@ fn a_duplicate_names_index_pattern_and_value() {
 }
 
 #[test]
-fn an_index_is_walked_in_its_order_and_gives_its_values_back() {
+fn an_index_is_read_in_order_and_returns_its_values() {
     let store = store();
     index(&store, "d.t", &doc! { "key": { "a": 1, "b": -1 }, "name": "ab" }).unwrap();
     insert(&store, "d.t", &doc! { "_id": 1, "a": 2, "b": 1 }).unwrap();

@@ -114,7 +114,7 @@ fn names(store: &Arc<Store>) -> Vec<String> {
 
 /// Writes with another record's key failed with E11000, even if the index build failed later.
 #[test]
-fn a_unique_build_refuses_nobody() {
+fn a_unique_build_refuses_no_write() {
     for wait in [Wait::Loaded, Wait::HandedOver] {
         let store = store();
         let pause = Pause::of(&store);
@@ -236,7 +236,7 @@ fn no_duplicate_slips_in_while_an_index_with_prepare_unique_is_published() {
 /// The loaded entries differ from the documents at the end of the build: a value changed, moved
 /// from one document to another, was removed, got another type, or changed and changed back.
 #[test]
-fn what_changed_since_the_build_read_it_is_looked_at_again() {
+fn documents_that_changed_during_a_build_are_read_again() {
     for wait in [Wait::Loaded, Wait::HandedOver] {
         let store = store();
         let pause = Pause::of(&store);

@@ -77,7 +77,7 @@ fn operators(update: &DocBuf) -> Update {
 }
 
 #[test]
-fn every_change_of_a_document_is_told_in_order() {
+fn every_change_of_a_document_is_reported_in_order() {
     let store = recorded();
     let c = collection(&store, "d.t");
     let (first, second) = (doc! { "_id": 1, "a": 1 }, doc! { "_id": 1, "a": 2 });
@@ -107,7 +107,7 @@ fn every_change_of_a_document_is_told_in_order() {
 }
 
 #[test]
-fn what_is_undone_leaves_no_record() {
+fn undone_changes_leave_no_record() {
     let store = recorded();
     let c = collection(&store, "d.t");
     let mut writer = with_one_of_two(&store, &c);
@@ -160,7 +160,7 @@ fn a_write_that_runs_again_after_a_conflict_is_recorded_once() {
 }
 
 #[test]
-fn changes_of_the_catalog_are_told_in_the_commits_that_publish_them() {
+fn changes_of_the_catalog_are_reported_in_the_commits_that_publish_them() {
     let store = recorded();
     let options = CommitOptions::buffered();
     insert(&store, "d.a", &doc! { "_id": 1 }).unwrap();
@@ -195,7 +195,7 @@ fn changes_of_the_catalog_are_told_in_the_commits_that_publish_them() {
 }
 
 #[test]
-fn a_transaction_tells_what_it_makes_before_what_it_writes() {
+fn a_transaction_reports_a_created_collection_before_its_documents() {
     let store = recorded();
     let mut writer = store.writer(WriterMode::Transaction).unwrap();
     let c = writer.create_collection(&ns("d.new"), CollectionOptions::default()).unwrap();

@@ -32,16 +32,16 @@ fn keys(txn: &quire_storage::Txn, space: Space, prefix: u32) -> Vec<Bytes> {
     page.rows.into_iter().map(|(key, _)| key).collect()
 }
 
-fn mends(store: &Arc<Store>, findings: usize) {
+fn repairs(store: &Arc<Store>, findings: usize) {
     assert_eq!(check(store, false).unwrap().findings.len(), findings);
     let report = check(store, true).unwrap();
-    assert!(report.findings.len() == findings && report.is_mended(), "{:#?}", report.findings);
+    assert!(report.findings.len() == findings && report.is_repaired(), "{:#?}", report.findings);
     assert_clean(store);
 }
 
 #[test]
 fn missing_and_surplus_entries() {
-    mends(
+    repairs(
         &damaged(|txn, c| {
             for index in &c.indexes {
                 let gone = keys(txn, Space::Idx, index.id.0)[3].clone();
@@ -50,7 +50,7 @@ fn missing_and_surplus_entries() {
         }),
         3,
     );
-    mends(
+    repairs(
         &damaged(|txn, c| {
             for index in &c.indexes {
                 let key = keys(txn, Space::Idx, index.id.0)[3].clone();
@@ -78,12 +78,12 @@ fn an_index_that_has_lost_everything_is_one_finding() {
     let problems: Vec<_> = found.iter().map(|finding| finding.problem.as_str()).collect();
     let lost = ["_id_", "a", "u"].map(|name| format!("{name} has lost all its 20 entries"));
     assert_eq!(problems, lost);
-    mends(&store, 3);
+    repairs(&store, 3);
 }
 
 #[test]
 fn a_document_that_is_gone() {
-    mends(
+    repairs(
         &damaged(|txn, c| {
             let gone = keys(txn, Space::Doc, c.id.0)[7].clone();
             txn.delete(Space::Doc, gone).unwrap();
@@ -94,8 +94,8 @@ fn a_document_that_is_gone() {
 
 #[test]
 fn counters_and_strays() {
-    mends(&damaged(|txn, c| txn.add_counts(c.id.0, 3, -1)), 1);
-    mends(
+    repairs(&damaged(|txn, c| txn.add_counts(c.id.0, 3, -1)), 1);
+    repairs(
         &damaged(|txn, _| {
             let key = Bytes::from_static(&[0, 0, 9, 9, 1, 2, 3]);
             txn.put(Space::Idx, key, Bytes::from_static(b"x")).unwrap();
@@ -121,7 +121,7 @@ fn a_low_water_mark_that_hides_documents_is_found() {
             8 => assert_eq!(all(&reopened, "d.t").len(), 12),
             _ => assert!(inserted.is_err()),
         }
-        mends(&reopened, 1);
+        repairs(&reopened, 1);
         let there = all(&reopened, "d.t").len();
         assert_eq!(there, 20 + usize::from(inserted.is_ok()));
     }
@@ -153,7 +153,7 @@ fn documents_without_a_catalog_record_become_a_collection_and_keep_their_number(
     insert(&reopened, "d.fresh", &doc! { "_id": 1 }).unwrap();
     assert_eq!(check(&reopened, false).unwrap().findings.len(), 3);
     let report = check(&reopened, true).unwrap();
-    assert!(report.is_mended(), "{:#?}", report.findings);
+    assert!(report.is_repaired(), "{:#?}", report.findings);
     assert_clean(&reopened);
     let name = format!("recovered.collection_{}", lost.id.0);
     assert_eq!(all(&reopened, &name).len(), 20);
@@ -180,7 +180,7 @@ fn a_drop_that_waits_for_a_reader_leaves_no_strays() {
 /// Only the writer's own check of the catalog detects this: the drop came first, so there is no
 /// conflict.
 #[test]
-fn nobody_writes_to_a_collection_after_its_drop() {
+fn no_write_reaches_a_dropped_collection() {
     let store = damaged(|_, _| ());
     let stale = collection(&store, "d.t");
     store.drop_collection(&ns("d.t"), &CommitOptions::synced()).unwrap();
@@ -197,7 +197,7 @@ fn nobody_writes_to_a_collection_after_its_drop() {
 
 /// The error message said that the collection had been dropped.
 #[test]
-fn nobody_writes_to_a_collection_under_its_old_name() {
+fn no_write_reaches_a_renamed_collection_by_its_old_name() {
     let store = damaged(|_, _| ());
     let stale = collection(&store, "d.t");
     let (from, to) = (ns("d.t"), ns("d.new"));
@@ -220,7 +220,7 @@ fn nobody_writes_to_a_collection_under_its_old_name() {
 }
 
 #[test]
-fn a_document_that_is_none_is_told_and_kept() {
+fn a_value_that_is_not_a_document_is_reported_and_kept() {
     let store = damaged(|txn, c| {
         let key = keys(txn, Space::Doc, c.id.0)[7].clone();
         let mut bytes = txn.get(Space::Doc, &key).unwrap().unwrap().to_vec();
@@ -230,7 +230,7 @@ fn a_document_that_is_none_is_told_and_kept() {
     });
     let report = check(&store, true).unwrap();
     assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
-    assert!(!report.is_mended());
+    assert!(!report.is_repaired());
     assert_eq!(report.documents, 20);
 }
 
@@ -325,7 +325,7 @@ fn a_check_goes_on_behind_damaged_blocks() {
     expected.push("record 701 lacks an entry in u".into());
     assert_eq!(problems(check(&store, false).unwrap()), expected);
     let repaired = check(&store, true).unwrap();
-    assert_eq!(repaired.findings.iter().filter(|found| found.mended).count(), 1);
+    assert_eq!(repaired.findings.iter().filter(|found| found.repaired).count(), 1);
     expected.pop();
     assert_eq!(problems(check(&store, false).unwrap()), expected);
     // Nothing unreadable was treated as deleted.

@@ -39,7 +39,7 @@ fn names_that_differ_in_case_clash() {
 }
 
 #[test]
-fn indexes_are_built_over_what_is_there() {
+fn indexes_are_built_over_existing_documents() {
     let store = store();
     for id in 0..2500 {
         insert(&store, "d.t", &doc! { "_id": id, "a": id % 100 }).unwrap();

@@ -95,7 +95,7 @@ fn duplicates_of_id_are_refused_by_a_new_index() {
 
 /// An index stays multikey even without an array; an index that is built again does not.
 #[test]
-fn what_no_document_has_any_more_is_forgotten() {
+fn an_index_is_no_longer_multikey_after_a_rebuild() {
     let store = filled();
     insert(&store, "d.t", &doc! { "_id": 100, "a": [1, 2] }).unwrap();
     let is_multikey =

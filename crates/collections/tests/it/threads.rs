@@ -162,7 +162,7 @@ fn clash(store: &Arc<Store>, dice: &mut Dice) -> Result<()> {
 /// An entry stayed behind if a build processed a document between a delete's look-up of its entry
 /// and the delete's commit.
 #[test]
-fn unique_builds_among_clashes_hold_what_they_should() {
+fn unique_builds_with_duplicates_have_the_right_entries() {
     let store = store();
     collection(&store, "t.one");
     let (stopped, mut problems) = (AtomicBool::new(false), Vec::new());

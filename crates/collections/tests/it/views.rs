@@ -78,7 +78,7 @@ fn views_defined_at_the_same_time_make_no_cycle() {
 }
 
 #[test]
-fn a_definition_that_cannot_be_read_stops_the_views_of_its_database_only() {
+fn an_unreadable_definition_affects_only_the_views_of_its_database() {
     let engine: Arc<dyn quire_storage::Engine> = quire_storage::open_memory().unwrap();
     let store = open(Arc::clone(&engine));
     define(&store, "v", "t").unwrap();

@@ -167,7 +167,7 @@ fn write(
         }
     }
     let valid = found.is_none_or(CollectionCheck::is_sound_now);
-    let repaired = found.is_some_and(CollectionCheck::is_mended);
+    let repaired = found.is_some_and(CollectionCheck::is_repaired);
     reply.append("valid", valid).append("repaired", repaired);
     {
         let mut warnings = reply.array("warnings");
@@ -199,7 +199,7 @@ fn write_problems(found: Option<&CollectionCheck>, reply: &mut DocWriter<'_>) {
     {
         let mut errors = reply.array("errors");
         let findings = found.iter().flat_map(|found| &found.findings);
-        for finding in findings.filter(|finding| !finding.mended).take(LISTED_MAX) {
+        for finding in findings.filter(|finding| !finding.repaired).take(LISTED_MAX) {
             errors.push(finding.problem.as_str());
         }
     }

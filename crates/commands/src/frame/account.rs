@@ -27,7 +27,7 @@ pub struct Ended<'e> {
     pub secrets: &'static [&'static str],
     /// True for a statement of a command: it is logged and recorded under its own name.
     pub is_statement: bool,
-    /// What it examined and changed.
+    /// The counts of the keys and documents that it examined and changed.
     pub tally: &'e Tally,
     /// The error with which it failed.
     pub error: Option<&'e Error>,

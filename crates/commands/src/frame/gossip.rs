@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_stands_where_it_is_written() {
+    fn the_cluster_time_is_in_its_document() {
         let time = Timestamp { seconds: 7, increment: 9 };
         let gossip = dated(time);
         let gossip = Doc::from_valid_bytes(&gossip);

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_rise_and_take_what_lies_between_them() {
+    fn buckets_rise_and_each_counts_its_range() {
         assert!(BUCKETS.is_sorted());
         assert_eq!(BUCKETS[..4], [0, 2, 4, 8]);
         assert_eq!(BUCKETS[11..15], [2048, 3072, 4096, 6144]);

@@ -71,7 +71,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Notes what it examined and changed.
+/// Adds the examined and changed documents to the counts of the command.
 fn note(cx: &mut Context<'_>, outcome: &FindAndModifyOutcome, remove: bool) {
     let found = u64::from(outcome.before.is_some());
     cx.tally.examined = Some(outcome.examined.clone());

@@ -199,7 +199,7 @@ fn a_cursor_ends_with_the_right_to_read() {
 }
 
 #[test]
-fn a_cursor_belongs_to_who_opened_it() {
+fn a_cursor_belongs_to_the_user_who_opened_it() {
     let (server, mut root) = guarded();
     let find = root.works(doc! { "find": "orders", "batchSize": 1, "$db": "shop" });
     let Some(Value::Int64(id)) = at(&find, "cursor.id") else { panic!("{find:?}") };
@@ -481,7 +481,7 @@ fn the_cursor_of_a_list_ends_with_the_right_to_list() {
 
 /// A login that overlapped a drop or a change of password ended with the former rights.
 #[test]
-fn a_login_that_is_under_way_ends_with_its_user() {
+fn an_unfinished_login_ends_with_its_user() {
     let (server, mut root) = guarded();
     let begin = |late: &mut Client, password: &str, skips: bool| {
         let login = ClientLogin::new(Mechanism::Sha256, "reader", password).unwrap();
@@ -555,7 +555,7 @@ fn a_client_of_the_stable_api_logs_in() {
 
 /// The profile did not show who ran an operation.
 #[test]
-fn the_profile_names_who_ran_an_operation() {
+fn the_profile_names_the_user_of_an_operation() {
     let (server, mut root) = guarded();
     root.works(doc! { "profile": 2, "$db": "shop" });
     let mut reader = server.client(2);

@@ -56,7 +56,7 @@ fn leaks(reply: &DocBuf) -> bool {
 /// A look-up of a duplicate field finds the first value, a loop over the fields the last: the check
 /// and the execution must use the same.
 #[test]
-fn a_field_that_stands_twice_opens_nothing() {
+fn a_duplicate_field_gives_no_access() {
     let (_server, mut root, mut insider) = with_insider();
     let secret = doc! { "$unionWith": "secret" };
     let stages = doc! { "a": [&secret] };
@@ -165,7 +165,7 @@ fn a_collection_does_not_come_into_reach_by_another_name() {
 }
 
 #[test]
-fn the_error_of_an_insert_does_not_show_what_may_not_be_read() {
+fn the_error_of_an_insert_shows_no_data_without_the_right_to_read() {
     let (_server, mut root, mut insider) = with_insider();
     root.works(doc! {
         "createIndexes": "secret",
@@ -312,7 +312,7 @@ fn a_login_is_not_ended_on_another_connection() {
 
 /// No user is locked out, not even the one whose password is guessed, and memory does not grow.
 #[test]
-fn ten_thousand_wrong_passwords_lock_nobody_out() {
+fn ten_thousand_wrong_passwords_lock_no_other_client_out() {
     let (server, mut root) = guarded();
     let mut attacker = server.client(2);
     // Skips the delays after failures, which are tested in `failed_logins.rs`.

@@ -85,7 +85,7 @@ fn an_event_has_the_shape_of_mongodbs() {
 }
 
 #[test]
-fn logins_and_their_ends_are_told() {
+fn logins_and_logouts_are_recorded() {
     let (events, server, _root) = audited(None);
     events.take();
     let mut client = server.client(2);
@@ -112,7 +112,7 @@ fn logins_and_their_ends_are_told() {
 }
 
 #[test]
-fn refusals_are_told_and_what_is_allowed_on_demand() {
+fn refusals_are_recorded_and_allowed_commands_on_request() {
     let (events, server, mut root) = audited(None);
     let mut reader = server.client(2);
     assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
@@ -136,7 +136,7 @@ fn refusals_are_told_and_what_is_allowed_on_demand() {
 }
 
 #[test]
-fn changes_of_users_and_roles_are_told_without_passwords() {
+fn changes_of_users_and_roles_are_recorded_without_passwords() {
     let (events, _server, mut root) = audited(None);
     events.take();
     for command in [
@@ -179,7 +179,7 @@ fn changes_of_users_and_roles_are_told_without_passwords() {
 }
 
 #[test]
-fn changes_of_the_catalog_are_told_whatever_made_them() {
+fn changes_of_the_catalog_are_recorded_for_every_command() {
     let (events, _server, mut root) = audited(None);
     events.take();
     let mut told_by = |command: DocBuf| {

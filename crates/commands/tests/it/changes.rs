@@ -76,7 +76,7 @@ fn update(query: DocBuf, change: DocBuf) -> DocBuf {
 }
 
 #[test]
-fn each_command_that_writes_tells_typed_changes() {
+fn each_command_that_writes_reports_typed_changes() {
     let mut server = Recorded::new();
     let docs = doc! { "insert": "t", "documents": [{ "_id": 1, "n": 1 }, { "_id": 2, "n": 1 }], "$db": "test" };
     server.makes(docs, &["insert {_id: 1, n: 1}", "insert {_id: 2, n: 1}"]);
@@ -110,7 +110,7 @@ fn each_command_that_writes_tells_typed_changes() {
 }
 
 #[test]
-fn a_change_tells_who_writes() {
+fn a_change_names_its_writer() {
     let mut server = Recorded::new();
     server.makes(doc! { "create": "t", "$db": "test" }, &[]);
     let bypassing = |mut command: DocBuf, flag: bool| {

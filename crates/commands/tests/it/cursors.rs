@@ -8,7 +8,7 @@ const MB: usize = 1 << 20;
 /// A sorted result stays in memory until its last batch: a client could open any number of such
 /// cursors and leave them.
 #[test]
-fn what_a_cursor_holds_is_counted_until_it_is_closed() {
+fn the_memory_of_a_cursor_is_counted_until_it_is_closed() {
     let server = Server::new();
     let mut client = server.client(1);
     let text = "x".repeat(1000);

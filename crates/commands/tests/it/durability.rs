@@ -24,7 +24,7 @@ fn write_buffered(client: &mut Client, n: i32) {
 
 /// The commands replied while the state that they had read could still be lost.
 #[test]
-fn statements_that_fail_or_do_nothing_wait_for_what_they_rest_on() {
+fn statements_that_fail_or_do_nothing_wait_for_the_state_that_they_read() {
     let (disk, server) = disk();
     let mut client = server.client(1);
     client.works(doc! { "insert": "t", "documents": [{ "_id": 2, "u": -1 }], "$db": "test" });

@@ -39,7 +39,7 @@ fn it_exists_only_where_test_commands_are_on() {
 }
 
 #[test]
-fn commands_fail_as_often_as_asked() {
+fn commands_fail_as_often_as_configured() {
     let server = Server::new();
     let mut client = server.client(1);
     let data = || doc! { "failCommands": ["ping"], "errorCode": 91 };
@@ -58,7 +58,7 @@ fn commands_fail_as_often_as_asked() {
 }
 
 #[test]
-fn a_command_that_fails_does_nothing_and_says_what_was_asked() {
+fn a_failing_command_does_nothing_and_returns_the_configured_error() {
     let server = Server::new();
     let mut client = server.client(1);
     client.works(fail(
@@ -139,7 +139,7 @@ fn only_the_named_client_namespace_and_thread_are_hit() {
 }
 
 #[test]
-fn a_connection_closes_and_a_block_ends_by_its_time_or_an_interruption() {
+fn a_connection_closes_and_a_block_ends_at_its_time_or_by_an_interruption() {
     let server = Server::new();
     let mut client = server.client(1);
     client.works(fail(always(), doc! { "failCommands": ["ping"], "closeConnection": true }));

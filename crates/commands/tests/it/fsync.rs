@@ -44,7 +44,7 @@ fn writers_wait_for_the_unlock_and_readers_do_not() {
 }
 
 #[test]
-fn a_waiting_writer_ends_by_its_time_or_a_kill() {
+fn a_waiting_writer_ends_at_its_time_limit_or_by_a_kill() {
     let server = Server::new();
     let mut client = server.client(1);
     client.works(doc! { "fsync": 1, "lock": true, "$db": "admin" });

@@ -134,7 +134,7 @@ fn look_on(client: &mut Client) {
 }
 
 #[test]
-fn a_build_tells_how_far_it_is() {
+fn a_build_reports_its_progress() {
     let server = Server::new();
     let mut client = filled(&server);
     let built = build(&server, |_| {

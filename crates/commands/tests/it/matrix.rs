@@ -258,7 +258,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 #[test]
-fn each_role_may_do_what_the_manual_says() {
+fn each_role_has_the_privileges_of_the_manual() {
     let (server, mut root) = guarded();
     root.works(doc! { "insert": "gold", "documents": [{}], "$db": "vault" });
     let rows = all_rows();

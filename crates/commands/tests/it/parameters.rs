@@ -69,7 +69,7 @@ fn hello_shows_the_descriptor() {
 }
 
 #[test]
-fn what_does_not_fit_into_memory_goes_to_disk_only_if_it_may() {
+fn stages_beyond_their_memory_spill_only_if_allowed() {
     let mut client = Server::new().client(1);
     let documents: Vec<_> =
         (0..200).map(|id| doc! { "_id": id, "s": "x".repeat(100).as_str() }).collect();

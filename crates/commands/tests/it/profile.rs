@@ -82,7 +82,7 @@ fn level_two_records_each_operation_with_its_figures() {
 }
 
 #[test]
-fn settings_are_told_and_kept() {
+fn settings_are_returned_and_kept() {
     let server = Server::new();
     let mut client = server.client(1);
     let mut profile = |command: DocBuf| {
@@ -135,7 +135,7 @@ fn the_collection_of_entries_stays_small_and_is_not_for_others_to_write() {
 }
 
 #[test]
-fn slow_operations_are_logged_with_what_mongod_tells() {
+fn slow_operations_are_logged_with_the_fields_of_mongod() {
     let lines = Lines::default();
     let server = Server::logging(&lines);
     let mut client = server.client(7);

@@ -79,7 +79,7 @@ fn a_natural_order_is_one_or_minus_one() {
 }
 
 #[test]
-fn a_write_to_one_id_does_not_ask_what_its_sort_is() {
+fn a_write_to_one_id_ignores_its_sort() {
     let server = Server::new();
     let mut client = three(&server);
     let remove = |query: DocBuf| {
@@ -92,7 +92,7 @@ fn a_write_to_one_id_does_not_ask_what_its_sort_is() {
 }
 
 #[test]
-fn sort_keys_stand_beside_index_keys_and_need_a_sort() {
+fn sort_keys_are_returned_with_index_keys_and_need_a_sort() {
     let server = Server::new();
     let mut client = three(&server);
     let key = doc! { "k": { "$meta": "sortKey" } };

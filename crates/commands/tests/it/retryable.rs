@@ -70,7 +70,7 @@ fn many_statements_are_repeated_at_once() {
 }
 
 #[test]
-fn an_ordered_batch_that_fails_again_counts_only_what_is_before_the_failure() {
+fn an_ordered_batch_that_fails_again_counts_only_statements_before_the_failure() {
     let server = Server::new();
     let mut client = server.client(1);
     client.works(insert(&[5]));
@@ -161,7 +161,7 @@ fn many_clients_repeat_one_statement_and_it_is_done_once() {
 }
 
 #[test]
-fn what_takes_no_number_says_so() {
+fn requests_with_an_unusable_transaction_number_are_refused() {
     let server = Server::new();
     let mut client = server.client(1);
     client.works(numbered(insert(&[1]), 5));

@@ -37,7 +37,7 @@ fn united(with: &str, stages: &ArrayBuf) -> ArrayBuf {
 }
 
 #[test]
-fn counts_and_uses_stand_in_the_pipelines_of_joins() {
+fn collection_and_index_statistics_begin_pipelines_of_joins() {
     let server = Server::new();
     let mut client = filled(&server);
     let count = array![{ "$collStats": { "count": {} } }, { "$project": { "count": 1 } }];
@@ -72,7 +72,7 @@ fn they_begin_the_definition_of_a_view() {
 }
 
 #[test]
-fn they_stand_first_or_nowhere() {
+fn statistics_stages_are_allowed_only_first() {
     let server = Server::new();
     let mut client = filled(&server);
     let mut fails = |stages: ArrayBuf| code(&client.run(aggregate("c", &stages)));

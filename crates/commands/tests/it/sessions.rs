@@ -32,7 +32,7 @@ fn get_more(id: i64, session: Option<u8>) -> DocBuf {
 }
 
 #[test]
-fn sessions_begin_with_their_first_use_and_end_when_told() {
+fn sessions_begin_at_their_first_use_and_end_on_request() {
     let server = Server::new();
     let mut client = server.client(1);
     let started = client.works(doc! { "startSession": 1, "$db": "test" });
@@ -57,7 +57,7 @@ fn a_cursor_belongs_to_its_session() {
 }
 
 #[test]
-fn killing_a_session_stops_what_it_does() {
+fn killing_a_session_stops_its_operations() {
     let server = Server::new();
     let block = doc! {
         "configureFailPoint": "failCommand", "mode": { "times": 2 }, "$db": "admin",
@@ -204,7 +204,7 @@ fn default_concerns_hold_and_outlive_the_server() {
 }
 
 #[test]
-fn a_failed_write_tells_of_its_write_concern_too() {
+fn a_failed_write_reports_its_write_concern_too() {
     let server = Server::new();
     let mut client = server.client(1);
     client.works(doc! { "insert": "t", "documents": [{ "_id": 1, "s": "x" }], "$db": "test" });

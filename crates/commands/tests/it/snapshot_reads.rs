@@ -58,7 +58,7 @@ fn drain(client: &mut Client, first: &DocBuf, between: impl Fn(&mut Client)) -> 
 }
 
 #[test]
-fn a_cursor_stays_at_its_time() {
+fn a_cursor_reads_at_its_first_time() {
     let server = Server::new();
     let mut client = filled(&server);
     let change = |client: &mut Client| {
@@ -139,7 +139,7 @@ fn a_time_that_is_not_kept_is_too_old() {
 }
 
 #[test]
-fn what_has_no_snapshot_says_so() {
+fn reads_without_a_snapshot_are_refused() {
     let server = Server::new();
     let mut client = filled(&server);
     let concern = doc! { "level": "snapshot" };

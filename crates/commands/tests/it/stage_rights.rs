@@ -191,7 +191,7 @@ impl Walk {
 }
 
 #[test]
-fn each_stage_needs_what_the_manual_says_wherever_it_stands() {
+fn each_stage_needs_the_privileges_of_the_manual_at_every_position() {
     let (server, mut root) = guarded();
     root.works(doc! { "createRole": "tested", "roles": [], "privileges": [], "$db": "admin" });
     root.works(doc! { "createUser": "t", "pwd": "p", "roles": ["tested"], "$db": "admin" });

@@ -258,7 +258,7 @@ fn the_bank_keeps_its_sum() {
 /// Writes read the collation of a collection from the published catalog, which does not contain the
 /// collections that the transaction itself has created.
 #[test]
-fn a_write_follows_the_collation_of_a_collection_that_its_transaction_made() {
+fn a_write_uses_the_collation_of_a_collection_created_in_its_transaction() {
     let server = Server::new();
     let mut client = server.client(1);
     let create =
@@ -278,7 +278,7 @@ fn a_write_follows_the_collation_of_a_collection_that_its_transaction_made() {
 /// A drop waited for a moment when no transaction used its collection, which never came while
 /// transactions overlapped.
 #[test]
-fn a_change_of_the_catalog_comes_to_its_turn_under_overlapping_transactions() {
+fn a_change_of_the_catalog_runs_under_overlapping_transactions() {
     let server = Server::new();
     let mut client = server.client(1);
     client.works(insert(0));

@@ -62,7 +62,7 @@ fn documents_and_keys_of_a_sound_collection_are_counted() {
 }
 
 #[test]
-fn a_lost_entry_is_found_and_mended_where_nobody_else_has_the_data() {
+fn a_lost_entry_is_found_and_repaired_if_the_data_are_not_in_use() {
     let server = Server::of(Topology::Standalone);
     let mut client = filled(&server);
     lose_an_entry(&server);
@@ -70,9 +70,9 @@ fn a_lost_entry_is_found_and_mended_where_nobody_else_has_the_data() {
     assert!(!is_true(&reply, "valid") && !is_true(&reply, "indexDetails.a_1.valid"));
     assert!(is_true(&reply, "indexDetails.b_1.valid"));
     assert_eq!((count(&reply, "errors"), count(&reply, "missingIndexEntries")), (1, 1));
-    let mended = client.works(doc! { "validate": "c", "repair": true, "$db": "test" });
-    assert!(is_true(&mended, "valid") && is_true(&mended, "repaired"));
-    assert_eq!(text(&mended, "repairMode"), Some("FixErrors"));
+    let repaired = client.works(doc! { "validate": "c", "repair": true, "$db": "test" });
+    assert!(is_true(&repaired, "valid") && is_true(&repaired, "repaired"));
+    assert_eq!(text(&repaired, "repairMode"), Some("FixErrors"));
     let again = client.works(doc! { "validate": "c", "$db": "test" });
     assert!(is_true(&again, "valid") && !is_true(&again, "repaired"));
     assert_eq!(code(&client.run(doc! { "validate": "c", "background": 1, "$db": "test" })), 115);
@@ -135,7 +135,7 @@ fn a_repair_takes_back_that_an_index_is_multikey() {
     assert_eq!(count(&repaired, "warnings"), 1);
     assert!(!is_multikey(&mut client));
     let again = client.works(doc! { "validate": "c", "repair": true, "$db": "test" });
-    assert!(!is_true(&again, "repaired"), "there is nothing more to mend");
+    assert!(!is_true(&again, "repaired"), "there is nothing more to repair");
     let insert = doc! { "_id": 4, "a": [3, 8] };
     client.works(doc! { "insert": "c", "documents": [&insert], "$db": "test" });
     assert!(is_multikey(&mut client));

@@ -201,7 +201,7 @@ impl Intake<'_> {
         self.runs.limit(&mut self.table, env)
     }
 
-    /// Groups the documents that the chain makes of each row.
+    /// Groups the documents that the chain returns for each row.
     fn take_one_by_one(&mut self, rows: &[Row]) -> Result<()> {
         let Intake { grouping, passed, scope, table, runs, arena } = self;
         // One document can become very many.

@@ -144,7 +144,7 @@ mod tests {
     use quire_collections::RecordId;
 
     #[test]
-    fn a_key_has_its_rows_in_the_order_in_which_they_came() {
+    fn a_key_has_its_rows_in_input_order() {
         let mut table = KeyedRows::default();
         for number in 0..1000_u32 {
             let place = table.push(Row { record: RecordId(number.into()), doc: None, extra: None });

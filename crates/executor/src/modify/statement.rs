@@ -110,7 +110,7 @@ impl Search {
         self.execution.is_done()
     }
 
-    /// Adds what it has examined to `examined`.
+    /// Adds the keys and documents examined so far to `examined`.
     pub fn note_examined(&self, examined: &mut Examined) {
         let found = self.execution.examined();
         examined.counters.add(&Counters { returned: 0, ..found.counters });

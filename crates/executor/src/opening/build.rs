@@ -61,7 +61,7 @@ struct Needs {
 }
 
 impl Needs {
-    /// Returns what a stage needs of its input, given what is needed of the stage.
+    /// Returns the needs of a stage's input. `self` are the needs of the stage's output.
     fn below(self, stage: &Stage) -> Needs {
         let kinds = stage.needs().reads.metadata;
         // A `$group` passes no metadata on.

@@ -103,7 +103,8 @@ impl Operator for Scores {
     }
 }
 
-/// Returns the row with its score and with the document that the stage makes of its own.
+/// Returns the row with its score and with the document that the stage computes from the row's
+/// document.
 fn scored(stage: &dyn SetScore, row: Row, arena: &mut Bump, scope: Scope<'_>) -> Result<Row> {
     let Scope { env, variables } = scope;
     renew(arena, env)?;

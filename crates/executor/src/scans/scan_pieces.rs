@@ -28,7 +28,7 @@ use crate::row::Row;
 /// The kept bytes at which a piece ends early.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What is kept of a collection.
+/// The parts of a scan's plan that decide which documents and fields are kept.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept<'k> {
     /// The filter of the scan.

@@ -54,7 +54,7 @@ fn orders() -> Arc<Store> {
 }
 
 #[test]
-fn equality_sort_range_needs_no_sort_and_reads_what_it_returns() {
+fn equality_sort_range_needs_no_sort_and_reads_only_its_results() {
     let store = orders();
     let request = FindRequest {
         namespace: NAME.into(),
@@ -84,7 +84,7 @@ fn equality_sort_range_needs_no_sort_and_reads_what_it_returns() {
 }
 
 #[test]
-fn the_chosen_index_follows_the_values_that_are_asked_for() {
+fn the_chosen_index_depends_on_the_values_of_the_filter() {
     // Nearly all documents are `done`, each with a zone of its own; few are `failed`, all in one
     // zone.
     let store = store();
@@ -153,8 +153,8 @@ fn an_intersection_is_read_where_it_saves_documents() {
     assert_eq!(figures(of(doc! { "a": 5, "tags": 74 })), (true, [2, 2]));
     let sorted = FindRequest { sort: doc! { "_id": -1 }, ..of(filter.clone()) };
     assert_eq!(figures(sorted), (true, [2, 2]));
-    // The estimate is wrong if one condition implies the other: the keys of the second index are
-    // read in vain.
+    // The estimate is wrong if one condition implies the other: the keys of the second index
+    // exclude no document.
     assert_eq!(figures(of(doc! { "a": 5, "same": 5 })), (true, [200, 200]));
     // Reading five documents is cheaper than 200 keys.
     assert_eq!(figures(of(doc! { "a": 5, "rare": 5 })), (false, [5, 5]));
@@ -177,7 +177,7 @@ fn an_intersection_is_read_where_it_saves_documents() {
 }
 
 #[test]
-fn a_group_stands_in_the_plan_of_the_query() {
+fn a_group_is_in_the_plan_of_the_query() {
     let store = store();
     let docs: Vec<DocBuf> =
         (0..20).map(|id| doc! { "_id": id, "a": id % 4, "b": id % 2 }).collect();

@@ -87,7 +87,7 @@ fn run(store: &Arc<Store>, request: &AggregateRequest) -> Vec<String> {
 }
 
 #[test]
-fn an_index_gives_what_a_scan_gives() {
+fn an_index_gives_the_same_result_as_a_scan() {
     let (plain, indexed) = (filled(false), filled(true));
     for (stages, by_index) in PIPELINES {
         let text = format!("{{s: {}}}", stages.replace('\'', "\""));

@@ -201,7 +201,7 @@ fn details_tell_of_each_pipeline() {
 }
 
 #[test]
-fn what_no_fusion_takes_is_refused() {
+fn stages_that_no_fusion_allows_are_refused() {
     let score_fusion = |combination: &DocBuf, stages: &DocBuf| {
         let pipelines = doc! { "p": [stages] };
         error(&[doc! { "$scoreFusion": {

@@ -110,7 +110,7 @@ fn read(store: &Arc<Store>, mut execution: Execution, interrupt: &Arc<Interrupt>
 }
 
 #[test]
-fn every_stage_ends_with_its_time() {
+fn every_stage_ends_at_its_time_limit() {
     let store = store();
     let docs: Vec<DocBuf> =
         (0..3000).map(|id| doc! { "_id": id, "k": id % 50, "m": [1, 2, 3] }).collect();

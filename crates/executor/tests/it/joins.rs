@@ -154,7 +154,7 @@ fn every_strategy_equals_a_comparison_of_all_pairs() {
 }
 
 #[test]
-fn what_is_unwound_and_filtered_while_it_is_joined_is_the_same() {
+fn unwinding_and_filtering_inside_the_join_gives_the_same_result() {
     let random = &mut Generator::new(6);
     let local = documents_with(random, 80);
     let foreign = documents_with(random, 120);
@@ -190,7 +190,7 @@ fn what_is_unwound_and_filtered_while_it_is_joined_is_the_same() {
 
 /// Filters move to the foreign side, which keeps the fields that are read later.
 #[test]
-fn what_later_stages_read_is_all_that_is_needed() {
+fn only_the_fields_of_later_stages_are_needed() {
     let random = &mut Generator::new(8);
     let local = documents_with(random, 60);
     let foreign = documents_with(random, 90);
@@ -287,7 +287,7 @@ fn joins_of_many_documents_find_the_same_by_every_strategy() {
 }
 
 #[test]
-fn a_search_finds_what_can_be_reached() {
+fn a_search_finds_all_reachable_documents() {
     let random = &mut Generator::new(9);
     for _ in 0..10 {
         let count = 1 + random.below(40);
@@ -352,7 +352,7 @@ fn branches_read_the_same_from_memory_and_from_disk() {
 }
 
 #[test]
-fn what_depends_on_a_variable_is_computed_for_each_document() {
+fn stages_with_a_variable_are_computed_for_each_document() {
     let store = store();
     let local = [1, 2, 3].map(|n| doc! { "_id": n, "n": n });
     let foreign = [1, 2, 3, 4].map(|n| doc! { "_id": n, "x": n });

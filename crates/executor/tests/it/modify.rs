@@ -133,7 +133,7 @@ fn inserts_stop_or_go_on_after_an_error() {
 }
 
 #[test]
-fn an_index_scan_does_not_meet_what_it_moved() {
+fn an_index_scan_does_not_return_a_moved_document_again() {
     let world = World::new();
     world.insert(&numbers(1..3000), true);
     world.index(&doc! { "key": { "a": 1 }, "name": "a" });
@@ -225,7 +225,7 @@ fn a_queue_gives_each_item_once() {
 }
 
 #[test]
-fn find_and_modify_tells_before_and_after() {
+fn find_and_modify_returns_the_document_before_or_after() {
     let world = World::new();
     world.insert(&numbers(0..3), true);
     let (filter, change) = (doc! { "_id": 1 }, doc! { "$set": { "a": 9 } });
@@ -282,7 +282,7 @@ fn a_transaction_sees_its_writes_and_others_do_not() {
 
 /// Documents without an `_id` are inserted, and the pipeline reads what it writes.
 #[test]
-fn a_merge_does_not_read_what_it_writes() {
+fn a_merge_does_not_read_its_own_writes() {
     let world = World::new();
     let docs: Vec<DocBuf> = (0..1500).map(|id| doc! { "_id": id, "a": id }).collect();
     world.insert(&docs, true);
@@ -354,7 +354,7 @@ fn a_merge_reads_the_variables_of_the_request() {
 /// The collection that the first document creates has the simple collation, and the next look-up of
 /// an index on `on` refused that: 51183 for a `$merge` with a collation into a new collection.
 #[test]
-fn a_merge_with_a_collation_may_make_its_collection() {
+fn a_merge_with_a_collation_can_create_its_collection() {
     let world = World::new();
     world.insert(&[doc! { "_id": 1 }, doc! { "_id": 2 }], true);
     let english = doc! { "locale": "en", "strength": 2 };

@@ -105,7 +105,7 @@ fn a_batch_repeated_after_a_crash_is_done_once() {
 }
 
 #[test]
-fn what_power_loss_takes_is_not_remembered() {
+fn lost_statements_are_not_remembered_after_a_power_loss() {
     for seed in 1..=40 {
         let mut disk = SimulatedDisk::new(Faults::none(seed));
         let store = open(&disk);

@@ -73,7 +73,7 @@ fn each_document_is_as_likely_as_any_other() {
 }
 
 #[test]
-fn what_is_not_drawn_is_read() {
+fn a_sample_that_is_not_drawn_reads_all_documents() {
     let all = u64::try_from(DOCS).unwrap();
     let store = store_without(|_| false);
     let examined = |pipeline| run(&store, pipeline).1;
@@ -118,7 +118,7 @@ fn explained(store: &Arc<Store>, size: i32) -> (String, String, i64) {
 }
 
 #[test]
-fn explain_tells_a_drawn_sample_from_one_that_reads_all() {
+fn explain_distinguishes_a_drawn_sample_from_one_that_reads_all() {
     let store = store_without(|_| false);
     let drawn = ("MULTI_ITERATOR".to_owned(), "$sampleFromRandomCursor".to_owned(), 5);
     assert_eq!(explained(&store, 5), drawn);

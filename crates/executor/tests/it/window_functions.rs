@@ -165,7 +165,7 @@ fn evaluated(points: &[Point], function: &DocBuf, params: ExecParams, batch: usi
 }
 
 #[test]
-fn each_function_is_what_its_formula_gives() {
+fn each_function_agrees_with_its_formula() {
     let random = &mut Generator::new(7);
     for (function, formula) in functions() {
         let ranks = ["$rank", "$denseRank"].iter().any(|name| function.as_doc().contains(name));

@@ -172,7 +172,7 @@ fn naive(name: &str, argument: &ValueBuf, docs: &[&DocBuf]) -> DocBuf {
 }
 
 #[test]
-fn windows_are_what_a_naive_evaluation_gives() {
+fn windows_agree_with_a_naive_evaluation() {
     let random = &mut Generator::new(2024);
     let functions = functions();
     for round in 0..60 {

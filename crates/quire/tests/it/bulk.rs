@@ -53,7 +53,7 @@ fn writes_of_every_kind_on_two_databases() {
 }
 
 #[test]
-fn failures_are_told_by_their_places() {
+fn failures_are_returned_with_their_positions() {
     on_both_engines(|client| {
         let (left, right) = collections(client);
         let mut writes = numbered(&left, 0..2);
@@ -78,7 +78,7 @@ fn failures_are_told_by_their_places() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_done() {
+fn invalid_requests_are_refused_before_any_write() {
     on_both_engines(|client| {
         let (left, _) = collections(client);
         let error = client.bulk_write([]).run().unwrap_err();

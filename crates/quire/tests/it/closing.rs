@@ -48,7 +48,7 @@ fn the_shutdown_command_closes_too() {
 }
 
 #[test]
-fn a_shutdown_ends_what_runs() {
+fn a_shutdown_ends_running_operations() {
     on_both_engines(|client| {
         let c = client.database("test").collection::<Document>("c");
         c.insert_many((0..2000).map(|n| doc! { "_id": n })).run().unwrap();

@@ -67,7 +67,7 @@ fn a_session_sees_its_times_and_ends() {
 }
 
 #[test]
-fn what_a_session_cannot_be() {
+fn options_of_a_session_that_exclude_each_other_are_refused() {
     let client = Client::in_memory().unwrap();
     let refused = |action: quire::action::StartSession| {
         let error = action.run().unwrap_err();

@@ -126,7 +126,7 @@ fn changing() {
 }
 
 #[test]
-fn ids_are_made_and_told() {
+fn ids_are_created_and_returned() {
     on_both_engines(|client| {
         let orders = client.database("shop").collection::<Order>("orders");
         let lines = vec![Line { sku: "a1".into(), quantity: 2 }];

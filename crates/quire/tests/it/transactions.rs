@@ -37,7 +37,7 @@ fn refusal(error: Error) -> String {
 }
 
 #[test]
-fn what_a_transaction_writes_is_seen_by_others_after_the_commit_and_never_after_an_abort() {
+fn writes_of_a_transaction_are_visible_after_the_commit_and_never_after_an_abort() {
     on_both_engines(|client| {
         let accounts = accounts(client);
         let mut session = client.start_session().run().unwrap();
@@ -115,7 +115,7 @@ fn calls_in_a_wrong_order_are_refused() {
 }
 
 #[test]
-fn a_conflict_is_told_at_once_and_a_dropped_session_lets_go() {
+fn a_conflict_fails_at_once_and_a_dropped_session_releases_its_documents() {
     on_both_engines(|client| {
         let accounts = accounts(client);
         let mut first = client.start_session().run().unwrap();

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 #[test]
-fn replies_bear_what_the_request_had() {
+fn replies_have_the_compressor_flags_and_id_of_the_request() {
     let (_server, address) = server(ServerOptions::default());
     let mut client = Client::new(address);
     for compressor in

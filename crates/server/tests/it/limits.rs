@@ -27,7 +27,7 @@ fn a_full_server_says_so() {
 }
 
 #[test]
-fn a_port_is_had_once() {
+fn a_port_can_be_bound_once() {
     let (_server, address) = server(ServerOptions::default());
     let again = Listeners::bind(&[Endpoint::Tcp(address)]);
     assert!(matches!(again, Err(StartError::AddressInUse(_))));

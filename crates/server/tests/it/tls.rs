@@ -156,7 +156,7 @@ fn certificates_that_are_not_good_do_not_get_in() {
 }
 
 #[test]
-fn an_old_list_of_revoked_certificates_lets_nobody_in() {
+fn an_expired_revocation_list_refuses_every_client() {
     let secured = Secured::new(TlsMode::Required, |authority, files| {
         files.revoked = Some(authority.revoke(&[], true));
     });
@@ -207,7 +207,7 @@ fn a_half_open_handshake_ends() {
 }
 
 #[test]
-fn records_that_nobody_encrypted_end_the_connection() {
+fn unencrypted_records_end_the_connection() {
     let secured = Secured::new(TlsMode::Required, |_, _| {});
     let files = secured.good_client();
     let stream = TcpStream::connect(secured.address).unwrap();
@@ -236,7 +236,7 @@ fn large_messages_go_both_ways() {
 }
 
 #[test]
-fn a_client_that_goes_ends_its_operation() {
+fn a_disconnect_ends_the_client_s_operation() {
     let secured = Secured::new(TlsMode::Required, |_, _| {});
     let mut stream = connect(secured.address, &secured.good_client()).unwrap();
     let first = run(&mut stream, doc! { "hello": 1, "$db": "admin" }).unwrap();
@@ -376,7 +376,7 @@ fn a_certificate_logs_its_user_in() {
 }
 
 #[test]
-fn without_a_certificate_nobody_logs_in_by_one() {
+fn a_login_by_certificate_needs_a_certificate() {
     let secured = Secured::new(TlsMode::Optional, |_, files| {
         files.clients_without_certificate = true;
     });

@@ -141,7 +141,7 @@ fn check(directory: &Path) -> Result<bool, String> {
 }
 
 /// Checks that a repair keeps what it can, reports a loss, and leaves a consistent database.
-fn mend(directory: &Path) -> Result<(), String> {
+fn check_repair(directory: &Path) -> Result<(), String> {
     let first = match open(directory, FjallOptions { repair: true, ..FjallOptions::default() }) {
         Ok(opened) => opened,
         // `FORMAT` has a version that this program does not know: nothing is changed.
@@ -185,7 +185,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 const FOUND: [u64; 5] = [3281, 3760, 5747, 7117, 8244];
 
 #[test]
-fn any_damage_is_told_or_loses_nothing() {
+fn any_damage_is_reported_or_loses_nothing() {
     let rounds = std::env::var("QUIRE_POWER_CUTS").ok().and_then(|cuts| cuts.parse().ok());
     let pristine = pristine();
     let (mut wrong, mut noticed) = (Vec::new(), 0);
@@ -213,7 +213,7 @@ fn any_damage_is_told_or_loses_nothing() {
                 }
             }),
         }
-        if let Err(problem) = mend(copies[2].path()) {
+        if let Err(problem) = check_repair(copies[2].path()) {
             tell(problem);
         }
     }

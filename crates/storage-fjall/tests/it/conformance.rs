@@ -50,7 +50,7 @@ fn fjall_conforms() {
 }
 
 #[test]
-fn fjall_conforms_when_every_scan_remembers_what_it_found_empty() {
+fn fjall_conforms_when_every_scan_remembers_empty_ranges() {
     let options = FjallOptions { slow_head: Duration::ZERO, ..FjallOptions::default() };
     run_all(&Disk { options, ..Disk::default() });
 }

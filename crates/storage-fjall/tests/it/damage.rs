@@ -29,7 +29,7 @@ fn tables(directory: &Path) -> Vec<PathBuf> {
 
 /// The error of a read named a key and the engine's words, and no file.
 #[test]
-fn a_flipped_bit_in_a_table_is_an_error_that_names_its_place_and_never_a_wrong_value() {
+fn a_flipped_bit_in_a_table_is_an_error_that_names_its_position() {
     let pristine = flushed();
     let (mut detected, mut scanned) = (0, 0);
     for seed in 0..10 {
@@ -100,7 +100,7 @@ fn damage_tables(directory: &Path, keyspace: u32, damage: impl Fn(&mut Vec<u8>))
 /// Between the first change of a repair and its end, `serve` started without an error on a keyspace
 /// that was put aside or had only part of its entries.
 #[test]
-fn a_repair_that_was_interrupted_is_taken_up_and_nobody_else_opens_the_directory() {
+fn an_interrupted_repair_continues_and_every_other_open_is_refused() {
     let directory = flushed();
     damage_tables(directory.path(), 3, |bytes| bytes.truncate(bytes.len() - 10));
     repair(directory.path()).engine.close().unwrap();
@@ -158,7 +158,7 @@ fn index_entries_that_can_be_read_survive_a_repair() {
 
 /// Repairs, then reads every document by its key and by a scan. Returns the numbers of the
 /// documents that are there.
-fn mended(directory: &Path) -> Vec<u64> {
+fn repaired(directory: &Path) -> Vec<u64> {
     let opened = repair(directory);
     assert!(!opened.warnings.is_empty());
     opened.engine.close().unwrap();
@@ -180,7 +180,7 @@ fn mended(directory: &Path) -> Vec<u64> {
 /// A flipped bit in a filter failed every read by key, and neither a check nor a repair found it. A
 /// flipped bit in a block of documents could not be repaired at all.
 #[test]
-fn a_flipped_bit_anywhere_in_a_table_is_named_and_costs_one_block_at_most() {
+fn a_flipped_bit_anywhere_in_a_table_is_reported_and_loses_at_most_one_block() {
     let pristine = flushed();
     let all = tables(&pristine.path().join("data/keyspaces/2"));
     let table = all.iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
@@ -203,7 +203,7 @@ fn a_flipped_bit_anywhere_in_a_table_is_named_and_costs_one_block_at_most() {
         let named = |damage: &String| damage.contains(&*name.to_string_lossy());
         assert!(found.damages.iter().any(named), "byte {at}: {:?}", found.damages);
         drop(found);
-        let there = mended(directory.path());
+        let there = repaired(directory.path());
         let lost = usize::try_from(SMALL).unwrap() - there.len();
         assert!(lost < 150, "byte {at}: {lost} are lost");
         lossless += usize::from(lost == 0);
@@ -231,26 +231,26 @@ fn a_lost_list_of_tables_and_lost_names_lose_nothing() {
             std::fs::remove_file(&path).unwrap();
         }
         assert!(open(directory.path(), FjallOptions::default()).is_err(), "{file}");
-        assert_eq!(mended(directory.path()), (0..SMALL).collect::<Vec<_>>(), "{file}");
+        assert_eq!(repaired(directory.path()), (0..SMALL).collect::<Vec<_>>(), "{file}");
     }
 }
 
 #[test]
-fn a_lost_table_loses_what_was_in_it_and_nothing_that_the_log_has() {
+fn a_lost_table_loses_its_rows_except_those_in_the_log() {
     let directory = crashed_with_tables_and_log();
     std::fs::remove_file(directory.path().join("data/keyspaces/2/tables/999")).unwrap();
     for table in tables(&directory.path().join("data/keyspaces/2")) {
         std::fs::remove_file(table).unwrap();
     }
-    let there = mended(directory.path());
+    let there = repaired(directory.path());
     assert!((SMALL + 1..2 * SMALL).all(|number| there.contains(&number)), "{there:?}");
 }
 
-/// fjall creates anew what is missing: without the list of its tables a keyspace was empty and its
+/// fjall creates missing files empty: without the list of its tables a keyspace was empty and its
 /// tables were removed, even by a check; without its log the database was empty until the second
 /// start.
 #[test]
-fn a_missing_file_of_a_known_set_is_named_and_nothing_is_changed() {
+fn a_missing_file_of_a_known_set_is_reported_and_nothing_is_changed() {
     let pristine = crashed_with_tables_and_log();
     let current = |keyspace: u32| format!("data/keyspaces/{keyspace}/current");
     let mut missing: Vec<String> = (0..5).map(current).collect();
@@ -296,7 +296,7 @@ fn a_missing_file_of_a_known_set_is_named_and_nothing_is_changed() {
 
 /// Without this file a start cannot notice that the log was cut short.
 #[test]
-fn a_lost_mark_of_what_is_durable_is_told() {
+fn a_lost_durable_mark_is_a_warning() {
     let directory = crashed_with_tables_and_log();
     for lose in [|path: &Path| std::fs::remove_file(path), |path: &Path| std::fs::write(path, "x")]
     {
@@ -337,7 +337,7 @@ fn a_check_changes_nothing_and_sees_everything() {
 
 /// fjall removes files that it does not know.
 #[test]
-fn what_does_not_belong_there_is_left_alone() {
+fn unknown_files_are_not_changed() {
     for name in ["data/keyspaces/7/mine", "data/keyspaces/2/verse", "data/keyspaces/2/tables/mine"]
     {
         let directory = flushed();

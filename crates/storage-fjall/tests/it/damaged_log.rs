@@ -75,7 +75,7 @@ impl Crashed {
 
     /// Expects that the open is refused without any change, and that a repair keeps all records
     /// except `lost`.
-    fn is_refused_then_mended(&self, lost: &[u64]) {
+    fn is_refused_then_repaired(&self, lost: &[u64]) {
         let before = std::fs::read(&self.log).unwrap();
         for _ in 0..2 {
             match open(self.directory.path(), FjallOptions::default()).map(|_| ()) {
@@ -105,7 +105,7 @@ impl Crashed {
 }
 
 #[test]
-fn a_log_cut_short_loses_its_last_record() {
+fn a_truncated_log_loses_its_last_record() {
     let crashed = crashed(false);
     let end = crashed.last().end;
     crashed.change(|bytes| bytes.truncate(end - 100));
@@ -161,13 +161,13 @@ fn a_page_of_zeros_before_intact_records_is_refused() {
         })
         .collect::<Vec<_>>();
     crashed.change(|bytes| bytes[hole.clone()].fill(0));
-    crashed.is_refused_then_mended(&hit);
+    crashed.is_refused_then_repaired(&hit);
 }
 
 /// A power cut loses unsynced pages in any order. The server refused to start, though it had lost
 /// nothing that was acknowledged as durable.
 #[test]
-fn a_hole_in_the_tail_that_was_not_forced_out_is_trimmed() {
+fn a_hole_in_the_unsynced_tail_is_trimmed() {
     for (first, last) in [(250, 252), (201, 201), (260, 298)] {
         let crashed = crashed_with(false, |number| number == 200);
         let hole = crashed.batches[first].start..crashed.batches[last].end;
@@ -186,7 +186,7 @@ fn a_hole_in_the_tail_that_was_not_forced_out_is_trimmed() {
 /// One damaged record in the durable part is enough. The records after it tell how far the log was
 /// durable, and so does the file `DURABLE`.
 #[test]
-fn a_hole_before_what_was_forced_out_is_refused() {
+fn a_hole_in_the_durable_part_is_refused() {
     for (hit, has_file) in [(0, true), (100, true), (200, true), (0, false), (200, false)] {
         let crashed = crashed_with(false, |number| number == 200);
         if !has_file {
@@ -194,13 +194,13 @@ fn a_hole_before_what_was_forced_out_is_refused() {
         }
         let hole = crashed.batches[hit].clone();
         crashed.change(|bytes| bytes[hole].fill(0));
-        crashed.is_refused_then_mended(&[hit as u64]);
+        crashed.is_refused_then_repaired(&[hit as u64]);
     }
 }
 
 /// The log lost its durable tail without an error.
 #[test]
-fn a_log_that_is_cut_short_inside_its_durable_part_is_refused() {
+fn a_log_that_is_truncated_inside_its_durable_part_is_refused() {
     for kept in [0, 1, 150, 200] {
         let crashed = crashed_with(false, |number| number == 200);
         let end = crashed.batches[kept].start;
@@ -248,7 +248,7 @@ fn a_flipped_bit_in_the_middle_is_refused() {
         let hit = crashed.batches.len() * share / 10;
         let batch = crashed.batches[hit].clone();
         crashed.change(|bytes| bytes[batch.start + 60] ^= 1);
-        crashed.is_refused_then_mended(&[hit as u64]);
+        crashed.is_refused_then_repaired(&[hit as u64]);
     }
 }
 
@@ -257,7 +257,7 @@ fn a_flipped_bit_in_a_sequence_number_is_noticed() {
     let crashed = crashed(false);
     let batch = crashed.batches[100].clone();
     crashed.change(|bytes| bytes[batch.start + 10] ^= 0x80);
-    crashed.is_refused_then_mended(&[100]);
+    crashed.is_refused_then_repaired(&[100]);
 }
 
 /// A power cut loses the end of the log, at any position: the rest is a prefix of history, and

@@ -54,9 +54,9 @@ fn another_databases_directory_is_refused() {
     assert_eq!(directory.path().read_dir().unwrap().count(), 1, "left alone");
 }
 
-/// A directory without `FORMAT` was treated as an unfinished creation, and created anew.
+/// A directory without `FORMAT` was treated as an unfinished creation, and created again.
 #[test]
-fn data_without_their_format_are_refused_and_mended() {
+fn data_without_their_format_are_refused_and_repaired() {
     for damage in ["", "quire-stor"] {
         let directory = TempDir::new().unwrap();
         let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
@@ -84,7 +84,7 @@ fn data_without_their_format_are_refused_and_mended() {
 }
 
 #[test]
-fn a_directory_whose_creation_was_interrupted_is_made_anew() {
+fn a_directory_whose_creation_was_interrupted_is_created_again() {
     let directory = TempDir::new().unwrap();
     std::fs::create_dir_all(directory.path().join("data/keyspaces")).unwrap();
     std::fs::write(directory.path().join("data/0.jnl"), [0; 100]).unwrap();
@@ -94,7 +94,7 @@ fn a_directory_whose_creation_was_interrupted_is_made_anew() {
 }
 
 #[test]
-fn whatever_is_left_of_a_creation_that_lost_its_power_is_made_anew() {
+fn the_remains_of_a_creation_that_lost_power_are_replaced() {
     let whole = TempDir::new().unwrap();
     open(whole.path(), FjallOptions::default()).unwrap().engine.close().unwrap();
     let mut files = Vec::new();

@@ -74,7 +74,7 @@ fn transaction(engine: &Arc<dyn Engine>) -> Txn {
 
 /// A transaction lost its snapshot after other transactions had written 64 MB.
 #[test]
-fn a_transaction_keeps_its_snapshot_whatever_is_overwritten() {
+fn a_transaction_keeps_its_snapshot_while_all_keys_are_overwritten() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path(), options()).unwrap().engine;
     write(&engine, 0);

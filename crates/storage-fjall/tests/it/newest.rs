@@ -262,7 +262,7 @@ fn lookups_under_writes_see_their_snapshot() {
 /// After a crash the memtable holds the replayed log; a filter of later writes does not cover those
 /// keys.
 #[test]
-fn lookups_find_what_was_read_from_the_log() {
+fn lookups_find_rows_that_were_replayed_from_the_log() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
     let put = |engine: &Arc<dyn Engine>, number| {

@@ -56,7 +56,7 @@ fn the_space_of_a_dropped_collection_comes_back() {
 /// Deleted and overwritten rows count as dead in their own range only, and no longer after a
 /// compaction.
 #[test]
-fn what_a_compaction_would_give_back_is_estimated() {
+fn the_space_that_a_compaction_would_free_is_estimated() {
     let directory = TempDir::new().unwrap();
     let engine = two_collections(&directory);
     let dead = |collection: u32, live: Option<u64>| {
@@ -169,7 +169,7 @@ fn a_dropped_range_does_not_come_back_with_the_next_drop() {
 }
 
 #[test]
-fn a_drop_is_forgotten_with_the_log_that_has_its_range() {
+fn the_record_of_a_drop_is_removed_with_the_log_that_has_its_range() {
     let directory = TempDir::new().unwrap();
     let engine = two_collections(&directory);
     engine.drop_range(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
@@ -187,7 +187,7 @@ fn a_drop_is_forgotten_with_the_log_that_has_its_range() {
 /// A compaction that began before a drop does not filter the range, and the tables that it writes
 /// are newer than the drop.
 #[test]
-fn a_range_dropped_during_a_compaction_is_not_done_before_it_is_gone() {
+fn a_drop_during_a_compaction_ends_when_its_rows_are_gone() {
     let directory = TempDir::new().unwrap();
     let engine = two_collections(&directory);
     let before = files(directory.path());
@@ -278,7 +278,7 @@ fn the_history_is_bounded_and_given_up() {
 
 /// A large range of documents caused a flush of the memtables of all four keyspaces.
 #[test]
-fn reclaiming_a_range_flushes_its_own_keyspace_only() {
+fn reclaiming_a_range_flushes_only_its_own_keyspace() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
     fill(&engine, 1, DOCUMENTS, 700);
@@ -296,7 +296,7 @@ fn reclaiming_a_range_flushes_its_own_keyspace_only() {
 
 /// The change records are truncated by whole tables, twice, and stay truncated after a restart.
 #[test]
-fn a_truncated_log_gives_its_tables_back() {
+fn a_truncated_log_frees_its_tables() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
     let mut versions = Vec::new();

@@ -1,5 +1,5 @@
-//! The shop (see ../README.md) through MongoDB's Rust driver. This file tells the story; `purchase` says how one buys
-//! and `once` retries each kind of operation.
+//! The shop (see ../README.md) through MongoDB's Rust driver. This file has the main steps; `purchase` has a purchase and
+//! `once` retries each kind of operation.
 
 mod once;
 mod purchase;
@@ -76,7 +76,7 @@ pub fn sku(i: i32) -> String {
     format!("sku-{i:03}")
 }
 
-/// All rows of a pipeline.
+/// Returns all documents of a pipeline.
 pub async fn rows<T: DeserializeOwned>(
     of: &Collection<Document>,
     pipeline: Vec<Document>,
@@ -328,7 +328,7 @@ fn unique() -> mongodb::options::IndexOptions {
     mongodb::options::IndexOptions::builder().unique(true).build()
 }
 
-/// The server's code in the error of one write.
+/// Returns the server's error code of one write.
 fn code(error: &mongodb::error::Error) -> Option<i32> {
     match &*error.kind {
         mongodb::error::ErrorKind::Write(mongodb::error::WriteFailure::WriteError(one)) => {

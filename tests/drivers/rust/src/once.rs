@@ -1,4 +1,4 @@
-//! Each kind of retried operation loses its request, then its reply, and is still done exactly once.
+//! Each kind of retryable operation loses its request, then its reply, and is still executed exactly once.
 
 use crate::{Result, Shop, control};
 use futures::TryStreamExt;

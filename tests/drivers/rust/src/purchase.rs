@@ -1,4 +1,4 @@
-//! Many customers buy at once while connections are cut and the server is killed and started again.
+//! Many customers buy at once while connections are closed and the server is killed and restarted.
 
 use crate::{CUSTOMERS, PRODUCTS, Result, STOCK, Shop, control, rows, sku};
 use futures::FutureExt;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 const WORKERS: i32 = 4;
 const PURCHASES: i32 = 60;
 
-/// Lets every worker buy; answers how many sales there were.
+/// Lets every worker buy. Returns the number of sales.
 pub async fn rush(shop: &Shop) -> Result<u64> {
     let workers: Vec<_> =
         (0..WORKERS).map(|worker| tokio::spawn(one_worker(shop.clone(), worker))).collect();
@@ -32,7 +32,7 @@ async fn one_worker(shop: Shop, worker: i32) -> Result<u64> {
     Ok(sold)
 }
 
-/// One customer buys; answers whether there was stock.
+/// One customer buys. Returns true if there was stock.
 async fn purchase(shop: &Shop, worker: i32, turn: i32) -> Result<bool> {
     let customer = (worker * PURCHASES + turn) * 7 % CUSTOMERS;
     let (wanted, quantity, cart) =
@@ -54,7 +54,7 @@ async fn purchase(shop: &Shop, worker: i32, turn: i32) -> Result<bool> {
     Ok(placed.and_run(order, |session, order| order.place(session).boxed()).await?)
 }
 
-/// What is bought.
+/// The product and the quantity of a purchase.
 struct Order {
     shop: Shop,
     customer: i32,
@@ -65,7 +65,7 @@ struct Order {
 }
 
 impl Order {
-    /// Takes the stock, numbers the order, bills the customer and empties the cart; answers whether
+    /// Takes the stock, numbers the order, bills the customer and empties the cart. Returns true if
     /// there was stock.
     async fn place(&self, session: &mut ClientSession) -> mongodb::error::Result<bool> {
         let Order { shop, customer, worker, quantity, wanted, cart } = self;
@@ -125,7 +125,7 @@ struct Paid {
     recent: u64,
 }
 
-/// What must hold whatever was cut: nothing lost, nothing done twice.
+/// Checks that nothing was lost and nothing was executed twice, whatever connections were closed.
 pub async fn the_books_balance(shop: &Shop, sales: u64) -> Result {
     assert_eq!(shop.orders.count_documents(doc! {}).await?, sales);
     let counter = shop.counters.find_one(doc! {"_id": "orders"}).await?.expect("the counter");

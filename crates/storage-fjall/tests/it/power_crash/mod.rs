@@ -8,9 +8,8 @@
 //!
 //! The same process also runs on a failing disk: a call that writes or syncs returns EIO, the disk
 //! is full from some call on, also in the middle of a write, or a call that reads returns EIO. The
-//! process may stop but not hang, and what it acknowledged is there afterwards. `repair` kills
+//! process may stop but not hang, and every acknowledged commit is there afterwards. `repair` kills
 //! repairs. Linux only.
-//! stop, and may not hang; what it acknowledged is there afterwards. `repair` kills repairs. Linux.
 
 mod disk;
 mod repair;
@@ -182,7 +181,7 @@ fn check(directory: &Path, acknowledged: u64) -> Result<(), String> {
 }
 
 /// Cuts the power `cuts` times at calls spread over the record, each time with another seed.
-/// Returns what was wrong. A sync for which `is_lost` returns true has no effect.
+/// Returns the errors. A sync for which `is_lost` returns true has no effect.
 fn cut(
     events: &[Event],
     cuts: u64,
