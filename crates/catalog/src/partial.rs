@@ -10,6 +10,12 @@ use quire_mql::{EvalContext, ParseContext};
 
 use crate::debug_doc;
 
+/// The most conditions of a partial index. Planning compares them with the conditions of each filter.
+const CONDITIONS_MAX: usize = 10_000;
+
+/// The most bytes of a partial index's filter, which is compiled several times during the creation.
+const BYTES_MAX: usize = 1 << 20;
+
 /// A compiled `partialFilterExpression`.
 #[derive(Debug)]
 pub struct PartialFilter {
@@ -25,11 +31,18 @@ impl PartialFilter {
     /// 67 CannotCreateIndex for an operator that a partial index does not support (negations,
     /// regular expressions, tests of arrays), 224 or 2 for one that no index filter may have.
     pub fn parse(doc: Doc<'_>, collation: Option<&Arc<Collation>>) -> Result<Self> {
+        if doc.len() > BYTES_MAX {
+            return Err(too_large("1 MiB"));
+        }
         let mut context = ParseContext::default();
         context.collator = as_collator(collation);
         context.no_clock = true;
         refuse_whole_document(doc)?;
-        check(Filter::parse_exact(doc, &context, Features::PARTS)?.root())?;
+        let exact = Filter::parse_exact(doc, &context, Features::PARTS)?;
+        if exact.root().size() > CONDITIONS_MAX {
+            return Err(too_large(&format!("{CONDITIONS_MAX} conditions")));
+        }
+        check(exact.root())?;
         let filter = Filter::parse_with(doc, &context, Features::PARTS)?;
         let heads = filter.paths().map(|paths| {
             paths.iter().map(|path| path.split('.').next().unwrap_or_default().to_owned()).collect()
@@ -62,6 +75,11 @@ impl PartialFilter {
     pub fn heads(&self) -> Option<&[String]> {
         self.heads.as_deref()
     }
+}
+
+fn too_large(max: &str) -> Error {
+    let text = format!("the filter of a partial index may have at most {max}");
+    Error::new(ErrorCode::CannotCreateIndex, text)
 }
 
 fn signature(node: &Node) -> Vec<u8> {

@@ -63,6 +63,10 @@ fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
         let limit = Duration::from_secs(number("transactionLifetimeLimitSeconds"));
         service.abort_old_transactions(limit);
         expiry.run(service, stop);
+        if let Some(_writing) = service.write_gate.try_enter() {
+            // It is stored in the next round if this one fails.
+            let _ = service.keep_clock();
+        }
         if last.elapsed() < Duration::from_secs(number("ttlMonitorSleepSecs"))
             || !service.parameters.flag("ttlMonitorEnabled")
         {

@@ -4,8 +4,8 @@
 //! nanoseconds: one element of an array, or 64 copied bytes.
 
 use crate::context::{ParseContext, Shared, process_memory};
-use quire_document::Value;
 use quire_document::memory::{self, Refused};
+use quire_document::{Value, limits};
 use quire_error::{Error, ErrorCode, Result};
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -16,12 +16,18 @@ const LOOK_UNITS: u32 = 1 << 16;
 /// The units for parsing, optimising and dropping one part of a request.
 const PART_UNITS: u32 = 64;
 
+/// The number of parts between two checks of their number and their memory.
+const PARTS_AT_ONCE: u32 = 1000;
+
+/// An estimate of the bytes of a compiled part, with the copies of it in a plan.
+const PART_BYTES: usize = 1024;
+
 /// The number of elements that a loop writes between two checks of its result's size and the
 /// interrupt.
 pub(crate) const ELEMENTS_AT_ONCE: usize = 4096;
 
 /// The number of elements that are sorted between two checks.
-const SORTED_AT_ONCE: usize = 1 << 14;
+pub(crate) const SORTED_AT_ONCE: usize = 1 << 14;
 
 thread_local! {
     /// The units that this thread may still use before the next check.
@@ -69,11 +75,34 @@ impl Shared {
 }
 
 impl ParseContext {
-    /// Counts the parsing of one part of a request: an operand, a condition, a field. Fails if the
-    /// operation was killed or its deadline passed.
+    /// Counts one part of a request: an operand, a condition, a field or a stage, which is compiled on
+    /// its own. Fails with 2 BadValue beyond `limits::REQUEST_PARTS_MAX`, with 146 if there is no memory,
+    /// and if the operation was killed or its deadline passed.
+    #[inline]
+    pub(crate) fn part(&self) -> Result<()> {
+        let count = self.folding.count_part();
+        if count % PARTS_AT_ONCE == PARTS_AT_ONCE - 1 || count >= limits::REQUEST_PARTS_MAX {
+            charge_parts(count)?;
+        }
+        self.work()
+    }
+
+    /// Counts the parsing of a value that is kept as it is. Fails if the operation was killed or its
+    /// deadline passed.
     #[inline]
     pub(crate) fn work(&self) -> Result<()> {
-        if is_left(PART_UNITS) { Ok(()) } else { self.look() }
+        self.work_units(PART_UNITS)
+    }
+
+    /// Counts the parsing of `count` values that are kept as they are.
+    pub(crate) fn work_on(&self, count: usize) -> Result<()> {
+        self.work_units(u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(PART_UNITS))
+    }
+
+    /// Counts a step of `units`.
+    #[inline]
+    pub(crate) fn work_units(&self, units: u32) -> Result<()> {
+        if is_left(units) { Ok(()) } else { self.look() }
     }
 
     #[cold]
@@ -81,6 +110,18 @@ impl ParseContext {
     fn look(&self) -> Result<()> {
         self.interrupt.as_ref().map_or(Ok(()), |interrupt| interrupt.check())
     }
+}
+
+/// Checks the number of a request's parts and reserves memory for them.
+#[cold]
+fn charge_parts(count: u32) -> Result<()> {
+    if count >= limits::REQUEST_PARTS_MAX {
+        let max = limits::REQUEST_PARTS_MAX;
+        let text = format!("a request may have at most {max} conditions, operands and fields");
+        return Err(Error::bad_value(text));
+    }
+    memory::reserve(count as usize * PART_BYTES)
+        .map_err(|_| Error::new(ErrorCode::ExceededMemoryLimit, process_memory()))
 }
 
 /// Returns the units for reading `bytes` of BSON.

@@ -2,12 +2,41 @@
 
 use crate::choose::{Statistics, cheapest};
 use crate::plan::{IndexScan, Node};
-use quire_catalog::key::{Intervals, KeySpec, PathView, Predicate, Tightness};
+use quire_catalog::key::{Bounds, Intervals, KeySpec, PathView, Predicate, Tightness};
 use quire_catalog::{Collection, Index, MultikeyPaths};
+use quire_error::Result;
 use quire_mql::collation::Collation;
 use quire_mql::filter::{Node as Condition, PathNode, Test};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// The most predicates that bound one field of an index; the filter tests the others after the scan.
+/// Each predicate is compared with each other one.
+const PREDICATES_MAX: usize = 200;
+
+/// The most predicates that come first in a plan of their own, if they must not be intersected.
+const LEADS_MAX: usize = 16;
+
+/// The most conditions of one `$and` or `$or` that are planned without checks of the interrupt.
+const UNCOUNTED_MAX: usize = 100;
+
+/// The number of copied conjuncts after which no further way to answer a conjunction is added.
+const CONJUNCTS_COPIED_MAX: usize = 1_000_000;
+
+/// The most pairs of a filter's condition and a partial index's condition that are compared.
+const IMPLICATIONS_MAX: usize = 1_000_000;
+
+/// The most views of one index. A filter needs one for each path that it tests.
+const VIEWS_MAX: usize = 64;
+
+/// The most branches of an `$or` that are planned; a larger `$or` only filters documents.
+const BRANCHES_MAX: usize = 5000;
+
+/// The most conjuncts beside an `$or` whose branches are planned. Each branch reads all of them.
+const OUTER_MAX: usize = 100;
+
+/// The most conditions that are read and copied to plan the `$or`s of one conjunction.
+const BRANCH_LOOKS_MAX: usize = 100_000;
 
 /// An index that may be used, with the array paths that it is known to have.
 #[derive(Debug, Clone)]
@@ -30,7 +59,7 @@ impl Candidate {
     fn views(self, paths: &BTreeSet<String>) -> Vec<Candidate> {
         let Some(views) = self.keys.views(paths, &self.index.multikey) else { return vec![self] };
         let with = |PathView { keys, multikey }| Candidate { keys, multikey, ..self.clone() };
-        views.into_iter().map(with).collect()
+        views.into_iter().take(VIEWS_MAX).map(with).collect()
     }
 
     /// Returns a scan of the whole index.
@@ -50,6 +79,7 @@ impl Candidate {
     pub fn holds_all(&self, filter: &Condition, collation: Option<&Collation>) -> bool {
         self.keys.partial().is_none_or(|partial| {
             self.keys.collation() == collation
+                && filter.size().saturating_mul(partial.condition().size()) <= IMPLICATIONS_MAX
                 && crate::partial::implies(filter, partial.condition(), self.keys.collator())
         })
     }
@@ -75,6 +105,9 @@ struct Usable<'p> {
     /// The `$elemMatch` nodes around it, outermost first: their paths and identities.
     around: Vec<(usize, usize)>,
 }
+
+/// The predicates that each field of an index can serve, by their positions, with their bounds.
+type FieldsServed = Vec<Vec<(usize, Bounds)>>;
 
 /// How exactly a scan serves a conjunct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,106 +137,93 @@ pub(crate) fn views(indexes: Vec<Candidate>, filter: &Condition) -> Vec<Candidat
 impl Access<'_> {
     /// Returns every way to answer the filter with indexes. A node returns keys if they are enough,
     /// and documents if the rest of the filter needs them.
-    pub fn nodes(&self, root: &Condition) -> Vec<Node> {
+    ///
+    /// # Errors
+    /// The interrupt's error.
+    pub fn nodes(&self, root: &Condition) -> Result<Vec<Node>> {
         if let Condition::Or(branches) = root {
-            return self.any_of(branches, &[]).map(|way| way.node).into_iter().collect();
+            return Ok(self.any_of(branches, &[])?.map(|way| way.node).into_iter().collect());
         }
-        let ways = self.conjunction(root.conjuncts(), &[]);
+        let ways = self.conjunction(root.conjuncts(), &[])?;
         let mut nodes: Vec<Node> = ways.into_iter().map(|way| way.node).collect();
         if nodes.len() > 1 && nodes.iter().any(is_unique_point) {
             nodes.retain(is_unique_point);
             nodes.truncate(1);
         }
-        nodes
+        Ok(nodes)
     }
 
     /// Returns the ways to answer `conjuncts`. The `outer` conjuncts hold too and may help. A way
     /// serves at least one of `conjuncts`.
-    fn conjunction(&self, conjuncts: &[Condition], outer: &[Condition]) -> Vec<Way> {
+    fn conjunction(&self, conjuncts: &[Condition], outer: &[Condition]) -> Result<Vec<Way>> {
         let all: Vec<&Condition> = conjuncts.iter().chain(outer).collect();
         let usable = collect_usable(&all);
         let mut ways = Vec::new();
         for (rank, candidate) in self.indexes.iter().enumerate() {
-            for assigned in self.assignments(candidate, &usable) {
+            let served = self.served(candidate, &usable)?;
+            for assigned in assignments(candidate, &usable, &served) {
                 let own =
                     assigned.iter().flatten().any(|at| usable[*at].conjunct < conjuncts.len());
-                if own {
-                    ways.push(self.scan_way(rank, candidate, &usable, &assigned, &all, conjuncts));
+                // Each way has a copy of what is left to check.
+                if own && ways.len() * all.len() <= CONJUNCTS_COPIED_MAX {
+                    if all.len() > UNCOUNTED_MAX {
+                        self.stats.check_interrupt()?;
+                    }
+                    ways.push(scan_way(
+                        rank, candidate, &usable, &served, &assigned, &all, conjuncts,
+                    ));
                 }
             }
         }
+        if all.len() <= OUTER_MAX + 1 {
+            ways.extend(self.ways_through_or(conjuncts, &all)?);
+        }
+        Ok(ways)
+    }
+
+    /// Returns a way for each `$or` among the conjuncts. The other conjuncts may help.
+    fn ways_through_or(&self, conjuncts: &[Condition], all: &[&Condition]) -> Result<Vec<Way>> {
+        let mut ways = Vec::new();
+        if !conjuncts.iter().any(|conjunct| matches!(conjunct, Condition::Or(_))) {
+            return Ok(ways);
+        }
+        let size: usize = all.iter().map(|conjunct| conjunct.size()).sum();
+        let mut looks = 0;
         for (at, conjunct) in conjuncts.iter().enumerate() {
             let Condition::Or(branches) = conjunct else { continue };
+            looks += branches.len() * all.len() + size;
+            if looks > BRANCH_LOOKS_MAX {
+                break;
+            }
             let others: Vec<Condition> = all
                 .iter()
                 .enumerate()
                 .filter(|(other, _)| *other != at)
                 .map(|(_, predicate)| (*predicate).clone())
                 .collect();
-            if let Some(way) = self.any_of(branches, &others) {
-                ways.push(or_conjunct(way, at, &all, conjuncts.len()));
+            if let Some(way) = self.any_of(branches, &others)? {
+                ways.push(or_conjunct(way, at, all, conjuncts.len()));
             }
         }
-        ways
-    }
-
-    fn scan_way(
-        &self,
-        rank: usize,
-        candidate: &Candidate,
-        usable: &[Usable<'_>],
-        assigned: &[Vec<usize>],
-        all: &[&Condition],
-        conjuncts: &[Condition],
-    ) -> Way {
-        let mut scan = candidate.scan();
-        let mut served = vec![Served::Not; all.len()];
-        for (field, members) in assigned.iter().enumerate() {
-            for at in members {
-                let usable = &usable[*at];
-                let Some((intervals, tightness)) = self.usable_bounds(usable, candidate, field)
-                else {
-                    continue;
-                };
-                scan.bounds[field] = scan.bounds[field].intersect(&intervals);
-                let tightness = match served[usable.conjunct] {
-                    Served::By(other) => tightness.max(other),
-                    Served::Not => tightness,
-                };
-                served[usable.conjunct] = Served::By(tightness);
-            }
-        }
-        candidate.keys.bound_paths(&mut scan.bounds);
-        let by_key = !candidate.multikey.any();
-        let (mut key_filter, mut checked, mut rest) = (Vec::new(), Vec::new(), Vec::new());
-        for (conjunct, served) in conjuncts.iter().zip(&served) {
-            match served {
-                Served::By(Tightness::Exact) => {}
-                Served::By(Tightness::InexactCovered) if by_key => {
-                    key_filter.push(conjunct.clone())
-                }
-                Served::By(_) => checked.push(conjunct.clone()),
-                Served::Not => rest.push(conjunct.clone()),
-            }
-        }
-        if !key_filter.is_empty() {
-            scan.filter = Some(Condition::all(key_filter));
-        }
-        checked.extend(rest);
-        let exact = served.iter().map(|served| *served == Served::By(Tightness::Exact)).collect();
-        Way { node: with_rest(Node::IndexScan(Box::new(scan)), checked), exact, rank }
+        Ok(ways)
     }
 
     /// Returns the way to answer a disjunction; every branch needs a way. `exact` refers to
     /// `outer`.
-    fn any_of(&self, branches: &[Condition], outer: &[Condition]) -> Option<Way> {
+    fn any_of(&self, branches: &[Condition], outer: &[Condition]) -> Result<Option<Way>> {
+        if branches.len() > BRANCHES_MAX {
+            return Ok(None);
+        }
         let mut ways: Vec<(Way, Option<&Condition>)> = Vec::with_capacity(branches.len());
         let mut exact = vec![true; outer.len()];
         for branch in branches {
+            if branches.len() > UNCOUNTED_MAX {
+                self.stats.check_interrupt()?;
+            }
             let conjuncts = branch.conjuncts();
-            let mut found = self.conjunction(conjuncts, outer);
+            let mut found = self.conjunction(conjuncts, outer)?;
             let nodes: Vec<&Node> = found.iter().map(|way| &way.node).collect();
-            let best = cheapest(&nodes, self.stats)?;
+            let Some(best) = cheapest(&nodes, self.stats)? else { return Ok(None) };
             let way = found.swap_remove(best);
             for (at, flag) in exact.iter_mut().enumerate() {
                 *flag &= way.exact.get(conjuncts.len() + at).copied().unwrap_or(false);
@@ -217,7 +237,7 @@ impl Access<'_> {
             1 => inputs.remove(0),
             _ => Node::Or { inputs },
         };
-        Some(Way { node, exact, rank })
+        Ok(Some(Way { node, exact, rank }))
     }
 
     /// Returns the bounds of a test on a field of an index; `None` if the index cannot serve it.
@@ -226,7 +246,7 @@ impl Access<'_> {
         usable: &Usable<'_>,
         candidate: &Candidate,
         field: usize,
-    ) -> Option<(Intervals, Tightness)> {
+    ) -> Option<Bounds> {
         let multikey = candidate.multikey.field(field);
         let predicate = Predicate {
             test: usable.test,
@@ -242,47 +262,111 @@ impl Access<'_> {
         Some((intervals, if by_document { Tightness::InexactFetch } else { tightness }))
     }
 
-    /// Returns which predicates bound which field. If two predicates must not be intersected, there
-    /// is one result for each predicate that may come first.
-    fn assignments(&self, candidate: &Candidate, usable: &[Usable<'_>]) -> Vec<Vec<Vec<usize>>> {
-        let fields = candidate.keys.fields();
-        let on_field = |field: usize| -> Vec<usize> {
-            (0..usable.len())
-                .filter(|at| usable[*at].path == fields[field].path)
-                .filter(|at| self.usable_bounds(&usable[*at], candidate, field).is_some())
-                .collect()
-        };
-        // Before the value a wildcard key has the path, which no predicate tests.
-        let first = usize::from(candidate.keys.path_field() == Some(0));
-        let leading = on_field(first);
-        let mut out: Vec<Vec<Vec<usize>>> = Vec::new();
-        for lead in &leading {
-            let mut chosen = vec![*lead];
-            let mut assigned = vec![vec![*lead]];
-            let others: Vec<Vec<usize>> = (0..fields.len()).map(on_field).collect();
-            assigned.resize(fields.len(), Vec::new());
-            assigned.swap(0, first);
-            for (field, members) in others.iter().enumerate() {
-                for at in members {
-                    let fits = chosen
-                        .iter()
-                        .all(|other| together(&usable[*other], &usable[*at], candidate));
-                    if !chosen.contains(at) && fits {
-                        chosen.push(*at);
-                        assigned[field].push(*at);
+    /// Returns the bounds of the predicates that the fields of an index can serve.
+    fn served(&self, candidate: &Candidate, usable: &[Usable<'_>]) -> Result<FieldsServed> {
+        let mut fields = Vec::with_capacity(candidate.keys.fields().len());
+        for (field, key) in candidate.keys.fields().iter().enumerate() {
+            let mut served = Vec::new();
+            for (at, usable) in usable.iter().enumerate() {
+                if served.len() == PREDICATES_MAX || usable.path != key.path {
+                    continue;
+                }
+                if let Some(bounds) = self.usable_bounds(usable, candidate, field) {
+                    served.push((at, bounds));
+                    if served.len() > 1 {
+                        self.stats.check_interrupt()?;
                     }
                 }
             }
-            assigned.iter_mut().for_each(|members| members.sort_unstable());
-            let value = candidate.keys.path_field().map(|at| at + 1);
-            let finds = !candidate.keys.views_path()
-                || value.is_some_and(|value| !assigned[value].is_empty());
-            if finds && !out.contains(&assigned) {
-                out.push(assigned);
+            fields.push(served);
+        }
+        Ok(fields)
+    }
+}
+
+/// Returns the way to answer a conjunction by a scan with the assigned bounds. It tests the conjuncts that
+/// the bounds do not answer.
+fn scan_way(
+    rank: usize,
+    candidate: &Candidate,
+    usable: &[Usable<'_>],
+    served: &FieldsServed,
+    assigned: &[Vec<usize>],
+    all: &[&Condition],
+    conjuncts: &[Condition],
+) -> Way {
+    let mut scan = candidate.scan();
+    let mut answered = vec![Served::Not; all.len()];
+    for (field, members) in assigned.iter().enumerate() {
+        let bounds = served[field].iter().filter(|(at, _)| members.binary_search(at).is_ok());
+        for (at, (intervals, tightness)) in bounds {
+            let conjunct = usable[*at].conjunct;
+            scan.bounds[field] = scan.bounds[field].intersect(intervals);
+            let tightness = match answered[conjunct] {
+                Served::By(other) => (*tightness).max(other),
+                Served::Not => *tightness,
+            };
+            answered[conjunct] = Served::By(tightness);
+        }
+    }
+    candidate.keys.bound_paths(&mut scan.bounds);
+    let by_key = !candidate.multikey.any();
+    let (mut key_filter, mut checked, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+    for (conjunct, answered) in conjuncts.iter().zip(&answered) {
+        match answered {
+            Served::By(Tightness::Exact) => {}
+            Served::By(Tightness::InexactCovered) if by_key => key_filter.push(conjunct.clone()),
+            Served::By(_) => checked.push(conjunct.clone()),
+            Served::Not => rest.push(conjunct.clone()),
+        }
+    }
+    if !key_filter.is_empty() {
+        scan.filter = Some(Condition::all(key_filter));
+    }
+    checked.extend(rest);
+    let exact = answered.iter().map(|one| *one == Served::By(Tightness::Exact)).collect();
+    Way { node: with_rest(Node::IndexScan(Box::new(scan)), checked), exact, rank }
+}
+
+/// Returns which predicates bound which field. If two predicates must not be intersected, there
+/// is one result for each predicate that may come first.
+fn assignments(
+    candidate: &Candidate,
+    usable: &[Usable<'_>],
+    served: &FieldsServed,
+) -> Vec<Vec<Vec<usize>>> {
+    // Before the value a wildcard key has the path, which no predicate tests.
+    let first = usize::from(candidate.keys.path_field() == Some(0));
+    let leading = served.get(first).map_or(&[][..], Vec::as_slice);
+    let mut out: Vec<Vec<Vec<usize>>> = Vec::new();
+    for (lead, _) in leading.iter().take(LEADS_MAX) {
+        let mut chosen = vec![*lead];
+        let mut assigned = vec![vec![*lead]];
+        assigned.resize(served.len(), Vec::new());
+        assigned.swap(0, first);
+        for (field, members) in served.iter().enumerate() {
+            for (at, _) in members {
+                let fits =
+                    chosen.iter().all(|other| together(&usable[*other], &usable[*at], candidate));
+                if !chosen.contains(at) && fits {
+                    chosen.push(*at);
+                    assigned[field].push(*at);
+                }
             }
         }
-        out
+        assigned.iter_mut().for_each(|members| members.sort_unstable());
+        let value = candidate.keys.path_field().map(|at| at + 1);
+        let finds =
+            !candidate.keys.views_path() || value.is_some_and(|value| !assigned[value].is_empty());
+        if finds && !out.contains(&assigned) {
+            out.push(assigned);
+        }
+        // If all predicates fit together, every other first predicate gives the same result.
+        if chosen.len() == served.iter().map(Vec::len).sum::<usize>() {
+            break;
+        }
     }
+    out
 }
 
 /// Returns true for a scan of one key of a unique index: no other plan can be better.
@@ -477,6 +561,9 @@ fn collect_from<'p>(
 /// Returns true if both bounds may be used in one scan: they must refer to the same element of
 /// every array on a path that they share.
 fn together(a: &Usable<'_>, b: &Usable<'_>, candidate: &Candidate) -> bool {
+    if !candidate.multikey.any() {
+        return true;
+    }
     let shared = a.path.split('.').zip(b.path.split('.')).take_while(|(x, y)| x == y).count();
     let arrays = |path: &str| {
         let field = candidate.keys.field(path);

@@ -47,12 +47,18 @@ const DIVE_FIRST: u64 = 128;
 /// Last depth of a dive.
 const DIVE_LAST: u64 = 1 << 14;
 
+/// The most intervals that are prepared for a dive without a check of the interrupt.
+const UNCOUNTED_INTERVALS_MAX: usize = 10_000;
+
 /// The number of results by which a plan without a limit is judged.
 const RESULTS_JUDGED: u64 = 101;
 
 /// Returns the position of the cheapest node; `None` if there are none.
-pub(crate) fn cheapest(nodes: &[&Node], stats: &dyn Statistics) -> Option<usize> {
-    rank(nodes, stats, 0).order.first().copied()
+///
+/// # Errors
+/// The interrupt's error.
+pub(crate) fn cheapest(nodes: &[&Node], stats: &dyn Statistics) -> Result<Option<usize>> {
+    Ok(rank(nodes, stats, 0)?.order.first().copied())
 }
 
 /// The candidates in the order of their cost.
@@ -67,14 +73,18 @@ pub(crate) struct Ranking {
 }
 
 /// Ranks the nodes for a request that needs `limit` results (0: all).
-pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Ranking {
+///
+/// # Errors
+/// The interrupt's error.
+pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Result<Ranking> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     if nodes.len() < 2 {
-        return Ranking { order, ..Ranking::default() };
+        return Ok(Ranking { order, ..Ranking::default() });
     }
     let mut depth = DIVE_FIRST;
     let keys = loop {
-        let keys: Vec<u64> = nodes.iter().map(|node| visited(node, stats, depth)).collect();
+        let keys: Vec<u64> =
+            nodes.iter().map(|node| visited(node, stats, depth)).collect::<Result<_>>()?;
         if depth >= DIVE_LAST || keys.iter().any(|keys| *keys < depth) {
             break keys;
         }
@@ -103,11 +113,18 @@ pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Ranki
         let node = nodes[*at];
         (costs[*at], fetches(node), node.blocks(), *at)
     });
-    Ranking { order, keys, depth }
+    Ok(Ranking { order, keys, depth })
 }
 
 /// Returns how many keys the node's scans visit, counted up to `depth` in total.
-fn visited(node: &Node, stats: &dyn Statistics, depth: u64) -> u64 {
+fn visited(node: &Node, stats: &dyn Statistics, depth: u64) -> Result<u64> {
+    let mut is_large = false;
+    node.for_each_scan(&mut |scan| {
+        is_large |= scan.bounds.iter().any(|field| field.0.len() > UNCOUNTED_INTERVALS_MAX);
+    });
+    if is_large {
+        stats.check_interrupt()?;
+    }
     let mut sum = 0;
     let mut any = false;
     node.for_each_scan(&mut |scan| {
@@ -116,7 +133,7 @@ fn visited(node: &Node, stats: &dyn Statistics, depth: u64) -> u64 {
             sum += stats.keys(scan, depth - sum);
         }
     });
-    if any { sum } else { documents(node, stats) }
+    Ok(if any { sum } else { documents(node, stats) })
 }
 
 /// Returns the number of documents in the collection that the node reads.

@@ -137,6 +137,9 @@ fn projection(request: &FindRequest, context: &ParseContext) -> Result<Option<Re
     Ok(Some(Reshape { shown, projection, show_record_id, empty_sort_key: true, narrows: false }))
 }
 
+/// The largest filter in bytes that is planned without checks of the interrupt.
+const UNCOUNTED_BYTES_MAX: usize = 64 * 1024;
+
 /// Plans a query.
 ///
 /// # Errors
@@ -180,14 +183,20 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     let Some(filter) = &query.filter else {
         return Err(Error::internal("a plan without a compiled filter"));
     };
+    let pause = || match request.filter.as_bytes().len() {
+        0..=UNCOUNTED_BYTES_MAX => Ok(()),
+        _ => stats.check_interrupt(),
+    };
+    pause()?;
     let index_filter = collection.index_filters.find(|| query.shape(finish.collation));
     let restriction = Restriction::new(request.hint.as_ref(), index_filter.as_deref());
     let mut nodes = candidates(request, filter, collection, restriction, stats, &finish)?;
+    pause()?;
     let needed = match request.limit {
         0 => 0,
         limit => limit.saturating_add(request.skip),
     };
-    let ranking = rank(&nodes.iter().collect::<Vec<_>>(), stats, needed);
+    let ranking = rank(&nodes.iter().collect::<Vec<_>>(), stats, needed)?;
     let mut best = ranking.order.first().copied().unwrap_or(0);
     let in_order = finish.sorts() && !nodes.get(best).is_some_and(Node::blocks);
     if needed == 0
@@ -260,7 +269,7 @@ fn candidates(
     let access = Access { indexes: views(indexes, filter), stats, collation };
     let mut nodes = match access.indexes.first() {
         Some(only) if hinted && !only.holds_all(filter, collation) => Vec::new(),
-        _ => access.nodes(filter),
+        _ => access.nodes(filter)?,
     };
     let rooted_or = matches!(filter, Condition::Or(_)) && !hinted;
     nodes = nodes.into_iter().map(|node| finish.finish(node)).collect();

@@ -16,6 +16,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The number of lines that `getLog` shows.
 const RECENT_MAX: usize = 1024;
 
+/// The most files that are renamed in one second. Each of them stays on the disk.
+const SET_ASIDE_A_SECOND_MAX: u32 = 10;
+
 /// The destination of log lines.
 pub enum Output {
     /// The standard output, which launchers of mongod read.
@@ -130,7 +133,8 @@ impl LogSink for JsonLog {
     }
 }
 
-/// Renames a log file to one with the time in its name, and returns the new path.
+/// Renames a log file to one with the time in its name, and returns the new path. Fails with `AlreadyExists`
+/// if that was done [`SET_ASIDE_A_SECOND_MAX`] times in this second: clients may ask for it.
 pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", json::time(now_ms()).get(..19).unwrap_or_default().replace(':', "-")));
@@ -140,6 +144,9 @@ pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
         let mut numbered = name.clone();
         numbered.push(format!(".{attempt}"));
         target = PathBuf::from(numbered);
+        if attempt == SET_ASIDE_A_SECOND_MAX {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         attempt += 1;
     }
     std::fs::rename(path, &target)?;
@@ -149,4 +156,30 @@ pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |elapsed| elapsed.as_millis() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each `logRotate` left a file, as fast as clients asked for it.
+    #[test]
+    fn few_files_are_put_aside_in_a_second() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("log");
+        let mut refused = 0;
+        let begun = now_ms() / 1000;
+        for _ in 0..100 {
+            std::fs::write(&path, "line")?;
+            refused += u32::from(set_aside(&path).is_err());
+        }
+        let seconds = u32::try_from(now_ms() / 1000 - begun + 1).unwrap_or(u32::MAX);
+        let kept = std::fs::read_dir(directory.path())?.count() as u32;
+        assert!(
+            refused >= 100_u32.saturating_sub(seconds * SET_ASIDE_A_SECOND_MAX),
+            "{refused} in {seconds} s"
+        );
+        assert!(kept <= seconds * SET_ASIDE_A_SECOND_MAX + 1, "{kept} in {seconds} s");
+        Ok(())
+    }
 }

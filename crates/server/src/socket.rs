@@ -220,3 +220,24 @@ impl AsFd for Socket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 200 replies of 5,000 documents stayed in memory for as long as a client left them there.
+    #[test]
+    fn a_reply_that_is_not_read_fails_and_a_slow_reader_gets_its_time() -> io::Result<()> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let socket = Socket::unix(ours);
+        socket.set_write_timeout(Some(Duration::from_millis(20)))?;
+        let reply = vec![0; 48_000_000];
+        let unread = socket.write_all([&reply, &[], &[]]).expect_err("nobody reads");
+        let kinds = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
+        assert!(kinds.contains(&unread.kind()), "{unread:?}");
+        assert_eq!(patience(0), WRITE_GRACE);
+        assert_eq!(patience(SLOWEST_BYTES_PER_S * 10), WRITE_GRACE + Duration::from_secs(10));
+        drop(theirs);
+        Ok(())
+    }
+}

@@ -19,6 +19,9 @@ use std::time::Duration;
 /// TooManyLogicalSessions).
 const SESSIONS_MAX: usize = 1_000_000;
 
+/// The number of sessions up to which idle sessions stay for as long as in MongoDB.
+const UNTRIMMED_MAX: usize = 10_000;
+
 /// Eviction frees one part in `EVICTED_SHARE` of a full table.
 const EVICTED_SHARE: usize = 16;
 
@@ -116,11 +119,7 @@ impl Sessions {
         }
         let mut idle: Vec<(i64, SessionId)> = all
             .iter()
-            .filter(|Entry(session)| {
-                !is_in_use(session)
-                    && !held.contains(&session.id)
-                    && session.numbered.lock().newest.is_none()
-            })
+            .filter(|Entry(session)| holds_nothing(session, held))
             .map(|Entry(session)| (session.last_use_ms.load(Ordering::Relaxed), session.id))
             .collect();
         if idle.len() > excess {
@@ -129,6 +128,23 @@ impl Sessions {
         }
         for (_, id) in idle {
             all.remove(&id);
+        }
+    }
+
+    /// Forgets the sessions that [`evict`](Self::evict) may forget and that were not used since
+    /// `before_ms`, if there are more than 10,000: clients that use each session once would otherwise
+    /// leave half an hour of them. A client that comes back begins its session anew, and cannot tell.
+    pub fn trim(&self, held: &HashSet<SessionId>, before_ms: i64) {
+        let mut all = self.all.write();
+        if all.len() <= UNTRIMMED_MAX {
+            return;
+        }
+        all.retain(|Entry(session)| {
+            session.last_use_ms.load(Ordering::Relaxed) >= before_ms
+                || !holds_nothing(session, held)
+        });
+        if all.capacity() > 4 * all.len().max(UNTRIMMED_MAX) {
+            all.shrink_to_fit();
         }
     }
 
@@ -247,6 +263,11 @@ impl Sessions {
 /// session.
 fn is_in_use(session: &Arc<Session>) -> bool {
     Arc::strong_count(session) > 1
+}
+
+/// Returns true if nothing is lost with the session. The answer is valid under the write lock only.
+fn holds_nothing(session: &Arc<Session>, held: &HashSet<SessionId>) -> bool {
+    !is_in_use(session) && !held.contains(&session.id) && session.numbered.lock().newest.is_none()
 }
 
 impl Session {
@@ -437,7 +458,34 @@ mod tests {
         drop(held);
     }
 
-    /// Clients that use each session once fill the table with half an hour of sessions.
+    /// 500,000 sessions that were used once stayed for half an hour.
+    #[test]
+    fn many_sessions_that_hold_nothing_are_forgotten_soon() {
+        let (store, sessions) = (store(), Sessions::default());
+        let numbered = |number: u64| {
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&number.to_be_bytes());
+            SessionId::without_user(bytes)
+        };
+        for number in 0..UNTRIMMED_MAX as u64 {
+            sessions.touch(numbered(number), 100).unwrap();
+        }
+        sessions.trim(&HashSet::new(), 200);
+        assert_eq!(sessions.len(), UNTRIMMED_MAX);
+        let writer = sessions.touch(numbered(1), 100).unwrap();
+        writer.take_turn(&store, 5, 1, &Interrupt::new()).unwrap().keep();
+        drop(writer);
+        let used = sessions.touch(numbered(2), 100).unwrap();
+        sessions.touch(numbered(u64::MAX), 200).unwrap();
+        sessions.trim(&HashSet::from([numbered(3)]), 200);
+        assert_eq!(sessions.len(), 4);
+        for number in [1, 2, 3, u64::MAX] {
+            assert!(sessions.contains(&numbered(number)), "{number}");
+        }
+        drop(used);
+    }
+
+    /// Clients that use each session once leave many of them behind.
     #[test]
     fn a_session_that_only_reads_is_small() {
         assert!(size_of::<Session>() <= 136, "{}", size_of::<Session>());

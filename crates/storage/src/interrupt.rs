@@ -89,6 +89,8 @@ impl Interrupt {
     /// Fails if the operation must stop. Takes some nanoseconds without a deadline, and reads the
     /// clock with one, so callers use it once for each page or batch, not for each document.
     pub fn check(&self) -> Result<(), Interruption> {
+        #[cfg(feature = "testing")]
+        observe::checked(self);
         match self.reason.load(Ordering::Acquire) {
             0 => {}
             1 => return Err(Interruption::Killed),
@@ -137,6 +139,36 @@ impl Interrupt {
     pub fn notify(&self) {
         *self.gate.lock() += 1;
         self.changed.notify_all();
+    }
+}
+
+/// For tests that measure how much work is done between two checks.
+#[cfg(feature = "testing")]
+pub mod observe {
+    use super::Interrupt;
+    use std::cell::RefCell;
+
+    /// What a test does at a check.
+    pub type Observer = Box<dyn FnMut(&Interrupt)>;
+
+    thread_local! {
+        static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
+    }
+
+    /// Runs `work`; `observer` is called at the beginning of each check on this thread meanwhile.
+    pub fn observed<T>(observer: Observer, work: impl FnOnce() -> T) -> T {
+        OBSERVER.set(Some(observer));
+        let result = work();
+        OBSERVER.set(None);
+        result
+    }
+
+    pub(super) fn checked(interrupt: &Interrupt) {
+        OBSERVER.with_borrow_mut(|observer| {
+            if let Some(observer) = observer {
+                observer(interrupt);
+            }
+        });
     }
 }
 

@@ -35,6 +35,8 @@ pub use contract::{
     Size, Snapshot, Space, Traces, Version, key_hash, prefix_end,
 };
 pub use error::{Conflict, Result, StorageError};
+#[cfg(feature = "testing")]
+pub use interrupt::observe;
 pub use interrupt::{Interrupt, Interruption};
 pub use memory::{open_memory, open_memory_with};
 pub use publish::{OnPublish, PublishFn};

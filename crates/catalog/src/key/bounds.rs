@@ -6,7 +6,7 @@ use quire_document::{
     Array, Binary, CodeWithScope, Collator, DbPointer, Doc, ObjectId, Timestamp, Type, Value,
     compare,
 };
-use quire_mql::filter::{Comparison, Test, TypeSet};
+use quire_mql::filter::{Comparison, InList, Test, TypeSet};
 use quire_mql::regex::Regex;
 
 /// Whether a document with a key in the intervals is known to match.
@@ -60,6 +60,7 @@ pub fn bounds(test: &Test, negated: bool, field: Field<'_>) -> Option<Bounds> {
         Test::Compare(comparison, operand) => {
             field.keyed(operand.value(), |value| comparison_bounds(*comparison, value))
         }
+        Test::In(list) if field.collator.is_none() && list.regexes().is_empty() => points(list),
         Test::In(list) => {
             let regexes = list.regexes().iter().map(|regex| regex_bounds(regex, field.collator));
             join(list.values().map(|value| field.keyed(value, equality)).chain(regexes))
@@ -129,6 +130,19 @@ pub(super) fn compares_strings(test: &Test) -> bool {
         | Test::Size(_)
         | Test::Bits(_)
         | Test::Always(_) => false,
+    }
+}
+
+/// Returns the bounds of a list of values, which are sorted. Builds them without a sort if each value has an
+/// interval of its own.
+fn points(list: &InList) -> Bounds {
+    let alone = |value: Value<'_>| match value {
+        Value::Array(_) | Value::Null | Value::Undefined => None,
+        value => Some(Interval::point(value)),
+    };
+    match list.values().map(alone).collect() {
+        Some(points) => (Intervals(points), Tightness::Exact),
+        None => join(list.values().map(equality)),
     }
 }
 

@@ -182,6 +182,9 @@ impl Intervals {
     /// Returns the intersection of both.
     #[must_use]
     pub fn intersect(&self, other: &Intervals) -> Self {
+        if self.is_all() {
+            return other.clone();
+        }
         let mut out = Vec::new();
         let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
         while let (Some(a), Some(b)) = (left.peek(), right.peek()) {

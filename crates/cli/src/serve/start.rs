@@ -12,7 +12,7 @@ use quire_document::{DocBuf, doc};
 use quire_error::ErrorCode;
 use quire_server::log::{JsonLog, Output};
 use quire_server::{Endpoint, Listeners, Server, ServerOptions, StartError, Stop, signals};
-use quire_storage::Engine;
+use quire_storage::{Engine, SystemClock};
 use quire_storage_fjall::FjallOptions;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::Write;
@@ -67,6 +67,7 @@ fn serve_until_stopped(
         parsed_options: settings.parsed.clone(),
         storage_engine: if settings.dbpath.is_some() { "fjall" } else { "memory" },
         parameters: settings.parameters.clone(),
+        clock: Arc::new(SystemClock),
         log: log.clone(),
         audit: settings.audit.as_ref().map(AuditSettings::open).transpose()?,
         on_shutdown: Arc::new(move || asked.request("the shutdown command")),

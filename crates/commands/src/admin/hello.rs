@@ -250,7 +250,7 @@ fn write_reply(
         reply.append_some("primary", writable.then_some(Value::String(&me)));
         reply.append("me", me.as_str());
         reply.append("electionId", ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1]));
-        let time = service.cluster_time();
+        let time = service.clock.now();
         let mut write = reply.document("lastWrite");
         for name in ["opTime", "majorityOpTime"] {
             let mut optime = write.document(name);

@@ -6,7 +6,6 @@ use crate::frame::context::Context;
 use quire_catalog::{AllowedIndex, Collection, IndexFilter};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
-use quire_mql::ParseContext;
 use quire_mql::collation::AskedCollation;
 use quire_planner::{FindRequest, shape_of_request};
 use std::sync::Arc;
@@ -19,7 +18,7 @@ pub fn set(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result
     let indexes = allowed_indexes(body)?;
     let request = request(body, &collection)?
         .ok_or_else(|| Error::bad_value("required field query missing"))?;
-    let shape = shape_of_request(&request, &ParseContext::default(), &collection)?;
+    let shape = shape_of_request(&request, &cx.parse_context(), &collection)?;
     let collation = collation(body)?.unwrap_or_default().to_owned();
     let FindRequest { filter: query, sort, projection, .. } = request;
     let filter = IndexFilter { shape, query, sort, projection, collation, indexes };
@@ -39,7 +38,7 @@ pub fn list(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> R
 /// Runs `planCacheClearFilters`: removes one filter or all.
 pub fn clear(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result<()> {
     if let Some(collection) = collection(cx, body)? {
-        collection.index_filters.clear(shape(body, &collection)?);
+        collection.index_filters.clear(shape(cx, body, &collection)?);
     }
     Ok(())
 }
@@ -47,7 +46,7 @@ pub fn clear(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Resu
 /// Runs `planCacheClear`: only checks its arguments.
 pub fn clear_plans(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result<()> {
     if let Some(collection) = collection(cx, body)? {
-        shape(body, &collection)?;
+        shape(cx, body, &collection)?;
     }
     Ok(())
 }
@@ -61,9 +60,9 @@ fn collection(cx: &Context<'_>, body: Doc<'_>) -> Result<Option<Arc<Collection>>
 }
 
 /// Returns the shape that a command names; `None` without a query.
-fn shape(body: Doc<'_>, collection: &Collection) -> Result<Option<u64>> {
+fn shape(cx: &Context<'_>, body: Doc<'_>, collection: &Collection) -> Result<Option<u64>> {
     match request(body, collection)? {
-        Some(request) => shape_of_request(&request, &ParseContext::default(), collection).map(Some),
+        Some(request) => shape_of_request(&request, &cx.parse_context(), collection).map(Some),
         None if ["sort", "projection", "collation"].iter().any(|name| body.contains(name)) => {
             Err(Error::bad_value("sort, projection, or collation provided without query"))
         }

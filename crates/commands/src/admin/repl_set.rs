@@ -44,7 +44,7 @@ fn note_initiated(cx: &Context<'_>) -> Result<bool> {
 pub fn status(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let set = set_name(cx.service)?;
     let service = cx.service;
-    let time = service.cluster_time();
+    let time = service.clock.now();
     let now = now_ms();
     let member = super::hello::address(service, &cx.connection.info);
     reply.append("set", set.as_str()).append("date", Value::Date(now)).append("myState", 1);

@@ -20,7 +20,7 @@ impl Context<'_> {
         }
         let time = (self.read_level() == ReadLevel::Snapshot).then(|| {
             let asked = self.generic.read_concern.at_cluster_time;
-            ClusterTime(asked.unwrap_or_else(|| self.service.cluster_time()).to_u64())
+            ClusterTime(asked.unwrap_or_else(|| self.service.clock.now()).to_u64())
         });
         Ok(self.unit_at(time))
     }

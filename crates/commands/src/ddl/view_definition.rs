@@ -5,7 +5,6 @@ use crate::frame::context::Context;
 use quire_catalog::{Namespace, ViewDefinition};
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_mql::ParseContext;
 use quire_mql::collation::as_collator;
 use quire_mql::stage::{Inside, Place, Reads, Source, parse_pipeline, row_of};
 
@@ -53,7 +52,7 @@ pub fn check_stages(cx: &Context<'_>, view: &ViewDefinition) -> Result<()> {
     for (at, stage) in view.pipeline.iter().enumerate() {
         check_stage(namespace, at, stage.as_doc())?;
     }
-    let mut parse = ParseContext::default();
+    let mut parse = cx.parse_context();
     parse.collator = as_collator(view.collation.as_ref());
     parse.cluster_time = cx.clock().1.is_some();
     parse.api_strict = cx.generic.api.strict == Some(true);

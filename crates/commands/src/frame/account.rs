@@ -10,9 +10,10 @@ use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
 use quire_access::UserName;
 use quire_catalog::{Namespace, split_namespace};
-use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
 use quire_error::Error;
 use std::any::Any;
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// An operation that has ended: a command, or a statement of a command.
@@ -131,11 +132,11 @@ fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
     let attributes = DocBuf::build(|writer| {
         let kind = if ended.is_statement { ended.op.name() } else { "command" };
         writer.append("type", kind).append("isFromUserConnection", true);
-        writer.append("ns", ended.namespace);
+        writer.append("ns", &*shown(ended.namespace));
         writer.append_some("appName", connection.app_name().map(Value::String));
         writer.append("command", &shown_command(ended));
         if let Some(summary) = ended.tally.plan_summary() {
-            writer.append("planSummary", summary.as_str());
+            writer.append("planSummary", &*shown(&summary));
         }
         write_origin(ended, writer);
         ended.tally.write(writer);
@@ -160,7 +161,7 @@ fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
 /// Returns an entry of `system.profile`.
 fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
     DocBuf::build(|writer| {
-        writer.append("op", ended.op.name()).append("ns", ended.namespace);
+        writer.append("op", ended.op.name()).append("ns", &*shown(ended.namespace));
         writer.append("command", &shown_command(ended));
         write_origin(ended, writer);
         ended.tally.write(writer);
@@ -174,7 +175,7 @@ fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
         writer.append("protocol", "op_msg");
         writer.append("millis", (ended.micros / 1000) as i32);
         if let Some(summary) = ended.tally.plan_summary() {
-            writer.append("planSummary", summary.as_str());
+            writer.append("planSummary", &*shown(&summary));
         }
         writer.append("ts", Value::Date(now_ms()));
         writer.append_some("client", connection.remote_host().as_deref().map(Value::String));
@@ -200,7 +201,12 @@ fn shown_command(ended: &Ended<'_>) -> DocBuf {
     let mut shown = shown_body(ended.secrets, ended.command);
     let origin = ended.tally.originating.as_ref().filter(|_| !ended.command.contains("comment"));
     if let Some(comment) = origin.and_then(|command| command.as_doc().get("comment")) {
-        shown.append("comment", comment);
+        let written = shown_body(&[], doc! { "comment": comment }.as_doc());
+        shown.extend(|writer| {
+            for element in written.as_doc().iter() {
+                writer.append_element(element);
+            }
+        });
     }
     shown
 }
@@ -213,33 +219,50 @@ fn write_origin(ended: &Ended<'_>, writer: &mut DocWriter<'_>) {
 
 fn write_error(error: Option<&Error>, writer: &mut DocWriter<'_>) {
     let Some(error) = error else { return };
-    writer.append("ok", 0.0).append("errMsg", error.message());
+    writer.append("ok", 0.0).append("errMsg", &*shown(error.message()));
     writer.append("errName", &*error.code().name()).append("errCode", error.code().number());
 }
 
+/// The bytes up to which a command is shown in full, and about which are shown of a longer one.
+const WHOLE_BYTES_MAX: usize = 4096;
+
+/// The bytes up to which a name, a value or a text is shown in full.
+const SHOWN_BYTES_MAX: usize = 1024;
+
 /// Returns the command document without its secrets, for an `explain` also without those of the
-/// explained command. Long values of a long command are shortened.
+/// explained command. Of a long command it has the first fields, with long names and values shortened.
 pub fn shown_body(secrets: &[&str], body: Doc<'_>) -> DocBuf {
-    /// The size in bytes up to which a command is shown in full.
-    const WHOLE_BYTES_MAX: usize = 4096;
-    /// The bytes of a value that are shown of a longer command.
-    const BYTES_MAX: usize = 1024;
     if body.len() <= WHOLE_BYTES_MAX && secrets.is_empty() {
         return body.to_owned();
     }
     DocBuf::build(|writer| {
         for element in body.iter() {
-            if secrets.contains(&element.key()) {
+            if writer.len() > WHOLE_BYTES_MAX {
+                writer.append("$truncated", true);
+                break;
+            }
+            if element.key().len() > SHOWN_BYTES_MAX {
+                writer.append(&shown(element.key()), "(too long to show)");
+            } else if secrets.contains(&element.key()) {
                 writer.append(element.key(), "xxx");
             } else if let ("explain", Value::Document(inner)) = (element.key(), element.value()) {
                 writer.append("explain", &shown_body(secrets, inner));
-            } else if element.value_bytes().len() <= BYTES_MAX {
+            } else if element.value_bytes().len() <= SHOWN_BYTES_MAX {
                 writer.append_element(element);
             } else {
                 writer.append(element.key(), "(too long to show)");
             }
         }
     })
+}
+
+/// Returns a text, or the beginning and the length of a long one.
+fn shown(text: &str) -> Cow<'_, str> {
+    if text.len() <= SHOWN_BYTES_MAX {
+        return Cow::Borrowed(text);
+    }
+    let begin = &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)];
+    Cow::Owned(format!("{begin}... ({} bytes)", text.len()))
 }
 
 /// Logs a command that panicked.

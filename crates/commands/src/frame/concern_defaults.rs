@@ -65,7 +65,7 @@ impl ConcernDefaults {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = current.clone();
         change(&mut next)?;
-        next.updated = Some((service.tick(), now_ms()));
+        next.updated = Some((service.clock.tick(), now_ms()));
         service.store.put_setting(SETTING, next.encode().as_doc(), options)?;
         *current = next;
         *self.loaded_ms.write().unwrap_or_else(PoisonError::into_inner) = now_ms();

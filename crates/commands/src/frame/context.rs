@@ -11,7 +11,7 @@ use quire_catalog::Namespace;
 use quire_collections::Store;
 use quire_document::{Doc, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_mql::context::Shared;
+use quire_mql::context::{InterruptCheck, ParseContext, Shared};
 use quire_session::{Autocommit, Session, TransactionTurn, Unit};
 use quire_storage::{CommitOptions, Interrupt};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -169,17 +169,27 @@ impl Context<'_> {
     pub fn clock(&self) -> (i64, Option<Timestamp>) {
         *self.clock.get_or_init(|| {
             let replicates = self.service.options.topology != Topology::Standalone;
-            (now_ms(), replicates.then(|| self.service.cluster_time()))
+            (now_ms(), replicates.then(|| self.service.clock.now()))
         })
+    }
+
+    /// Returns the context for parsing a part of the command that is not planned.
+    pub fn parse_context(&self) -> ParseContext {
+        let mut context = ParseContext::default();
+        context.interrupt = Some(self.interrupt_check());
+        context
+    }
+
+    fn interrupt_check(&self) -> Arc<dyn InterruptCheck> {
+        let interrupt = Arc::clone(&self.interrupt);
+        Arc::new(move || interrupt.check().map_err(reply::from_interruption))
     }
 
     /// Returns what the evaluation of the command's expressions shares: clock, interrupts,
     /// randomness.
     pub fn shared(&self) -> Shared {
-        let interrupt = Arc::clone(&self.interrupt);
-        let check = move || interrupt.check().map_err(reply::from_interruption);
         let (now, cluster_time) = self.clock();
-        let mut shared = Shared::new(now).with_interrupt(Arc::new(check));
+        let mut shared = Shared::new(now).with_interrupt(self.interrupt_check());
         shared.cluster_time = cluster_time;
         shared.with_random(quire_storage::rng::word)
     }

@@ -199,7 +199,7 @@ fn prepare<'c>(
     operation_session::check(&generic, command, &service.options.topology)?;
     gossip::receive(service, generic.cluster_time)?;
     let member = service.options.topology != Topology::Standalone;
-    generic.read_concern.check_reached(member.then(|| service.cluster_time()))?;
+    generic.read_concern.check_reached(member.then(|| service.clock.now()))?;
     operation_session::check_namespace(&generic, db, request.body)?;
     if command.admin_only && db != "admin" {
         let text = format!("{} may only be run against the admin database.", command.name);

@@ -1,14 +1,10 @@
 //! Cluster time in messages: the `$clusterTime` of a request advances the clock, and every reply
 //! has `$clusterTime` and `operationTime`. (Manual: "Causal Consistency".)
 
-use crate::frame::service::{Service, Topology, now_ms};
+use crate::frame::service::{Service, Topology};
 use quire_document::{Binary, Doc, DocWriter, Timestamp, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::LazyLock;
-
-/// How far ahead of the wall clock a client may advance the cluster time, in seconds. MongoDB:
-/// `maxAcceptableLogicalClockDriftSecs`.
-const DRIFT_SECS_MAX: i64 = 365 * 24 * 60 * 60;
 
 /// Advances the clock to the time of a request.
 ///
@@ -33,20 +29,7 @@ pub fn receive(service: &Service, time: Option<Value<'_>>) -> Result<()> {
         }
     };
     check_signature(gossip)?;
-    // Drivers return a time that this server sent when its clock was ahead.
-    if time <= service.cluster_time() {
-        return Ok(());
-    }
-    let wall_secs = now_ms() / 1000;
-    if i64::from(time.seconds) > wall_secs + DRIFT_SECS_MAX {
-        let text = format!(
-            "New cluster time, {}, is too far from this node's wall clock time, {wall_secs}.",
-            time.seconds
-        );
-        return Err(Error::new(ErrorCode::ClusterTimeFailsRateLimiter, text));
-    }
-    service.advance_clock(time);
-    Ok(())
+    service.clock.hear(time)
 }
 
 /// Checks only the form of the signature, because there is no key to sign with.
@@ -78,7 +61,7 @@ pub fn write_times(service: &Service, reply: &mut DocWriter<'_>) {
     if service.options.topology == Topology::Standalone {
         return;
     }
-    let time = service.cluster_time();
+    let time = service.clock.now();
     reply.append("$clusterTime", Doc::from_valid_bytes(&dated(time)));
     reply.append("operationTime", time);
 }

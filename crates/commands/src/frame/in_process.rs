@@ -6,7 +6,7 @@ use crate::frame::service::{Connection, Outcome, Request, Sequence, ServiceOptio
 use quire_document::limits::Limits;
 use quire_document::{Doc, DocBuf, validate};
 use quire_error::Result;
-use quire_storage::Interrupt;
+use quire_storage::{Interrupt, SystemClock};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,6 +75,7 @@ impl ServiceOptions {
             parsed_options: DocBuf::new(),
             storage_engine,
             parameters: Vec::new(),
+            clock: Arc::new(SystemClock),
             log: Arc::new(NoLog),
             audit: None,
             on_shutdown: Arc::new(|| {}),

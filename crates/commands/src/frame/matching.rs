@@ -3,7 +3,7 @@
 use crate::frame::context::Context;
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, Result};
-use quire_mql::context::{EvalContext, ParseContext};
+use quire_mql::context::EvalContext;
 use quire_mql::filter::Filter;
 
 /// Returns the documents that match, in order.
@@ -16,7 +16,7 @@ pub fn filter_documents<'r>(
         return Ok(rows.iter().collect());
     }
     refuse_special(filter)?;
-    let mut parse = ParseContext::default();
+    let mut parse = cx.parse_context();
     parse.no_clock = true;
     let filter = Filter::parse(filter, &parse)?;
     let shared = cx.shared();

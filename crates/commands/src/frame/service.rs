@@ -4,6 +4,7 @@ use crate::frame::accounts::{AccessControl, Identity};
 use crate::frame::audit::LogoutReason;
 use crate::frame::audit_log::{AuditLog, AuditOptions};
 use crate::frame::certificate::ServerCertificate;
+use crate::frame::cluster_clock::ClusterClock;
 use crate::frame::command::Commands;
 use crate::frame::concern_defaults::ConcernDefaults;
 use crate::frame::dispatch;
@@ -17,14 +18,14 @@ use crate::frame::profiler::Profiler;
 use crate::frame::usage::Usage;
 use crate::frame::write_gate::WriteGate;
 use quire_collections::{Store, StoreOptions};
-use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
+use quire_document::{Doc, DocBuf, ObjectId};
 use quire_error::Result;
 use quire_session::{Cursors, Sessions};
-use quire_storage::{ClusterTime, Engine, Interrupt, rng};
+use quire_storage::{Clock, Engine, Interrupt, rng};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Instant;
 
 /// The topology that the server presents to drivers.
@@ -51,6 +52,8 @@ pub struct ServiceOptions {
     pub storage_engine: &'static str,
     /// Parameters of `--setParameter`, by name.
     pub parameters: Vec<(String, String)>,
+    /// The wall clock that cluster times follow.
+    pub clock: Arc<dyn Clock>,
     /// The destination of log lines.
     pub log: Arc<dyn LogSink>,
     /// The audit log; `None` for none.
@@ -82,8 +85,7 @@ pub struct Service {
     pub(crate) concern_defaults: ConcernDefaults,
     pub(crate) access: AccessControl,
     pub(crate) audit: Option<AuditLog>,
-    /// The latest cluster time that was sent to or received from clients.
-    clock: AtomicU64,
+    pub(crate) clock: ClusterClock,
     pub(crate) process_id: ObjectId,
     pub(crate) started: Instant,
     pub(crate) started_ms: i64,
@@ -214,6 +216,7 @@ impl Service {
         let concern_defaults = ConcernDefaults::load(&store)?;
         let access = AccessControl::new(options.access_control)?;
         let audit = options.audit.as_ref().map(AuditLog::new).transpose()?;
+        let clock = ClusterClock::open(&engine, &store, Arc::clone(&options.clock))?;
         let seed = rng::word();
         let started_ms = now_ms();
         let mut process = [0; 5];
@@ -234,7 +237,7 @@ impl Service {
             concern_defaults,
             access,
             audit,
-            clock: AtomicU64::new(0),
+            clock,
             process_id: ObjectId::from_parts((started_ms / 1000) as u32, process, 0),
             started: Instant::now(),
             started_ms,
@@ -242,7 +245,9 @@ impl Service {
             spill_directory,
             metrics: Metrics::new(commands.rows()),
         });
-        service.advance_clock(Timestamp { seconds: (started_ms / 1000) as u32, increment: 1 });
+        service.clock.start();
+        // A full disk does not stop a server that reads; the background job tries again.
+        let _ = service.keep_clock();
         service.audit_start();
         Ok(service)
     }
@@ -293,26 +298,12 @@ impl Service {
         crate::frame::reply::write_error_reply(&mut quire_document::DocWriter::new(reply), error);
     }
 
-    /// Returns the time of the last commit, or a later one that a client knows; never before the
-    /// start of this process.
-    pub(crate) fn cluster_time(&self) -> Timestamp {
-        let clock = self.clock.load(Ordering::Acquire);
-        Timestamp::from_u64(self.engine.cluster_time().0.max(clock))
-    }
-
-    /// Advances the clock: every later commit has a later time.
-    pub(crate) fn advance_clock(&self, to: Timestamp) {
-        let to = to.to_u64();
-        if self.clock.fetch_max(to, Ordering::AcqRel) < to {
-            self.engine.advance_clock(ClusterTime(to));
+    /// Stores the latest date of the wall clock, if the topology has a cluster time.
+    pub(crate) fn keep_clock(&self) -> Result<()> {
+        match self.options.topology {
+            Topology::ReplicaSet(_) => self.clock.keep(),
+            Topology::Standalone => Ok(()),
         }
-    }
-
-    /// Returns a time after all earlier ones.
-    pub(crate) fn tick(&self) -> Timestamp {
-        let next = ClusterTime(self.cluster_time().to_u64()).next(now_ms() as u64);
-        self.advance_clock(Timestamp::from_u64(next.0));
-        Timestamp::from_u64(next.0)
     }
 
     /// Returns the store of the databases.

@@ -14,6 +14,8 @@ const IDLE_LOOK: Duration = Duration::from_secs(10);
 /// The interval between two scans of the records of retryable writes. MongoDB:
 /// `logicalSessionRefreshMillis`.
 const RECORDS_LOOK: Duration = Duration::from_secs(5 * 60);
+/// The idle time after which a session that holds nothing ends, if there are many sessions.
+const EMPTY_KEPT_MS: i64 = 5 * 60_000;
 /// The idle time after which a session drops its retry records from memory; later it reads them
 /// from the store.
 const WRITES_KEPT_MS: i64 = 60_000;
@@ -73,6 +75,7 @@ impl Service {
             let ended: HashSet<SessionId> = ended.into_iter().collect();
             self.cursors.kill_sessions(|session| ended.contains(session));
         }
+        self.sessions.trim(&self.cursors.session_ids(), now - EMPTY_KEPT_MS);
         self.sessions.forget_writes(now - WRITES_KEPT_MS);
     }
 

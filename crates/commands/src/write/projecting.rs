@@ -32,6 +32,7 @@ impl Projecting {
         let collation = collation_of(&arguments.collation, collection).cloned();
         let names = arguments.let_vars.as_doc().fields().map(|(name, _)| name);
         let mut parse = ParseContext::with_user_variables(names);
+        parse.interrupt = cx.parse_context().interrupt;
         parse.collator = as_collator(collation.as_ref());
         parse.cluster_time = cx.shared().cluster_time.is_some();
         let (spec, filter) = (arguments.projection.as_doc(), arguments.filter.as_doc());

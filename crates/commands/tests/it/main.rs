@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod access;
+mod allocator;
 mod attacks;
 mod audit;
 mod changes;
@@ -15,8 +16,10 @@ mod full_disk;
 mod index_builds;
 mod index_filters;
 mod isolation;
+mod late;
 mod maintenance;
 mod matrix;
+mod memory;
 mod parameters;
 mod profile;
 mod requests;
@@ -34,7 +37,7 @@ use quire_commands::Outcome;
 use quire_commands::log::{LogLine, LogSink, NoLog};
 use quire_commands::{Connection, ConnectionInfo, Request, Service, ServiceOptions, Topology};
 use quire_document::{Doc, DocBuf, Value};
-use quire_storage::{Engine, Interrupt, open_memory};
+use quire_storage::{Clock, Engine, Interrupt, SystemClock, open_memory};
 use std::sync::{Arc, Mutex};
 
 /// A service in memory.
@@ -121,6 +124,12 @@ impl Server {
         Server::open(engine, replica_set(), &[], Arc::new(NoLog))
     }
 
+    /// A process on this engine that begins when `clock` shows it.
+    fn at(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Server {
+        let options = ServiceOptions { clock, ..ServiceOptions::in_process("memory", None) };
+        Server(Service::open(engine, options).unwrap())
+    }
+
     fn open(
         engine: Arc<dyn Engine>,
         topology: Topology,
@@ -145,6 +154,7 @@ impl Server {
             parsed_options: DocBuf::new(),
             storage_engine: "memory",
             parameters: parameters.collect(),
+            clock: Arc::new(SystemClock),
             log,
             on_shutdown: Arc::new(|| {}),
             audit: None,

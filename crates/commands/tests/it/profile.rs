@@ -181,3 +181,31 @@ fn settings_of_very_many_databases_are_refused() {
     client.works(doc! { "profile": 0, "filter": "unset", "$db": "db7" });
     client.works(set(1000, &filter));
 }
+
+/// Names and errors of megabytes stood in lines and entries as a whole.
+#[test]
+fn what_is_long_is_not_told_as_a_whole() {
+    let lines = Lines::default();
+    let server = Server::logging(&lines);
+    let mut client = server.client(1);
+    client.works(doc! { "profile": 2, "slowms": 0, "$db": "test" });
+    let long = format!("${}", "x".repeat(100_000));
+    client.run(doc! { "find": "c", "filter": { "v": { (&*long): 1 } }, "$db": "test" });
+    client.run(doc! { "find": "c", (&*long): 1, "$db": "test" });
+    let mut many = doc! { "find": "c" };
+    many.extend(|writer| {
+        for at in 0..10_000 {
+            writer.append(&format!("field{at}"), at);
+        }
+    });
+    many.append("$db", "test");
+    client.run(many);
+    client.run(doc! { "find": (&*long), "filter": {}, "$db": "test" });
+    client.run(doc! { "find": "c", "comment": (&*long), "$db": "test" });
+    let told = lines.slow();
+    assert!(told.len() >= 5, "{}", told.len());
+    let longest = told.iter().map(|(_, attributes)| attributes.as_bytes().len()).max();
+    assert!(longest.unwrap() < 10_000, "{longest:?}");
+    let longest = entries(&mut client).iter().map(|entry| entry.as_bytes().len()).max();
+    assert!(longest.unwrap() < 10_000, "{longest:?}");
+}

@@ -2,7 +2,8 @@
 
 use crate::{Client, Server, at, code, number, text};
 use quire_document::{Binary, DocBuf, Timestamp, Value, doc};
-use quire_storage::Interrupt;
+use quire_storage::{Clock, Interrupt, ManualClock, open_memory};
+use std::sync::Arc;
 
 fn lsid(session: u8) -> DocBuf {
     let bytes = [session; 16];
@@ -172,6 +173,58 @@ fn a_clients_cluster_time_moves_the_clock_on() {
     let mut liar = doc! { "ping": 1, "$db": "test" };
     liar.append("$clusterTime", &doc! { "clusterTime": years });
     assert_eq!(code(&client.run(liar)), 205);
+}
+
+/// A clock that was three years ahead told times that no driver could bring back after a restart with the
+/// right clock: every request of every driver that had talked to the server before was refused.
+#[test]
+fn a_clock_that_was_ahead_and_came_back_refuses_no_time_that_the_server_told() {
+    const DAY: u32 = 24 * 3600;
+    const NOW: u32 = 2_000_000_000;
+    let clock = Arc::new(ManualClock::new(u64::from(NOW) * 1000));
+    let engine = open_memory().unwrap();
+    let open = || Server::at(Arc::clone(&engine), Arc::clone(&clock) as Arc<dyn Clock>);
+    let show = |seconds: u32| clock.set_ms(u64::from(seconds) * 1000);
+    let told = |server: &Server, seconds: u32| {
+        let mut ping = doc! { "ping": 1, "$db": "test" };
+        let time = Timestamp { seconds, increment: 1 };
+        ping.append("$clusterTime", &doc! { "clusterTime": time });
+        let reply = server.client(1).run(ping);
+        let Some(Value::Timestamp(now)) = reply.get("operationTime") else { panic!("{reply:?}") };
+        (code(&reply), now.seconds)
+    };
+    // Clients cannot push it ahead, start by start: what counts is what the wall clock showed.
+    for _ in 0..3 {
+        let server = open();
+        assert_eq!(told(&server, NOW + 364 * DAY), (0, NOW + 364 * DAY));
+        assert_eq!(told(&server, NOW + 367 * DAY).0, 205);
+    }
+    let ahead = NOW + 3 * 365 * DAY;
+    assert_eq!(told(&open(), ahead).0, 205);
+    show(ahead);
+    assert_eq!(told(&open(), NOW), (0, ahead));
+    show(NOW);
+    let server = open();
+    assert_eq!(told(&server, ahead), (0, ahead));
+    // What clients had told the server while it was ahead comes back as well.
+    assert_eq!(told(&server, ahead + 364 * DAY), (0, ahead + 364 * DAY));
+    assert_eq!(told(&server, ahead + 367 * DAY).0, 205);
+
+    // The clock jumps while the server runs: the job that runs beside it notices.
+    let later = ahead + 5 * 365 * DAY;
+    let jobs = server.0.start_jobs().unwrap();
+    show(later);
+    let setting = || server.0.store().setting("clock").unwrap().unwrap();
+    let latest = || match setting().get("latest") {
+        Some(Value::Date(ms)) => ms / 1000,
+        other => panic!("{other:?}"),
+    };
+    while latest() < i64::from(later) {
+        std::thread::yield_now();
+    }
+    drop(jobs);
+    show(NOW);
+    assert_eq!(told(&open(), later), (0, later));
 }
 
 #[test]

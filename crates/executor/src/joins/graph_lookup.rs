@@ -35,6 +35,9 @@ pub(crate) struct GraphLookupOp {
     stats: NodeStats,
 }
 
+/// The number of values that are added between two checks of the interrupt.
+const VALUES_AT_ONCE: usize = 4096;
+
 /// The state of one search.
 #[derive(Default)]
 struct Search {
@@ -95,7 +98,12 @@ impl GraphLookupOp {
         let context = EvalContext::new(&self.arena, row.doc(), &env.shared);
         match self.stage.start_with.eval(&context.with_variables(run.scope().variables))? {
             Some(Value::Array(values)) => {
-                values.iter().try_for_each(|value| search.ask(value, collator))?;
+                for (at, value) in values.iter().enumerate() {
+                    if at % VALUES_AT_ONCE == VALUES_AT_ONCE - 1 {
+                        env.check_interrupt()?;
+                    }
+                    search.ask(value, collator)?;
+                }
             }
             Some(value) => search.ask(value, collator)?,
             None => {}
@@ -138,7 +146,10 @@ impl GraphLookupOp {
         }
         let collator = collator_of(run.env);
         let (mut key, mut places) = (Vec::new(), Places::new());
-        for value in values {
+        for (at, value) in values.iter().enumerate() {
+            if at % VALUES_AT_ONCE == VALUES_AT_ONCE - 1 {
+                run.env.check_interrupt()?;
+            }
             encode_into(Some(value.as_value()), collator, &mut key);
             self.side.add_places(&key, &mut places);
         }

@@ -1,5 +1,6 @@
 //! The planner's statistics, measured on a view.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use quire_catalog::{Collection, Namespace, ResolvedView};
@@ -50,8 +51,10 @@ impl<'v> ViewStatistics<'v> {
 
     /// Counts the keys as the scan itself would visit them.
     fn count_checked(&self, scan: &IndexScan, limit: u64) -> Option<u64> {
-        let mut scan = scan.clone();
-        scan.backward = false;
+        let mut scan = Cow::Borrowed(scan);
+        if scan.backward {
+            scan.to_mut().backward = false;
+        }
         let bounds = ByteBounds::new(&scan);
         let Some(start) = bounds.start() else { return Some(0) };
         let mut cursor =

@@ -89,12 +89,15 @@ fn shape(
     bytes: &mut Vec<u8>,
 ) -> Result<()> {
     bytes.clear();
-    let mut writer = DocWriter::new(bytes);
-    projection.apply(context.root, &mut writer, context)?;
-    if let Some(record) = record {
-        writer.append(RECORD_ID, i64::try_from(record.0).unwrap_or(i64::MAX));
-    }
-    writer.finish();
+    context.limited(|| {
+        let mut writer = DocWriter::new(bytes);
+        projection.apply(context.root, &mut writer, context)?;
+        if let Some(record) = record {
+            writer.append(RECORD_ID, i64::try_from(record.0).unwrap_or(i64::MAX));
+        }
+        writer.finish();
+        Ok(())
+    })?;
     projection.check(Doc::from_valid_bytes(bytes), context)
 }
 

@@ -13,7 +13,7 @@ use crate::columns::{Columns, Grouping};
 use crate::env::Run;
 use crate::operators::filtering::Matcher;
 use crate::operators::projection::Shaper;
-use crate::operators::{Operator, Passed, at_most, make_and_drop};
+use crate::operators::{BATCH_BYTES, Operator, Passed, at_most, make_and_drop};
 use crate::row::Row;
 use crate::scans::scan_pieces::{Found, Kept, Piece};
 use crate::scans::split_scan::{Splitter, Step, Stretch};
@@ -207,7 +207,7 @@ fn after(id: RecordId) -> RecordId {
 impl Operator for CollectionScan {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let limit = out.len() + max;
-        let mut begun = false;
+        let (mut begun, mut made) = (false, 0);
         if self.generation != run.generation {
             self.rest();
         }
@@ -235,10 +235,18 @@ impl Operator for CollectionScan {
             }
             self.stats.returned += 1;
             let doc = match &mut self.shaper {
-                Some(shaper) => shaper.shape(record.doc.as_doc(), run.scope())?,
+                Some(shaper) => {
+                    let doc = shaper.shape(record.doc.as_doc(), run.scope())?;
+                    made += doc.len();
+                    doc
+                }
                 None => record.doc.into_bytes(),
             };
             out.push(Row::of_document(record.id, doc));
+            // The page limits the bytes that are read; projected documents may be much larger.
+            if made >= BATCH_BYTES {
+                break;
+            }
         }
         Ok(true)
     }

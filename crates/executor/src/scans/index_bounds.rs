@@ -13,12 +13,24 @@ struct FieldBounds {
     intervals: Vec<ByteInterval>,
 }
 
+/// The ends of an interval as bytes of keys. Both ends of a single value are the same bytes.
 #[derive(Debug)]
 struct ByteInterval {
-    low: Vec<u8>,
+    bytes: Box<[u8]>,
+    low_end: usize,
     low_inclusive: bool,
-    high: Vec<u8>,
+    high_begin: usize,
     high_inclusive: bool,
+}
+
+impl ByteInterval {
+    fn low(&self) -> &[u8] {
+        &self.bytes[..self.low_end]
+    }
+
+    fn high(&self) -> &[u8] {
+        &self.bytes[self.high_begin..]
+    }
 }
 
 /// The bounds of a scan.
@@ -85,9 +97,9 @@ impl ByteBounds {
             let chosen = if at == field { interval } else { self.first_interval(at)? };
             let interval = self.fields.get(at)?.intervals.get(chosen)?;
             let (end, inclusive) = if self.backward {
-                (&interval.high, interval.high_inclusive)
+                (interval.high(), interval.high_inclusive)
             } else {
-                (&interval.low, interval.low_inclusive)
+                (interval.low(), interval.low_inclusive)
             };
             seek.bytes.extend_from_slice(end);
             if !inclusive {
@@ -133,27 +145,31 @@ impl ByteBounds {
 impl FieldBounds {
     fn new(keys: &KeySpec, field: usize, intervals: &Intervals) -> Self {
         let descending = keys.is_descending(field);
-        let encode = |value: quire_document::Value<'_>| {
-            let mut bytes = Vec::with_capacity(16);
-            keys.append_bound(field, value, &mut bytes);
-            bytes
-        };
+        let mut bytes = Vec::with_capacity(32);
         let mut intervals: Vec<ByteInterval> = intervals
             .0
             .iter()
             .map(|interval| {
-                let low = encode(interval.low.as_value());
-                let high = encode(interval.high.as_value());
-                let (low_in, high_in) = (interval.low_inclusive, interval.high_inclusive);
+                let mut low = (&interval.low, interval.low_inclusive);
+                let mut high = (&interval.high, interval.high_inclusive);
                 if descending {
-                    ByteInterval {
-                        low: high,
-                        low_inclusive: high_in,
-                        high: low,
-                        high_inclusive: low_in,
-                    }
-                } else {
-                    ByteInterval { low, low_inclusive: low_in, high, high_inclusive: high_in }
+                    (low, high) = (high, low);
+                }
+                bytes.clear();
+                keys.append_bound(field, low.0.as_value(), &mut bytes);
+                let low_end = bytes.len();
+                let is_single = low.0 == high.0;
+                let high_begin = if is_single { 0 } else { low_end };
+                if !is_single {
+                    keys.append_bound(field, high.0.as_value(), &mut bytes);
+                }
+                let bytes = bytes.as_slice().into();
+                ByteInterval {
+                    bytes,
+                    low_end,
+                    low_inclusive: low.1,
+                    high_begin,
+                    high_inclusive: high.1,
                 }
             })
             .collect();
@@ -169,26 +185,18 @@ impl FieldBounds {
             return self
                 .intervals
                 .first()
-                .is_some_and(|first| first.low_inclusive && first.low == value);
+                .is_some_and(|first| first.low_inclusive && first.low() == value);
         }
-        self.intervals.last().is_some_and(|last| last.high_inclusive && last.high == value)
+        self.intervals.last().is_some_and(|last| last.high_inclusive && last.high() == value)
     }
 
     fn place(&self, value: &[u8], backward: bool) -> Place {
         // The first interval that does not end before the value.
         let at = self.intervals.partition_point(|interval| {
-            if interval.high_inclusive {
-                interval.high.as_slice() < value
-            } else {
-                interval.high.as_slice() <= value
-            }
+            if interval.high_inclusive { interval.high() < value } else { interval.high() <= value }
         });
         let within = self.intervals.get(at).is_some_and(|interval| {
-            if interval.low_inclusive {
-                interval.low.as_slice() <= value
-            } else {
-                interval.low.as_slice() < value
-            }
+            if interval.low_inclusive { interval.low() <= value } else { interval.low() < value }
         });
         match (within, backward) {
             (true, _) => Place::Within,

@@ -230,6 +230,7 @@ impl Pieces<'_> {
         if let (false, Some(last)) = (piece.whole, records.last()) {
             piece.end = last.id;
         }
+        let last = piece.end;
         for record in records.drain(..) {
             piece.tail += 1;
             piece.examined += 1;
@@ -252,6 +253,11 @@ impl Pieces<'_> {
             }
             let examined = std::mem::take(&mut piece.tail);
             rows.push(Found { id: record.id, doc, examined });
+            // The page limits the bytes that are read; projected documents may be much larger.
+            if piece.bytes > PIECE_BYTES && worker.shaper.is_some() && record.id < last {
+                (piece.end, piece.whole) = (record.id, false);
+                break;
+            }
         }
         Ok(())
     }

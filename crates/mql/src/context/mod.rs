@@ -371,14 +371,19 @@ impl<'a> EvalContext<'a> {
         array.map(Value::Array)
     }
 
+    /// Runs `write`, whose buffers may grow by what this evaluation may still hold.
+    ///
+    /// # Errors
+    /// 146 ExceededMemoryLimit if a buffer was not allowed to grow.
+    pub fn limited(&self, write: impl FnOnce() -> Result<()>) -> Result<()> {
+        let left = self.shared.memory_bytes_max.saturating_sub(self.held());
+        // If the limit refused memory, that is the error, whatever the result is.
+        memory::limited(left, write).map_err(|refused| self.shared.refused(refused))?
+    }
+
     fn build(&self, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<&'a [u8]> {
         with_buffer(|buffer| {
-            let left = self.shared.memory_bytes_max.saturating_sub(self.held());
-            // If the limit refused memory, that is the error, whatever the result is.
-            match memory::limited(left, || fill(buffer)) {
-                Ok(filled) => filled?,
-                Err(refused) => return Err(self.shared.refused(refused)),
-            }
+            self.limited(|| fill(buffer))?;
             self.shared.work(units(buffer.len()))?;
             self.bytes(buffer)
         })

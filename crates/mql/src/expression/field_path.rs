@@ -41,10 +41,10 @@ impl FieldPath {
         let mut components = Vec::new();
         for component in dotted.split('.') {
             check_field_name(component)?;
+            if components.len() == PATH_COMPONENTS_MAX {
+                return Err(Error::location(5984700, "FieldPath is too long"));
+            }
             components.push(Box::from(component));
-        }
-        if components.len() > PATH_COMPONENTS_MAX {
-            return Err(Error::location(5984700, "FieldPath is too long"));
         }
         Ok(FieldPath { components: components.into(), slot: None })
     }

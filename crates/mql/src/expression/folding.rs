@@ -1,8 +1,7 @@
-//! The limits of constant folding while one request is parsed.
+//! The limits of one request while it is parsed: on the number of its parts, and on constant folding.
 //!
-//! The result of a constant operation replaces the operation before any document is read. Parsing
-//! does not know the memory limit and the interrupt of the operation. So an operation that takes
-//! much time or memory is not folded and is left to evaluation.
+//! The result of a constant operation replaces the operation before any document is read. An operation
+//! that takes much time or memory is not folded and is left to evaluation.
 
 use crate::context::InterruptCheck;
 use quire_error::{Error, ErrorCode};
@@ -22,7 +21,7 @@ const SMALL_BYTES: usize = 64;
 /// How many times the evaluations of a request's constants may check the interrupt.
 const LOOKS_MAX: u32 = 256;
 
-/// The resources that folding the constants of one request has used. Clones share them.
+/// The parts and the resources of one request that were counted so far. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folding(Arc<Used>);
 
@@ -30,22 +29,40 @@ pub(crate) struct Folding(Arc<Used>);
 struct Used {
     bytes: AtomicUsize,
     looks: AtomicU32,
+    parts: AtomicU32,
 }
 
 impl Folding {
+    /// Counts a part of the request. Returns the number of parts before it.
+    #[inline]
+    pub(crate) fn count_part(&self) -> u32 {
+        self.0.parts.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Returns the bytes that the evaluation of a constant may use.
     pub(super) fn bytes_left(&self) -> usize {
         let left = CONSTANTS_BYTES_MAX.saturating_sub(self.0.bytes.load(Ordering::Relaxed));
         left.min(CONSTANT_BYTES_MAX)
     }
 
-    /// Returns an interrupt that ends an evaluation once all evaluations of the request together
-    /// have taken too long.
-    pub(super) fn interrupt(&self) -> Arc<dyn InterruptCheck> {
-        let used = Arc::clone(&self.0);
-        Arc::new(move || match used.looks.fetch_add(1, Ordering::Relaxed) {
-            looks if looks < LOOKS_MAX => Ok(()),
-            _ => Err(Error::new(ErrorCode::ExceededMemoryLimit, "constant is not folded")),
+    /// Returns false once all evaluations of the request's constants together have taken too long.
+    pub(super) fn goes_on(&self) -> bool {
+        self.0.looks.load(Ordering::Relaxed) < LOOKS_MAX
+    }
+
+    /// Returns an interrupt that ends an evaluation once all evaluations of the request together have
+    /// taken too long, or once `operation` has to end.
+    pub(super) fn interrupt(
+        &self,
+        operation: Option<&Arc<dyn InterruptCheck>>,
+    ) -> Arc<dyn InterruptCheck> {
+        let (used, operation) = (Arc::clone(&self.0), operation.cloned());
+        Arc::new(move || {
+            operation.as_ref().map_or(Ok(()), |operation| operation.check())?;
+            match used.looks.fetch_add(1, Ordering::Relaxed) {
+                looks if looks < LOOKS_MAX => Ok(()),
+                _ => Err(Error::new(ErrorCode::ExceededMemoryLimit, "constant is not folded")),
+            }
         })
     }
 

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 /// Parses an operand, which may be any expression.
 pub(super) fn operand(value: Value<'_>, context: &ParseContext) -> Result<Expression> {
-    context.work()?;
+    context.part()?;
     check_string_size(value)?;
     match value {
         Value::String(text) if text.starts_with('$') => path_or_variable(text, context),
@@ -62,8 +62,21 @@ pub(super) fn object(doc: Doc<'_>, context: &ParseContext) -> Result<Expression>
 
 fn array_literal(array: Array<'_>, context: &ParseContext) -> Result<Expression> {
     let context = &context.deeper()?;
+    if !context.no_folding && array.iter().all(is_plain) {
+        context.work_on(array.count())?;
+        return Ok(Expression::constant(array));
+    }
     let items: Result<Vec<_>> = array.iter().map(|item| operand(item, context)).collect();
     Ok(Expression::from_node(ExpressionNode::Array(items?.into())))
+}
+
+/// Returns true for a scalar that is its own value. A list of scalars becomes one constant.
+fn is_plain(value: Value<'_>) -> bool {
+    match value {
+        Value::String(text) => !text.starts_with('$') && text.len() < STRING_BYTES_LIMIT,
+        Value::Document(_) | Value::Array(_) => false,
+        _ => true,
+    }
 }
 
 /// Parses `{$operator: argument}`.

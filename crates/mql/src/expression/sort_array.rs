@@ -3,6 +3,7 @@
 use super::operator::Operator;
 use super::tree::{Expression, Form};
 use crate::context::{Collator, EvalContext, ParseContext};
+use crate::sort::SORT_KEYS_MAX;
 use crate::work::sort_by;
 use quire_document::{Array, DocWriter, Value, ValueBuf, compare};
 use quire_error::{Error, Result};
@@ -86,6 +87,9 @@ fn parse_order(sort_by: Value<'_>) -> Result<Order> {
     }
     let mut fields = Vec::new();
     for (name, value) in doc.fields() {
+        if fields.len() == SORT_KEYS_MAX {
+            return Err(Error::location(13103, "too many compound keys"));
+        }
         let Some(descending) = direction(value) else {
             return Err(Error::location(2942505, "The $sort element value must be either 1 or -1"));
         };

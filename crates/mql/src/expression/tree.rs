@@ -307,9 +307,13 @@ impl Expression {
 
     /// Replaces the operation by its result, unless that exceeds the limits of folding.
     fn fold(&mut self, context: &ParseContext) -> Result<()> {
+        if !context.folding.goes_on() {
+            return Ok(());
+        }
         let mut shared = Shared::default().with_collator(context.collator.clone());
         shared.memory_bytes_max = context.folding.bytes_left();
-        let shared = shared.with_interrupt(context.folding.interrupt());
+        let interrupt = context.folding.interrupt(context.interrupt.as_ref());
+        let shared = shared.with_interrupt(interrupt);
         let arena = Bump::new();
         let value = match self.eval(&EvalContext::new(&arena, Doc::empty(), &shared)) {
             Ok(value) => value.map(ValueBuf::new),

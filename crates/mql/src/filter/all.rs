@@ -29,7 +29,7 @@ fn parse(parser: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
     let with_elem_match = array.get(0).is_some_and(|first| operand_of_elem_match(first).is_some());
     let mut children = Vec::new();
     for value in array.iter() {
-        parser.context.work()?;
+        parser.context.part()?;
         if with_elem_match {
             let Some(condition) = operand_of_elem_match(value) else {
                 return Err(Error::bad_value("$all/$elemMatch has to be consistent"));

@@ -3,6 +3,7 @@
 use super::parse::Parser;
 use crate::context::{Collator, Shared};
 use crate::regex::Regex;
+use crate::work::{SORTED_AT_ONCE, search_units};
 use quire_document::{Array, Value, ValueBuf};
 use quire_error::{Error, Result};
 use std::fmt;
@@ -58,7 +59,15 @@ impl InList {
                 other => values.push(ValueBuf::new(other)),
             }
         }
-        Ok(InList::new(values, regexes, parser.collator()))
+        let collator = parser.collator();
+        // Sorts runs with checks of the interrupt, so that sorting all of them takes little time.
+        for run in values.chunks_mut(SORTED_AT_ONCE) {
+            parser.context.work_units(search_units(run.len(), run.len()))?;
+            run.sort_by(|left, right| {
+                quire_document::compare(left.as_value(), right.as_value(), collator.as_deref())
+            });
+        }
+        Ok(InList::new(values, regexes, collator))
     }
 
     /// Returns the distinct values in MongoDB's order.

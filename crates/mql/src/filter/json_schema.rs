@@ -4,7 +4,7 @@ use super::node::Node;
 use super::parse::Parser;
 use super::registry::{Operator, Parse};
 use crate::schema::Schema;
-use quire_document::Value;
+use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
@@ -16,6 +16,19 @@ pub(super) const OPERATORS: &[Operator] = &[Operator {
     since: "3.6",
 }];
 
+/// Counts all fields and elements of a schema as parts, before the schema is compiled.
+fn count_parts(parser: &Parser<'_>, doc: Doc<'_>) -> Result<()> {
+    for (_, value) in doc.fields() {
+        parser.context.part()?;
+        match value {
+            Value::Document(inner) => count_parts(parser, inner)?,
+            Value::Array(inner) => count_parts(parser, inner.as_doc())?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 fn parse(parser: &Parser<'_>, value: Value<'_>) -> Result<Option<Node>> {
     if !parser.features.json_schema {
         let text = "$jsonSchema is not allowed in this context";
@@ -24,5 +37,6 @@ fn parse(parser: &Parser<'_>, value: Value<'_>) -> Result<Option<Node>> {
     let Value::Document(doc) = value else {
         return Err(Error::type_mismatch("$jsonSchema must be an object"));
     };
+    count_parts(parser, doc)?;
     Ok(Some(Node::JsonSchema(Arc::new(Schema::parse(doc, parser.context)?))))
 }

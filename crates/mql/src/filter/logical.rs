@@ -47,7 +47,10 @@ fn list(operator: &str, parser: &Parser<'_>, value: Value<'_>) -> Result<Vec<Nod
     array
         .iter()
         .map(|value| match value {
-            Value::Document(doc) => parser.document(doc),
+            Value::Document(doc) => {
+                parser.context.part()?;
+                parser.document(doc)
+            }
             _ => Err(Error::bad_value(format!("{operator} argument's entries must be objects"))),
         })
         .collect()

@@ -167,6 +167,11 @@ impl Node {
         }
     }
 
+    /// Returns the number of conditions, without those inside `$elemMatch`.
+    pub fn size(&self) -> usize {
+        self.children().iter().fold(1, |sum, child| sum + child.size())
+    }
+
     /// Returns true if the test may fail for some documents, as an expression may. Limits on
     /// memory, time and regular expressions do not count.
     pub fn can_fail(&self) -> bool {

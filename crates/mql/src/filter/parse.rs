@@ -122,7 +122,7 @@ impl<'c> Parser<'c> {
     }
 
     fn field(&self, path: &str, value: Value<'_>, children: &mut Vec<Node>) -> Result<()> {
-        self.context.work()?;
+        self.context.part()?;
         match value {
             Value::Document(doc) if is_operator_document(doc) => {
                 children.extend(self.operators(path, doc)?);
@@ -140,7 +140,7 @@ impl<'c> Parser<'c> {
     pub(super) fn operators(&self, path: &str, doc: Doc<'_>) -> Result<Vec<Node>> {
         let mut children = Vec::new();
         for (name, value) in doc.fields() {
-            self.context.work()?;
+            self.context.part()?;
             match find_field(name) {
                 Some(Parse::Field(parse)) => {
                     children.push(parse(self, Argument { path, value, siblings: doc })?);

@@ -44,6 +44,7 @@ impl Parser<'_, '_> {
         components(path)?;
         match value {
             Value::Document(doc) if doc.is_empty() => {
+                self.context.part()?;
                 self.add(path, Expression::constant(Value::Document(doc)))
             }
             Value::Document(doc) if doc.fields().any(|(name, _)| name.starts_with('$')) => {

@@ -65,9 +65,12 @@ impl Projection {
     /// Returns the projected document.
     pub fn apply_to(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<DocBuf> {
         let mut bytes = Vec::with_capacity(doc.len());
-        let mut writer = DocWriter::new(&mut bytes);
-        self.apply(doc, &mut writer, cx)?;
-        writer.finish();
+        cx.limited(|| {
+            let mut writer = DocWriter::new(&mut bytes);
+            self.apply(doc, &mut writer, cx)?;
+            writer.finish();
+            Ok(())
+        })?;
         let result = DocBuf::from_valid_bytes(bytes);
         self.check(result.as_doc(), cx)?;
         Ok(result)

@@ -143,7 +143,7 @@ impl<'c> Parser<'c> {
     }
 
     fn element(&mut self, parent: &str, name: &str, value: Value<'_>) -> Result<()> {
-        self.context.work()?;
+        self.context.part()?;
         let joined;
         let path = if parent.is_empty() {
             name

@@ -211,11 +211,13 @@ fn added_fields_stay_in_place() {
 #[test]
 fn unset_drops() {
     let paths = quire_document::array!["a", "b.c"];
-    let projection = Projection::parse_unset(Value::from(&paths)).unwrap();
+    let context = ParseContext::default();
+    let projection = Projection::parse_unset(Value::from(&paths), &context).unwrap();
     let doc = doc! { "_id": 1, "a": 1, "b": [{ "c": 1, "d": 2 }] };
     let result = with_context(|cx| projection.apply_to(doc.as_doc(), cx).unwrap());
     assert_eq!(result, doc! { "_id": 1, "b": [{ "d": 2 }] });
-    let code = |value: Value<'_>| Projection::parse_unset(value).unwrap_err().code().number();
+    let code =
+        |value: Value<'_>| Projection::parse_unset(value, &context).unwrap_err().code().number();
     assert_eq!(code(Value::Int32(1)), 31002);
     assert_eq!(code(Value::Array(quire_document::Array::empty())), 31119);
     assert_eq!(code(Value::String("")), 40352);

@@ -2,13 +2,14 @@
 
 use super::path::components;
 use super::tree::{Branch, Entry, Kind, Projection};
+use crate::context::ParseContext;
 use quire_document::{DocBuf, Value};
 use quire_error::{Error, Result};
 
 impl Projection {
     /// Parses a field's name, or an array of names. Codes: 31002 another type, 31119 an empty
     /// array, 31120 an element that is not a string, and those of paths and their conflicts.
-    pub fn parse_unset(value: Value<'_>) -> Result<Projection> {
+    pub fn parse_unset(value: Value<'_>, context: &ParseContext) -> Result<Projection> {
         let paths = match value {
             Value::String(path) => vec![path],
             Value::Array(array) if array.is_empty() => {
@@ -36,6 +37,7 @@ impl Projection {
         }
         let mut root = Branch::default();
         for path in &paths {
+            context.part()?;
             drop_field(&mut root, path).map_err(|error| error.context("Invalid $unset"))?;
         }
         root.seal();

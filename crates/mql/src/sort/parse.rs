@@ -15,6 +15,7 @@ impl SortPattern {
     pub fn parse(doc: Doc<'_>, context: &ParseContext) -> Result<SortPattern> {
         let mut parts: Vec<SortPart> = Vec::new();
         for (name, value) in doc.fields() {
+            context.part()?;
             parts.push(part(name, value, context)?);
         }
         let fields: Vec<&Path> = parts.iter().filter_map(SortPart::path).collect();

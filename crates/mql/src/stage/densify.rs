@@ -43,7 +43,7 @@ pub enum DensifyBounds {
 }
 
 fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
-    let densify = Densify::parse(value)?;
+    let densify = Densify::parse(value, cx)?;
     let sort = DocBuf::build(|writer| {
         if densify.bounds == DensifyBounds::Partition {
             for (path, _) in &densify.partition_by {
@@ -73,7 +73,7 @@ fn path(name: &str) -> Result<(FieldPath, Expression)> {
 }
 
 impl Densify {
-    fn parse(value: Value<'_>) -> Result<Self> {
+    fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
         let Value::Document(spec) = value else {
             let kind = value.type_name();
             let message =
@@ -88,6 +88,7 @@ impl Densify {
                 ("field", other) => return Err(OPTIONS.wrong_type(name, other, "string")),
                 ("partitionByFields", Value::Array(names)) => {
                     for (at, name) in names.iter().enumerate() {
+                        cx.part()?;
                         let Value::String(name) = name else {
                             let at = format!("partitionByFields.{at}");
                             return Err(OPTIONS.wrong_type(&at, name, "string"));

@@ -32,7 +32,10 @@ impl Facet {
             let text = "the $facet specification must be a non-empty object";
             return Err(Error::location(40169, text));
         };
-        spec.fields().try_for_each(|(name, pipeline)| check_branch(name, pipeline))?;
+        for (name, pipeline) in spec.fields() {
+            cx.part()?;
+            check_branch(name, pipeline)?;
+        }
         let namespace = cx.place.as_deref().map_or("", |place| &place.namespace);
         let mut branches = Vec::new();
         for (name, pipeline) in spec.fields() {

@@ -44,7 +44,10 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     if output.is_empty() {
         return Err(Error::location(6050203, "$fill requires at least one output field"));
     }
-    let fillings = output.fields().map(|(field, spec)| Ok((field, filling(spec)?)));
+    let fillings = output.fields().map(|(field, spec)| {
+        cx.part()?;
+        Ok((field, filling(spec)?))
+    });
     let fillings: Vec<(&str, Filling<'_>)> = fillings.collect::<Result<_>>()?;
     let mut stages = Vec::new();
     let functions = DocBuf::build(|writer| {

@@ -8,7 +8,7 @@
 
 use super::facts::{InFusion, Inside};
 use super::fusion_input::FusionInput;
-use super::pipeline::{parse_stage, parse_sub_pipeline, row_of};
+use super::pipeline::{STAGES_MAX, parse_stage, parse_sub_pipeline, row_of, too_many_stages};
 use super::score::SetScore;
 use super::sub_pipeline::From;
 use super::{OtherPipeline, Stage, UnionWith};
@@ -73,7 +73,8 @@ pub(super) fn flag(options: Options<'_>, name: &str, value: Value<'_>) -> Result
 /// Parses the operand `input.pipelines`.
 ///
 /// # Errors
-/// 14 TypeMismatch for a value that is not an array of documents, 2 BadValue for no pipelines.
+/// 14 TypeMismatch for a value that is not an array of documents, 2 BadValue for no pipelines, 7749501 for
+/// more than a pipeline may have stages: each of them becomes a stage.
 pub(super) fn inputs<'v>(options: Options<'_>, pipelines: Doc<'v>) -> Result<Vec<Input<'v>>> {
     let mut inputs = Vec::new();
     for field in options.fields(pipelines) {
@@ -83,6 +84,9 @@ pub(super) fn inputs<'v>(options: Options<'_>, pipelines: Doc<'v>) -> Result<Vec
         };
         if let Some(other) = stages.iter().find(|stage| stage.as_document().is_none()) {
             return Err(options.wrong_type(name, other, "array of objects"));
+        }
+        if inputs.len() == STAGES_MAX {
+            return Err(too_many_stages());
         }
         inputs.push(Input { name, stages });
     }

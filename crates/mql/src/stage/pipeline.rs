@@ -13,7 +13,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The most stages of a pipeline.
-const STAGES_MAX: usize = 1000;
+pub(super) const STAGES_MAX: usize = 1000;
+
+/// Returns the error of a pipeline with too many stages.
+pub(super) fn too_many_stages() -> Error {
+    let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
+    Error::location(7749501, message)
+}
 
 /// Parses a pipeline at `cx.place`.
 ///
@@ -28,8 +34,7 @@ pub fn parse_pipeline<'s>(
 ) -> Result<Vec<Stage>> {
     let count = stages.len();
     if count > STAGES_MAX {
-        let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
-        return Err(Error::location(7749501, message));
+        return Err(too_many_stages());
     }
     let behind_source = cx.place.as_deref().is_some_and(|place| place.behind_source);
     let view = cx.place.as_deref().and_then(|place| place.view.clone());
@@ -68,7 +73,7 @@ pub fn parse_pipeline<'s>(
             let message = "$match with $text is only allowed as the first pipeline stage";
             return Err(Error::location(17313, message));
         }
-        cx.work()?;
+        cx.part()?;
         let stages = (row.parse)(row.name, operand, cx)?;
         if is_first {
             check_first(Some(row), cx)?;

@@ -44,7 +44,7 @@ pub(super) const UNSET: StageRow = StageRow {
 fn parse(name: &'static str, value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     let projection = match name {
         "$project" => Projection::parse_project(value, cx)?,
-        "$unset" => Projection::parse_unset(value)?,
+        "$unset" => Projection::parse_unset(value, cx)?,
         _ => Projection::parse_add_fields(name, value, cx)?,
     };
     Ok(vec![Stage::Transform(Transform::Projection(name, Arc::new(projection)))])

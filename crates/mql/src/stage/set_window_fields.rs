@@ -147,8 +147,10 @@ impl WindowFields {
         output: Doc<'_>,
         cx: &ParseContext,
     ) -> Result<Self> {
-        let outputs =
-            output.fields().map(|(field, value)| Output::parse(field, value, &sorted_by, cx));
+        let outputs = output.fields().map(|(field, value)| {
+            cx.part()?;
+            Output::parse(field, value, &sorted_by, cx)
+        });
         let outputs: Vec<Output> = outputs.collect::<Result<_>>()?;
         let names: Vec<String> = (0..outputs.len()).map(|at| format!("result{at}")).collect();
         let (inner, first_slot) = cx.bind_all(names.iter().map(String::as_str));

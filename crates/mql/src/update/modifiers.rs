@@ -103,7 +103,7 @@ impl Builder<'_> {
             )));
         };
         for (path, value) in operands.fields() {
-            cx.work()?;
+            cx.part()?;
             let operand = Operand { path, value };
             if name == rename::RENAME.name {
                 self.rename(&operand)?;

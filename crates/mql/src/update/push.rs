@@ -5,6 +5,7 @@ use super::modifier::{Effect, Missing, Modifier, depth};
 use super::operator::{Operand, Operator};
 use super::{extreme, pop, text};
 use crate::context::EvalContext;
+use crate::sort::SORT_KEYS_MAX;
 use crate::work::sort_by;
 use quire_document::{Array, ArrayBuf, Doc, Element, Type, Value, write_element, write_index};
 use quire_error::{Error, Result};
@@ -167,6 +168,9 @@ impl Sort {
     fn parse_pattern(pattern: Doc<'_>) -> Result<Self> {
         let mut fields = Vec::new();
         for (path, direction) in pattern.fields() {
+            if fields.len() == SORT_KEYS_MAX {
+                return Err(Error::bad_value("too many compound keys"));
+            }
             let descending = descends(direction)?;
             if path.is_empty() {
                 return Err(Error::bad_value("The $sort field cannot be empty"));
@@ -190,10 +194,10 @@ impl Sort {
         match self {
             Sort::Whole(descending) => turned(extreme::compare(cx, left, right), *descending),
             Sort::Fields(fields) => {
-                let orders = fields.iter().map(|(path, descending)| {
+                let mut orders = fields.iter().map(|(path, descending)| {
                     turned(extreme::compare(cx, key(left, path), key(right, path)), *descending)
                 });
-                orders.fold(Ordering::Equal, Ordering::then)
+                orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
             }
         }
     }

@@ -7,6 +7,7 @@ use quire_error::{Error, ErrorCode};
 use quire_mql::stage::{Group, Transform, Transforms, find_stage, parse_pipeline};
 use quire_mql::{EvalContext, Expression, Filter, ParseContext, Shared, Update, UpdateSpec};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn killed() -> Shared {
     let check = || Err(Error::new(ErrorCode::Interrupted, "operation was interrupted"));
@@ -245,6 +246,29 @@ fn searching_for_a_long_text_takes_linear_time() {
         let found = parsed.eval(&cx).unwrap().and_then(|value| value.as_number()?.exact_i64());
         assert_eq!(found, Some(wanted), "{:.100}", format!("{expression:?}"));
     }
+}
+
+/// Each of thousands of constants was evaluated up to the limit on its memory, with looks at a budget of
+/// their own in place of the interrupt: 23 s for a request of 1 MB.
+#[test]
+fn folding_constants_ends_with_the_request_and_is_given_up() {
+    let large = doc! { "$eq": [{ "$size": { "$range": [0, 10_000_000] } }, -1] };
+    let branch = doc! { "case": &large, "then": 1 };
+    let branches: ArrayBuf = (0..3000).map(|_| &branch).collect();
+    let switch = ValueBuf::from(doc! { "$switch": { "branches": &branches, "default": 2 } });
+    let looks = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&looks);
+    let mut context = ParseContext::default();
+    context.interrupt = Some(Arc::new(move || {
+        seen.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }));
+    assert!(Expression::parse(switch.as_value(), &context).is_ok());
+    // Of the looks 256 are those of the budget; the others fall to parsing and simplifying.
+    let looks = looks.load(Ordering::Relaxed);
+    assert!((200..600).contains(&looks), "{looks}");
+    context.interrupt = Some(Arc::new(|| Err(Error::new(ErrorCode::Interrupted, "killed"))));
+    assert_interrupted("folding", Expression::parse(switch.as_value(), &context));
 }
 
 /// A request with half a million parts continued for seconds before its first document was read.

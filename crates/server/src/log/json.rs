@@ -1,10 +1,16 @@
 //! Log lines and BSON values as JSON text (relaxed Extended JSON).
 
 use quire_commands::log::{LogLine, Severity};
-use quire_document::Value;
 use quire_document::calendar::iso_text;
 use quire_document::extjson::{self, Format};
+use quire_document::{Doc, DocBuf, Value};
 use std::fmt::Write;
+
+/// The most bytes of a line's attributes that are written in full. The newest lines stay in memory.
+const ATTRIBUTES_BYTES_MAX: usize = 64 * 1024;
+
+/// The most bytes of an attribute in a longer line. MongoDB: `maxLogSizeKB`, 10.
+const ATTRIBUTE_BYTES_MAX: usize = 10 * 1024;
 
 /// Returns one line without its line break; `startup` marks it as a startup warning.
 pub(crate) fn line(line: &LogLine<'_>, startup: bool, now_ms: i64) -> String {
@@ -28,13 +34,29 @@ pub(crate) fn line(line: &LogLine<'_>, startup: bool, now_ms: i64) -> String {
     append(&mut out, line.message);
     if !line.attributes.as_doc().is_empty() {
         out.push_str(",\"attr\":");
-        append(&mut out, line.attributes.as_doc());
+        match line.attributes.as_bytes().len() {
+            0..=ATTRIBUTES_BYTES_MAX => append(&mut out, line.attributes.as_doc()),
+            _ => append(&mut out, shortened(line.attributes.as_doc()).as_doc()),
+        }
     }
     if startup {
         out.push_str(",\"tags\":[\"startupWarnings\"]");
     }
     out.push('}');
     out
+}
+
+/// Returns the attributes with the size of a long one in its place.
+fn shortened(attributes: Doc<'_>) -> DocBuf {
+    DocBuf::build(|writer| {
+        for element in attributes.iter() {
+            let bytes = element.value_bytes().len();
+            match bytes <= ATTRIBUTE_BYTES_MAX {
+                true => writer.append_element(element),
+                false => writer.append(element.key(), &*format!("({bytes} bytes)")),
+            };
+        }
+    })
 }
 
 /// Returns a time in the log's format: ISO 8601 with milliseconds and the offset of UTC.
@@ -76,5 +98,25 @@ mod tests {
              \"id\":22943,   \"ctx\":\"listener\",\"msg\":\"Connection \\\"accepted\\\"\\n\",\
              \"attr\":{\"remote\":\"127.0.0.1:1\",\"n\":[1,2.5,{\"b\":true}],\"d\":{\"$numberDecimal\":\"1.50\"}}}"
         );
+    }
+
+    /// 1,024 lines of 15 MB stayed in memory.
+    #[test]
+    fn a_line_has_a_limited_length() {
+        let attributes = doc! { "a": 1, "text": "x".repeat(1 << 20).as_str() };
+        let shown = line(
+            &LogLine {
+                severity: Severity::Info,
+                component: "COMMAND",
+                id: 1,
+                context: "conn1",
+                message: "Slow query",
+                attributes,
+            },
+            false,
+            0,
+        );
+        assert!(shown.contains("\"a\":1,\"text\":\"(1048581 bytes)\""), "{}", &shown[..200]);
+        assert!(shown.len() < 300);
     }
 }

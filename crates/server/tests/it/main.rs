@@ -44,6 +44,7 @@ fn service_with(certificate: Option<Arc<Encryption>>, access_control: bool) -> A
         parsed_options: DocBuf::new(),
         storage_engine: "inMemory",
         parameters: Vec::new(),
+        clock: Arc::new(quire_storage::SystemClock),
         log: Arc::new(NoLog),
         on_shutdown: Arc::new(|| {}),
         audit: None,

@@ -3,7 +3,7 @@
 use super::arguments::{date, format, on_null, present, zone};
 use super::format::{self, MONTHS};
 use super::moment::Moment;
-use crate::context::EvalContext;
+use crate::context::{EvalContext, Shared};
 use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
 use quire_document::Value;
 use quire_error::{Error, Result};
@@ -39,17 +39,18 @@ fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         (false, _) => "%Y-%m-%dT%H:%M:%S.%L",
     };
     let moment = Moment::new(date(value)?, &zone);
-    cx.string(&write(&moment, format)?).map(Some)
+    cx.string(&write(&moment, format, cx.shared)?).map(Some)
 }
 
 /// Returns the text of a moment in a format that was checked.
-fn write(moment: &Moment, format: &str) -> Result<String> {
+fn write(moment: &Moment, format: &str, shared: &Shared) -> Result<String> {
     let mut out = String::with_capacity(format.len() + 16);
     let mut rest = format.chars();
     while let Some(letter) = rest.next() {
         match (letter, rest.as_str().chars().next()) {
             ('%', Some(specifier)) => {
                 rest.next();
+                shared.work(8)?;
                 append(moment, specifier, &mut out)?;
             }
             _ => out.push(letter),

@@ -1,0 +1,319 @@
+//! A request of many parts looks at its interrupt while it works on them, and no step of it takes more than
+//! in proportion to them. The work between two looks, and from the last look to the end, is counted in calls
+//! of the allocator, which depend on no machine: what is done to each part of a request allocates or frees.
+//! How late requests end by the clock is measured by `tests/soak/late.py`.
+
+use crate::{Client, Server, allocator, code};
+use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc, limits};
+use quire_storage::observe::observed;
+use quire_storage::{Interrupt, Interruption};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Parts of the lists in the requests here.
+const PARTS: i32 = 20_000;
+
+/// Calls of the allocator for each part between two looks, and from a kill to the end. A step that compares
+/// or copies all parts for each of them takes thousands.
+const CALLS_A_PART: u64 = 400;
+
+/// Looks that follow the one at which a request is killed.
+const LATE_LOOKS_MAX: u64 = 1000;
+
+/// Bytes that a request may hold for each part.
+const BYTES_A_PART: usize = 6000;
+
+/// What a request has done up to the last look.
+#[derive(Default)]
+struct Seen {
+    looks: Cell<u64>,
+    calls: Cell<u64>,
+    most: Cell<u64>,
+}
+
+impl Seen {
+    fn note(&self) {
+        let now = allocator::calls();
+        self.most.set(self.most.get().max(now - self.calls.replace(now)));
+    }
+}
+
+/// Runs a command that is killed at the look `kill_at`. Returns its code, the looks, and the most calls
+/// between two of them or before and after all.
+fn run(client: &mut Client, command: &DocBuf, kill_at: u64) -> (i32, u64, u64) {
+    let seen = Rc::new(Seen::default());
+    seen.calls.set(allocator::calls());
+    let noted = Rc::clone(&seen);
+    let observer = move |interrupt: &Interrupt| {
+        noted.note();
+        noted.looks.set(noted.looks.get() + 1);
+        if noted.looks.get() == kill_at {
+            interrupt.kill(Interruption::Killed);
+        }
+    };
+    let run = || client.exchange(command, Interrupt::new()).0;
+    let reply = observed(Box::new(observer), run);
+    seen.note();
+    (code(&reply), seen.looks.get(), seen.most.get())
+}
+
+fn one<'v>(name: &str, value: impl Into<Value<'v>>) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append(name, value);
+    })
+}
+
+fn list(item: impl Fn(i32) -> DocBuf) -> ArrayBuf {
+    (0..PARTS).map(item).collect::<Vec<_>>().iter().collect()
+}
+
+fn numbers() -> ArrayBuf {
+    (0..PARTS).collect()
+}
+
+fn fields<'v>(prefix: &str, value: impl Into<Value<'v>>) -> DocBuf {
+    let value = value.into();
+    DocBuf::build(|writer| {
+        for at in 0..PARTS {
+            writer.append(&format!("{prefix}{at}"), value);
+        }
+    })
+}
+
+/// Filters of many parts, by name. The collection has indexes on `i`, on `j`, and on both.
+fn filters() -> Vec<(&'static str, DocBuf)> {
+    let ranges = |operator: &'static str| list(move |at| doc! { "i": { operator: at } });
+    let ins = list(|at| doc! { "i": { "$in": [at, 1, 2] } });
+    let ors = list(|at| doc! { "$or": [{ "i": at }, { "j": at }] });
+    let either = list(|at| {
+        if at % 2 == 0 {
+            doc! { "i": { "$lt": at } }
+        } else {
+            doc! { "j": { "$gt": at } }
+        }
+    });
+    let wide = doc! { "$or": &either };
+    let schema = fields("f", &doc! { "type": "string" });
+    vec![
+        ("fields", fields("f", 1)),
+        ("fields below a field", fields("a.b.f", 1)),
+        ("all", doc! { "v": { "$all": &numbers() } }),
+        ("all on an index", doc! { "i": { "$all": &numbers() } }),
+        (
+            "all elements",
+            doc! { "v": { "$all": &list(|at| doc! { "$elemMatch": { "$gt": at } }) } },
+        ),
+        ("in", doc! { "n": { "$in": &numbers() } }),
+        ("in on an index", doc! { "i": { "$in": &numbers() } }),
+        ("not in, on an index", doc! { "i": { "$nin": &numbers() } }),
+        ("in on _id", doc! { "_id": { "$in": &numbers() } }),
+        ("or", doc! { "$or": &list(|at| one(&format!("f{}", at % 7), at)) }),
+        ("or of nothing", doc! { "$or": &list(|_| DocBuf::new()) }),
+        ("or of ranges", doc! { "$or": &ranges("$gt") }),
+        ("or of two indexes", wide.clone()),
+        ("or of ands", doc! { "$or": &list(|at| doc! { "i": at, "j": at }) }),
+        ("and of ranges", doc! { "$and": &ranges("$gt") }),
+        ("and of others", doc! { "$and": &ranges("$ne") }),
+        ("and of lists", doc! { "$and": &ins }),
+        ("and of ors", doc! { "$and": &ors }),
+        ("an or beside conditions", doc! { "$and": [&wide, &fields("f", 1)] }),
+        ("ors beside each other", doc! { "$and": [&wide, &wide, &wide] }),
+        ("nor", doc! { "$nor": &ranges("$lt") }),
+        ("one element", doc! { "v": { "$elemMatch": &fields("f", 1) } }),
+        ("expressions", doc! { "$expr": { "$and": &list(|at| doc! { "$lt": ["$n", at] }) } }),
+        ("a schema", doc! { "$jsonSchema": { "properties": &schema } }),
+    ]
+}
+
+fn stages() -> Vec<(&'static str, DocBuf)> {
+    let sum = doc! { "$sum": "$n" };
+    let names: Vec<String> = (0..PARTS).map(|at| format!("f{at}")).collect();
+    let names: ArrayBuf = names.iter().map(String::as_str).collect();
+    let window = doc! { "$sum": "$n", "window": { "documents": [-1, 1] } };
+    let mut group = doc! { "_id": "$n" };
+    group.extend(|writer| {
+        for at in 0..PARTS {
+            writer.append(&format!("f{at}"), &sum);
+        }
+    });
+    let many: ArrayBuf = (0..PARTS).map(|_| "$n").collect();
+    vec![
+        ("project", doc! { "$project": &fields("f", 1) }),
+        ("project without", doc! { "$project": &fields("f", 0) }),
+        ("project paths", doc! { "$project": &fields("f", "$n") }),
+        ("project below", doc! { "$project": &fields("a.b.f", 1) }),
+        ("set", doc! { "$set": &fields("f", "$n") }),
+        ("unset", doc! { "$unset": &names }),
+        ("group", doc! { "$group": &group }),
+        ("group by many", doc! { "$group": { "_id": &fields("f", "$n") } }),
+        ("add", doc! { "$set": { "x": { "$add": &many } } }),
+        ("a list", doc! { "$set": { "x": &many } }),
+        ("a list of constants", doc! { "$set": { "x": &numbers() } }),
+        ("let", doc! { "$set": { "x": { "$let": { "vars": &fields("v", "$n"), "in": 1 } } } }),
+        ("replace", doc! { "$replaceWith": &fields("f", "$n") }),
+        (
+            "bucket",
+            doc! { "$bucket": { "groupBy": "$n", "boundaries": &numbers(), "default": -1 } },
+        ),
+        (
+            "windows",
+            doc! { "$setWindowFields": { "sortBy": { "n": 1 }, "output": &fields("f", &window) } },
+        ),
+        (
+            "fill",
+            doc! { "$fill": { "sortBy": { "n": 1 }, "output": &fields("f", &doc! { "method": "locf" }) } },
+        ),
+        (
+            "lookup",
+            doc! { "$lookup": { "from": "c", "let": &fields("v", "$n"), "pipeline": [], "as": "x" } },
+        ),
+        (
+            "union",
+            doc! { "$unionWith": { "coll": "c", "pipeline": [{ "$match": &fields("f", 1) }] } },
+        ),
+    ]
+}
+
+fn updates() -> Vec<(&'static str, ValueBuf)> {
+    let mut all: Vec<(&'static str, ValueBuf)> = Vec::new();
+    for operator in
+        ["$set", "$unset", "$inc", "$min", "$push", "$addToSet", "$pull", "$setOnInsert"]
+    {
+        all.push((operator, one(operator, &fields("f", 1)).into()));
+    }
+    let renamed = DocBuf::build(|writer| {
+        for at in 0..PARTS {
+            writer.append(&format!("f{at}"), format!("r{at}").as_str());
+        }
+    });
+    all.push(("$rename", one("$rename", &renamed).into()));
+    all.push(("$set below", one("$set", &fields("a.b.f", 1)).into()));
+    all.push((
+        "$push each",
+        doc! { "$push": { "w": { "$each": &numbers(), "$sort": -1 } } }.into(),
+    ));
+    all.push(("$addToSet each", doc! { "$addToSet": { "w": { "$each": &numbers() } } }.into()));
+    all.push(("$pull in", doc! { "$pull": { "v": { "$in": &numbers() } } }.into()));
+    all.push(("a replacement", fields("f", 1).into()));
+    let stage = doc! { "$set": &fields("f", "$n") };
+    all.push(("a pipeline", ArrayBuf::from_iter([&stage]).into()));
+    all
+}
+
+/// Every command that takes such a part.
+fn commands() -> Vec<(String, DocBuf)> {
+    let mut all = Vec::new();
+    for (name, filter) in filters() {
+        let find = doc! { "find": "c", "filter": &filter, "singleBatch": true };
+        let partial = doc! { "key": { "z": 1 }, "name": "z", "partialFilterExpression": &filter };
+        all.push((format!("find {name}"), find.clone()));
+        all.push((format!("explain {name}"), doc! { "explain": &find }));
+        all.push((format!("count {name}"), doc! { "count": "c", "query": &filter }));
+        all.push((
+            format!("match {name}"),
+            doc! { "aggregate": "c", "pipeline": [{ "$match": &filter }], "cursor": {} },
+        ));
+        all.push((
+            format!("delete {name}"),
+            doc! { "delete": "u", "deletes": [{ "q": &filter, "limit": 1 }] },
+        ));
+        all.push((format!("partial {name}"), doc! { "createIndexes": "p", "indexes": [&partial] }));
+        let statement = doc! { "q": &filter, "u": { "$set": { "zz": 1 } }, "upsert": true };
+        all.push((format!("upsert {name}"), doc! { "update": "u", "updates": [&statement] }));
+        all.push((format!("collections {name}"), doc! { "listCollections": 1, "filter": &filter }));
+    }
+    for (name, stage) in stages() {
+        let aggregate = doc! { "aggregate": "c", "pipeline": [&stage], "cursor": {} };
+        all.push((format!("stage {name}"), aggregate.clone()));
+        all.push((format!("explain stage {name}"), doc! { "explain": &aggregate }));
+        let inner = doc! { "$lookup": { "from": "c", "pipeline": [&stage], "as": "x" } };
+        all.push((
+            format!("inner {name}"),
+            doc! { "aggregate": "c", "pipeline": [&inner], "cursor": {} },
+        ));
+    }
+    for (name, update) in updates() {
+        let statement = doc! { "q": { "_id": 1 }, "u": &update };
+        all.push((format!("update {name}"), doc! { "update": "u", "updates": [&statement] }));
+        let modify = doc! { "findAndModify": "u", "query": { "_id": 2 }, "update": &update };
+        all.push((format!("modify {name}"), modify));
+    }
+    let projection = fields("f", 1);
+    all.push((
+        "projection".into(),
+        doc! { "find": "c", "projection": &projection, "singleBatch": true },
+    ));
+    let wildcard = doc! { "key": { "$**": 1 }, "name": "w", "wildcardProjection": &projection };
+    all.push(("wildcard".into(), doc! { "createIndexes": "p", "indexes": [&wildcard] }));
+    all.push(("let".into(), doc! { "find": "c", "let": &projection, "singleBatch": true }));
+    all
+}
+
+fn loaded() -> (Server, Client) {
+    let server = Server::new();
+    let mut client = server.client(1);
+    for name in ["c", "u"] {
+        let documents: Vec<DocBuf> = (0..5)
+            .map(|at| doc! { "_id": at, "n": at, "i": at, "j": at, "v": [1, 2, 3], "w": [] })
+            .collect();
+        let documents: ArrayBuf = documents.iter().collect();
+        client.works(doc! { "insert": name, "documents": &documents, "$db": "test" });
+        client.works(doc! { "createIndexes": name, "$db": "test", "indexes": [
+            { "key": { "i": 1 }, "name": "i" }, { "key": { "j": 1 }, "name": "j" },
+            { "key": { "i": 1, "j": 1 }, "name": "ij" },
+        ] });
+    }
+    (server, client)
+}
+
+/// `$and` of 400,000 ranges on an indexed field took minutes, and one of as many `$or`s all memory.
+#[test]
+fn a_request_of_many_parts_looks_at_its_interrupt_while_it_works_on_them() {
+    let (_server, mut client) = loaded();
+    let calls_max = PARTS as u64 * CALLS_A_PART;
+    let mut failed = Vec::new();
+    for (name, mut command) in commands() {
+        command.append("$db", "test");
+        let ((_, looks, most), held) = allocator::peak(|| run(&mut client, &command, 0));
+        if most > calls_max {
+            failed.push(format!("{name}: {most} calls between two of {looks} looks"));
+        }
+        if held > PARTS as usize * BYTES_A_PART {
+            failed.push(format!("{name}: {held} bytes"));
+        }
+        for kill_at in
+            [1, looks / 4, looks / 2, looks * 3 / 4, looks].into_iter().filter(|at| *at > 0)
+        {
+            let before = allocator::calls();
+            let (_, looks, most) = run(&mut client, &command, kill_at);
+            if looks > kill_at + LATE_LOOKS_MAX || most > calls_max {
+                let calls = allocator::calls() - before;
+                failed.push(format!(
+                    "{name}: killed at {kill_at}, then {} looks, {most} of {calls} calls",
+                    looks.saturating_sub(kill_at)
+                ));
+            }
+        }
+        if name.starts_with("partial") || name == "wildcard" {
+            client.run(doc! { "drop": "p", "$db": "test" });
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
+fn a_request_has_a_limited_number_of_parts() {
+    let (_server, mut client) = loaded();
+    let max = limits::REQUEST_PARTS_MAX as i32;
+    let list: ArrayBuf = (0..max + 1).map(|_| Value::Null).collect();
+    let all = doc! { "find": "c", "filter": { "v": { "$all": &list } }, "$db": "test" };
+    assert_eq!(code(&client.run(all)), 2);
+    // Values that are kept as they are do not count.
+    for filter in [doc! { "v": { "$in": &list } }, doc! { "$expr": { "$in": ["$v", &list] } }] {
+        client.works(doc! { "find": "c", "filter": &filter, "$db": "test" });
+    }
+    // Each statement of a batch is a request of its own.
+    let statement = doc! { "q": &fields("f", 1), "u": { "$set": { "a": 1 } } };
+    let statements: ArrayBuf = (0..max / PARTS + 1).map(|_| &statement).collect();
+    client.works(doc! { "update": "c", "updates": &statements, "$db": "test" });
+}

@@ -1,0 +1,80 @@
+//! What commands hold at once, counted by the allocator, where a small request asks for much.
+
+use crate::{Client, Server, allocator, code};
+use quire_document::{ArrayBuf, DocBuf, ValueBuf, doc};
+
+/// Bytes that a command may hold at once: the 100 MiB of an evaluation, twice while its buffer grows, and
+/// the documents themselves.
+const HELD_BYTES_MAX: usize = 320 << 20;
+
+/// 200 documents of 100 kB.
+fn loaded() -> (Server, Client) {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let text = "t".repeat(100_000);
+    for id in 0..200 {
+        let document = doc! { "_id": id, "k": (id % 3), "t": text.as_str() };
+        client.works(doc! { "insert": "c", "documents": [&document], "$db": "test" });
+    }
+    (server, client)
+}
+
+/// Each was written whole, in the scan that runs the projection, before its size was looked at: 10 GB for
+/// a thousand times `$$ROOT` of 10 MB.
+#[test]
+fn a_projection_holds_no_more_than_it_may() {
+    let (_server, mut client) = loaded();
+    let many = |count: usize| -> ArrayBuf { (0..count).map(|_| "$$ROOT").collect() };
+    let fields = DocBuf::build(|writer| {
+        for at in 0..5000 {
+            writer.append(&format!("f{at}"), "$$ROOT");
+        }
+    });
+    let mut projections: Vec<DocBuf> = vec![fields];
+    // One that is refused while it is written, one when it is too large, one that may be.
+    for (count, works) in [(20_000, false), (300, false), (100, true)] {
+        let projection = doc! { "x": &many(count) };
+        let find = doc! { "find": "c", "projection": &projection, "batchSize": 1, "$db": "test" };
+        assert_eq!(code(&client.run(find)) == 0, works, "{count}");
+        projections.push(projection);
+    }
+    for projection in &projections {
+        let commands = [
+            doc! { "find": "c", "projection": projection, "batchSize": 1 },
+            doc! { "find": "c", "filter": { "k": 1 }, "projection": projection, "sort": { "_id": 1 } },
+            doc! { "aggregate": "c", "pipeline": [{ "$project": projection }], "cursor": {} },
+            doc! { "aggregate": "c", "pipeline": [{ "$set": projection }, { "$match": { "k": 5 } }], "cursor": {} },
+            doc! { "aggregate": "c", "pipeline": [{ "$project": projection }, { "$group": { "_id": "$k" } }], "cursor": {} },
+            doc! { "explain": { "aggregate": "c", "pipeline": [{ "$project": projection }], "cursor": {} } },
+            doc! { "findAndModify": "c", "query": { "_id": 1 }, "update": { "$set": { "a": 1 } }, "fields": projection },
+            doc! { "aggregate": "c", "pipeline": [{ "$lookup": { "from": "c", "pipeline": [{ "$project": projection }], "as": "j" } }], "cursor": {} },
+            doc! { "aggregate": "c", "pipeline": [{ "$facet": { "a": [{ "$project": projection }] } }], "cursor": {} },
+            doc! { "aggregate": "c", "pipeline": [{ "$unionWith": { "coll": "c", "pipeline": [{ "$project": projection }] } }], "cursor": {} },
+        ];
+        for mut command in commands {
+            command.append("$db", "test");
+            let (reply, held) = allocator::peak(|| client.run(command.clone()));
+            let shown = format!("{command:?}");
+            let shown = &shown[..shown.len().min(300)];
+            assert!(held < HELD_BYTES_MAX, "{held} bytes, code {}: {shown}", code(&reply));
+        }
+    }
+}
+
+/// The lists and the copies that a plan has of them.
+#[test]
+fn a_list_of_constants_is_kept_about_once() {
+    let (_server, mut client) = loaded();
+    let numbers: ArrayBuf = (0..100_000).collect();
+    let bytes = numbers.as_array().as_bytes().len();
+    for part in [
+        ValueBuf::from(doc! { "$in": ["$k", &numbers] }),
+        ValueBuf::from(doc! { "$setIsSubset": [["$k"], &numbers] }),
+    ] {
+        let filter = doc! { "$expr": &part };
+        let find = doc! { "find": "c", "filter": &filter, "batchSize": 1, "$db": "test" };
+        let (reply, held) = allocator::peak(|| client.run(find));
+        assert_eq!(code(&reply), 0);
+        assert!(held < bytes * 20, "{held} bytes for {bytes}");
+    }
+}
