@@ -17,6 +17,9 @@ use super::key_sort::{KeySorter, MergedRows, SortedRows};
 use crate::entry::{EntryKeys, record_bytes};
 use crate::{CollectionCursor, Helpers, Record, RecordId, Store, from_interruption, processors};
 
+/// The bytes of documents whose keys are generated between two checks of the interrupt.
+const UNCHECKED_BYTES: usize = 64 * 1024;
+
 /// The bytes of documents that are read from one view.
 const PAGE_BYTES: usize = 4 << 20;
 /// The record ids of the smallest piece. Reading it takes some milliseconds, compared with which the
@@ -190,9 +193,16 @@ impl Store {
             more =
                 cursor.next_page(&view.view(), &current, CHUNK_ROWS, PAGE_BYTES, &mut records)?;
             drop(view);
-            let arena = Arena::new();
+            let (arena, mut unchecked) = (Arena::new(), 0);
             for part in parts.iter_mut() {
-                records.iter().try_for_each(|record| part.add(record, &arena, &mut keys))?;
+                for record in &records {
+                    unchecked += record.doc.as_doc().len();
+                    if unchecked >= UNCHECKED_BYTES {
+                        unchecked = 0;
+                        build.interrupt.check().map_err(from_interruption)?;
+                    }
+                    part.add(record, &arena, &mut keys)?;
+                }
             }
             build.advance(records.len());
             self.keep_within_memory(build, memory, parts)?;

@@ -103,9 +103,12 @@ impl Builder<'_> {
             )));
         };
         for (path, value) in operands.fields() {
+            // A place in the tree and a modifier; two places for a `$rename`.
+            cx.part()?;
             cx.part()?;
             let operand = Operand { path, value };
             if name == rename::RENAME.name {
+                cx.part()?;
                 self.rename(&operand)?;
             } else {
                 let parts = path::parse(path)?;
