@@ -1,8 +1,6 @@
 //! Limits that several modules use, with the error for exceeding each. A limit of only one module
 //! is in that module; docs/limits.md lists those of the server.
 
-use quire_error::ErrorCode;
-
 /// The largest document that a user stores, in bytes: 16 MiB (BSONObjectTooLarge 10334, on the wire
 /// also InvalidBSON).
 pub const USER_DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -50,6 +48,8 @@ pub const KEY_BYTES_PER_DOCUMENT_MAX: usize = 512 * 1024 * 1024;
 /// The largest total size of the paths of one document in one wildcard index, in bytes. Elements of
 /// an array share one path (CannotBuildIndexKeys 201).
 pub const WILDCARD_PATHS_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The most fields of a sort (MongoDB's limit, 13103 beyond it).
+pub const SORT_KEYS_MAX: usize = 32;
 
 /// The limits of a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +64,6 @@ impl Limits {
     /// The limits of a command, or of a document in a message.
     pub const WIRE: Limits =
         Limits { bytes_max: INTERNAL_DOCUMENT_BYTES_MAX, depth_max: DEPTH_MAX + 1 };
-    /// The limits of a document that a user stores.
-    pub const USER: Limits = Limits { bytes_max: USER_DOCUMENT_BYTES_MAX, depth_max: DEPTH_MAX };
 }
 
 impl Default for Limits {
@@ -73,6 +71,3 @@ impl Default for Limits {
         Limits::WIRE
     }
 }
-
-/// The error code of a document that is too large.
-pub const TOO_LARGE: ErrorCode = ErrorCode::BSONObjectTooLarge;

@@ -9,11 +9,11 @@ use foldhash::fast::RandomState;
 use quire_document::{Collator, Doc, Value, hash};
 use quire_error::{Error, Result};
 use quire_mql::EvalContext;
-use quire_mql::expression::{Column, OwnedColumn};
+use quire_mql::column::{Column, OwnedColumn};
 use quire_mql::stage::Group;
 
 use crate::env::Scope;
-use crate::operators::chain::{Chain, Passed};
+use crate::operators::chain::{Chain, StepCounts};
 use crate::operators::filtering::{renew, reset};
 
 /// The largest size in bytes of the columns of documents that a chain has changed.
@@ -33,7 +33,7 @@ pub(crate) struct Columns {
     pub keys: OwnedColumn,
     pub arguments: Vec<OwnedColumn>,
     /// How many documents each step of the chain let through.
-    pub passed: Passed,
+    pub passed: StepCounts,
 }
 
 impl Grouping {
@@ -70,7 +70,7 @@ impl Grouping {
             hashes: Vec::new(),
             keys: OwnedColumn::new(),
             arguments: vec![OwnedColumn::new(); self.group.fields().len()],
-            passed: Passed::default(),
+            passed: StepCounts::default(),
         };
         let mut passed = self.chain.none_passed();
         let mut bytes = 0;
@@ -95,7 +95,7 @@ impl Grouping {
             hashes: self.hashes(&keys, context.collator()),
             keys: keys.owned(),
             arguments: arguments.iter().map(|column| column.owned()).collect(),
-            passed: Passed::default(),
+            passed: StepCounts::default(),
         })
     }
 }

@@ -137,7 +137,7 @@ fn check_projections(doc: Doc<'_>, roots: &[DocBuf], cx: &EvalContext<'_>) -> bo
         Projection::parse_add_fields("$set", Value::Document(doc), &context),
     ];
     for projection in projections.iter().flatten() {
-        let _ = (projection.needs(), projection.copied_paths());
+        let _ = projection.needs();
         for root in roots {
             let Ok(result) = projection.apply_to(root.as_doc(), cx) else { continue };
             assert!(validate(result.as_bytes(), &Limits::WIRE).is_ok(), "{doc:?} on {root:?}");

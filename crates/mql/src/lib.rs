@@ -2,10 +2,10 @@
 
 pub mod accumulator;
 pub mod collation;
+pub mod column;
 pub mod context;
 pub mod expression;
 pub mod filter;
-mod loops;
 mod names;
 mod options;
 pub mod projection;
@@ -13,9 +13,11 @@ pub mod regex;
 pub mod schema;
 pub mod sort;
 pub mod stage;
+mod text;
+mod totals;
+pub mod type_set;
 pub mod update;
 pub mod window;
-mod work;
 
 pub use collation::Collation;
 pub use context::{Collator, EvalContext, Known, ParseContext, Shared, UserVariable};

@@ -8,7 +8,7 @@ const LINEAR_NAMES_MAX: usize = 12;
 
 /// Distinct names, numbered from 0 in the order in which they were added.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct NumberedNames {
     list: Vec<Box<[u8]>>,
     /// A digest of each name, in one vector. Different names rarely have the same digest.
     digests: Vec<u32>,
@@ -16,7 +16,7 @@ pub(crate) struct Names {
     table: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
 }
 
-impl Names {
+impl NumberedNames {
     /// Returns the number of names.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn names_keep_their_numbers_however_many_there_are() {
-        let mut names = Names::default();
+        let mut names = NumberedNames::default();
         for count in 0..100 {
             assert_eq!(names.number(&format!("n{count}")), count);
             for known in 0..=count {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn names_with_the_same_digest_are_distinguished() {
-        let mut names = Names::default();
+        let mut names = NumberedNames::default();
         assert_eq!((names.number("abc"), names.number("axc"), names.number("")), (0, 1, 2));
         assert_eq!(names.find(b"axc"), Some(1));
         assert_eq!(names.find(b"ayc"), None);

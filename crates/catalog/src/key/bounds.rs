@@ -6,8 +6,9 @@ use quire_document::{
     Array, Binary, CodeWithScope, Collator, DbPointer, Doc, ObjectId, Timestamp, Type, Value,
     compare,
 };
-use quire_mql::filter::{Comparison, InList, Test, TypeSet};
+use quire_mql::filter::{Comparison, InList, Test};
 use quire_mql::regex::Regex;
+use quire_mql::type_set::TypeSet;
 
 /// Whether a document with a key in the intervals is known to match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,7 @@ use crate::calendar::parse_iso;
 use crate::doc::decode;
 use crate::literal::LiteralError;
 use crate::literal::brackets::Brackets;
-use crate::literal::scan::{Fault, Scanned, Scanner, append, decode_base64, decode_hex, fault};
+use crate::literal::scan::{Mistake, Scanned, Scanner, append, decode_base64, decode_hex, fault};
 use crate::{
     Binary, CodeWithScope, DbPointer, Decimal128, Doc, DocBuf, ObjectId, Regex, Timestamp, Type,
     Value, ValueBuf,
@@ -31,7 +31,7 @@ pub fn parse_doc(text: &str) -> Result<DocBuf, LiteralError> {
     let mut bytes = Vec::with_capacity(text.len());
     match parser.whole(&mut bytes).map_err(|fault| parser.scan.locate(fault))? {
         Type::Document => Ok(DocBuf::from_valid_bytes(bytes)),
-        _ => Err(Scanner::new(text).locate(Fault("expected a document".into()))),
+        _ => Err(Scanner::new(text).locate(Mistake("expected a document".into()))),
     }
 }
 
@@ -99,7 +99,7 @@ impl Parser<'_> {
         let whole = if text.contains(['.', 'e', 'E']) { None } else { text.parse::<i64>().ok() };
         let value = match whole {
             Some(number) => i32::try_from(number).map_or(Value::Int64(number), Value::Int32),
-            None => Value::Double(text.parse().map_err(|_| Fault("bad number".into()))?),
+            None => Value::Double(text.parse().map_err(|_| Mistake("bad number".into()))?),
         };
         Ok(append(out, value))
     }
@@ -129,7 +129,7 @@ fn unwrap(out: &mut Vec<u8>, start: usize) -> Scanned<Type> {
             out.truncate(start);
             Ok(write(out))
         }
-        _ => Err(Fault(format!("not a {name} of Extended JSON"))),
+        _ => Err(Mistake(format!("not a {name} of Extended JSON"))),
     }
 }
 

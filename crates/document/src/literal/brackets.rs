@@ -1,7 +1,7 @@
 //! The common part of the parsers for literals and Extended JSON: items in brackets, and the
 //! documents and arrays written from them.
 
-use super::scan::{Fault, NESTING_MAX, Scanned, Scanner, fault, finish};
+use super::scan::{Mistake, NESTING_MAX, Scanned, Scanner, fault, finish};
 use crate::Type;
 use crate::builder::ArrayWriter;
 
@@ -36,7 +36,7 @@ pub(crate) trait Brackets<'t>: Sized {
             scan.space();
             ended = scan.peek() == Some(end);
             if !ended && scan.peek() != Some(b',') {
-                return Err(Fault(format!("expected , or {}", end as char)));
+                return Err(Mistake(format!("expected , or {}", end as char)));
             }
             if !ended {
                 scan.skip(1);

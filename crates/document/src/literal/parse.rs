@@ -2,7 +2,7 @@
 
 use super::brackets::Brackets;
 use super::scan::{
-    Fault, LiteralError, Scanned, Scanner, append, decode_base64, decode_hex, fault,
+    LiteralError, Mistake, Scanned, Scanner, append, decode_base64, decode_hex, fault,
 };
 use crate::calendar::parse_iso;
 use crate::doc::decode;
@@ -18,7 +18,7 @@ pub fn parse(text: &str) -> Result<ValueBuf, LiteralError> {
     parser.scan.space();
     match parser.scan.is_done() {
         true => Ok(value),
-        false => Err(parser.scan.locate(Fault("text after the value".into()))),
+        false => Err(parser.scan.locate(Mistake("text after the value".into()))),
     }
 }
 
@@ -27,7 +27,7 @@ pub fn parse_doc(text: &str) -> Result<DocBuf, LiteralError> {
     let value = parse(text)?;
     match value.as_value() {
         Value::Document(doc) => Ok(doc.to_owned()),
-        _ => Err(Parser::new(text).scan.locate(Fault("expected a document".into()))),
+        _ => Err(Parser::new(text).scan.locate(Mistake("expected a document".into()))),
     }
 }
 
@@ -129,10 +129,10 @@ impl<'t> Parser<'t> {
         }
         let text = self.scan.number()?;
         if text.contains(['.', 'e', 'E']) {
-            let number: f64 = text.parse().map_err(|_| Fault("bad number".into()))?;
+            let number: f64 = text.parse().map_err(|_| Mistake("bad number".into()))?;
             return Ok(append(out, Value::Double(number)));
         }
-        let number: i64 = text.parse().map_err(|_| Fault("number out of range".into()))?;
+        let number: i64 = text.parse().map_err(|_| Mistake("number out of range".into()))?;
         Ok(append(out, i32::try_from(number).map_or(Value::Int64(number), Value::Int32)))
     }
 
@@ -152,7 +152,7 @@ impl<'t> Parser<'t> {
                 self.scan.space();
                 if self.scan.peek() != Some(b'(') {
                     self.scan.at = start;
-                    return Err(Fault(format!("unknown word {word}")));
+                    return Err(Mistake(format!("unknown word {word}")));
                 }
                 let mut arguments = Vec::new();
                 self.list(b')', |parser| {
@@ -209,7 +209,7 @@ fn call(word: &str, arguments: &Arguments, out: &mut Vec<u8>) -> Scanned<Type> {
         _ => arguments.0.len() == 1,
     };
     let kind = if known { construct(word, arguments, out) } else { None };
-    kind.ok_or_else(|| Fault(format!("unknown word or wrong arguments: {word}(...)")))
+    kind.ok_or_else(|| Mistake(format!("unknown word or wrong arguments: {word}(...)")))
 }
 
 fn construct(word: &str, arguments: &Arguments, out: &mut Vec<u8>) -> Option<Type> {

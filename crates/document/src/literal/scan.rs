@@ -33,12 +33,12 @@ impl fmt::Display for LiteralError {
 impl std::error::Error for LiteralError {}
 
 /// A syntax error at the current position of the scanner.
-pub(crate) struct Fault(pub(crate) String);
+pub(crate) struct Mistake(pub(crate) String);
 
-pub(crate) type Scanned<T> = Result<T, Fault>;
+pub(crate) type Scanned<T> = Result<T, Mistake>;
 
 pub(crate) fn fault<T>(message: &str) -> Scanned<T> {
-    Err(Fault(message.into()))
+    Err(Mistake(message.into()))
 }
 
 /// A text and the current position in it.
@@ -54,7 +54,7 @@ impl<'t> Scanner<'t> {
         Scanner { text, at: 0, depth: 0 }
     }
 
-    pub(crate) fn locate(&self, fault: Fault) -> LiteralError {
+    pub(crate) fn locate(&self, fault: Mistake) -> LiteralError {
         let before = self.text.get(..self.at).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         LiteralError {
@@ -179,7 +179,7 @@ impl<'t> Scanner<'t> {
             }
             code = 0x10000 + ((first - 0xd800) << 10) + second;
         }
-        char::from_u32(code).ok_or(Fault("half a surrogate pair".into()))
+        char::from_u32(code).ok_or(Mistake("half a surrogate pair".into()))
     }
 
     fn hex4(&mut self) -> Scanned<u32> {
@@ -189,7 +189,7 @@ impl<'t> Scanner<'t> {
             .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         self.at += code.map_or(0, |_| 4);
-        code.ok_or(Fault("expected four hexadecimal digits".into()))
+        code.ok_or(Mistake("expected four hexadecimal digits".into()))
     }
 }
 

@@ -89,6 +89,7 @@ impl Operation {
 
 impl Number {
     /// Returns the nearest double.
+    #[inline]
     pub fn to_f64(self) -> f64 {
         match self {
             Number::Int(number) => number as f64,
@@ -125,6 +126,7 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the nearest double, if the value is a number.
+    #[inline]
     pub fn to_f64(&self) -> Option<f64> {
         Some(self.as_number()?.to_f64())
     }

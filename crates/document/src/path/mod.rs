@@ -100,16 +100,6 @@ impl Path {
         self.parts.get(1..).unwrap_or(&[])
     }
 
-    /// Returns true if a component is an array index.
-    pub fn has_index(&self) -> bool {
-        self.parts.iter().any(|part| part.index.is_some())
-    }
-
-    /// Returns true if `other` is this path or below it.
-    pub fn is_prefix_of(&self, other: &Path) -> bool {
-        other.parts.starts_with(&self.parts)
-    }
-
     /// Returns the value that the path reaches through documents only; `None` if an array comes
     /// before the end.
     pub fn get<'a>(&self, doc: Doc<'a>) -> Option<Value<'a>> {
@@ -173,7 +163,6 @@ mod tests {
         let path = Path::new("a.0.b");
         assert_eq!(path.len(), 3);
         assert_eq!(path.parts()[1].index(), Some(0));
-        assert!(path.has_index() && Path::new("a").is_prefix_of(&path));
         assert_eq!(array_index("01"), None);
         assert_eq!(array_index(""), None);
         assert_eq!(array_index("99999999999"), None);

@@ -15,7 +15,7 @@ use crate::columns::{Columns, Grouping};
 use crate::env::{Run, Scope};
 use crate::grouping::runs::{MergedGroup, MergedGroups, SpilledGroups};
 use crate::grouping::table::GroupTable;
-use crate::operators::chain::{Chain, ChainOp, Passed, Sent};
+use crate::operators::chain::{Chain, ChainOp, Sent, StepCounts};
 use crate::operators::filtering::{renew, reset};
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::row::Row;
@@ -31,7 +31,7 @@ pub(crate) struct GroupOp {
     source: Source,
     grouping: Grouping,
     /// How many documents each step of the chain has let through.
-    passed: Passed,
+    passed: StepCounts,
     output: Output,
     arena: Bump,
     stats: NodeStats,
@@ -149,7 +149,7 @@ impl Source {
 /// Adds documents to the groups.
 struct Intake<'i> {
     grouping: &'i Grouping,
-    passed: &'i mut Passed,
+    passed: &'i mut StepCounts,
     scope: Scope<'i>,
     table: GroupTable,
     runs: SpilledGroups,

@@ -10,7 +10,7 @@ use quire_document::{Collator, Doc, Value, ValueBuf, equal};
 use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::accumulator::{State, Table};
-use quire_mql::expression::{Column, OwnedColumn};
+use quire_mql::column::{Column, OwnedColumn};
 use quire_mql::stage::Group;
 
 use crate::columns::{Columns, Grouping};

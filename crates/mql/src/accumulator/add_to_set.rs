@@ -1,7 +1,7 @@
 //! `$addToSet`, `$setUnion`: the distinct values, or the distinct elements of all values.
 
 use super::registry::Accumulator;
-use super::{Collation, State, check_memory};
+use super::{State, StringOrder, check_memory};
 use crate::context::EvalContext;
 use quire_document::{ArrayBuf, Value, ValueBuf, equal, hash_of};
 use quire_error::Result;
@@ -26,7 +26,7 @@ pub(super) const SET_UNION: Accumulator = Accumulator::unary(
 struct Set {
     name: &'static str,
     flatten: bool,
-    collation: Collation,
+    collation: StringOrder,
     values: Vec<ValueBuf>,
     /// The positions of the values with each hash.
     by_hash: HashMap<u64, Vec<u32>>,
@@ -34,7 +34,7 @@ struct Set {
 }
 
 impl Set {
-    fn new(name: &'static str, flatten: bool, collation: Collation) -> Self {
+    fn new(name: &'static str, flatten: bool, collation: StringOrder) -> Self {
         let (values, by_hash) = (Vec::new(), HashMap::new());
         Set { name, flatten, collation, values, by_hash, bytes: 0 }
     }

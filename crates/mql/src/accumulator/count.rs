@@ -1,8 +1,9 @@
 //! `$count`: the number of documents.
 
 use super::registry::{Accumulator, Parsed};
-use super::sum::{self, Sum};
+use super::sum;
 use crate::expression::Expression;
+use crate::totals::Sum;
 use quire_document::Value;
 use quire_error::{Error, Result};
 

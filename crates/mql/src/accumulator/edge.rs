@@ -11,60 +11,55 @@ pub(super) const FIRST: Accumulator = Accumulator::unary(
     "$first",
     "1.0",
     "The first document's value; null if it is missing.",
-    |_| Box::new(First { value: None }),
+    |_| Box::new(Edge::first()),
 )
-.with_table(|_| Box::new(States::new(|_| First { value: None })));
+.with_table(|_| Box::new(States::new(|_| Edge::first())));
 
 pub(super) const LAST: Accumulator =
     Accumulator::unary("$last", "1.0", "The last document's value; null if it is missing.", |_| {
-        Box::new(Last { value: None })
+        Box::new(Edge::last())
     })
-    .with_table(|_| Box::new(States::new(|_| Last { value: None })));
+    .with_table(|_| Box::new(States::new(|_| Edge::last())));
 
 #[derive(Debug)]
-struct First {
+struct Edge {
+    /// The first value stays, or each takes the place of the one before.
+    keeps_first: bool,
     value: Option<ValueBuf>,
 }
 
-#[derive(Debug)]
-struct Last {
-    value: Option<ValueBuf>,
-}
+impl Edge {
+    fn first() -> Self {
+        Edge { keeps_first: true, value: None }
+    }
 
-fn or_null(value: Option<Value<'_>>) -> ValueBuf {
-    ValueBuf::new(value.unwrap_or(Value::Null))
-}
-
-fn result<'a>(value: &Option<ValueBuf>, cx: &EvalContext<'a>) -> Result<Value<'a>> {
-    value.as_ref().map_or(Ok(Value::Null), |value| cx.copy(value.as_value()))
-}
-
-/// Returns an array with the value, or an empty array.
-fn saved(value: &Option<ValueBuf>) -> ValueBuf {
-    match value {
-        Some(value) => array![value].into(),
-        None => array![].into(),
+    fn last() -> Self {
+        Edge { keeps_first: false, value: None }
     }
 }
 
-impl State for First {
+impl State for Edge {
     fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
-        if self.value.is_none() {
-            self.value = Some(or_null(value));
+        if !self.is_complete() {
+            self.value = Some(ValueBuf::new(value.unwrap_or(Value::Null)));
         }
         Ok(())
     }
 
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
-        result(&self.value, cx)
+        self.value.as_ref().map_or(Ok(Value::Null), |value| cx.copy(value.as_value()))
     }
 
     fn size(&self) -> usize {
         size_of::<Self>() + self.value.as_ref().map_or(0, ValueBuf::size)
     }
 
+    /// An array with the value, or an empty one.
     fn save(&self) -> ValueBuf {
-        saved(&self.value)
+        match &self.value {
+            Some(value) => array![value].into(),
+            None => array![].into(),
+        }
     }
 
     fn merge(&mut self, saved: Value<'_>) -> Result<()> {
@@ -72,29 +67,6 @@ impl State for First {
     }
 
     fn is_complete(&self) -> bool {
-        self.value.is_some()
-    }
-}
-
-impl State for Last {
-    fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
-        self.value = Some(or_null(value));
-        Ok(())
-    }
-
-    fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
-        result(&self.value, cx)
-    }
-
-    fn size(&self) -> usize {
-        size_of::<Self>() + self.value.as_ref().map_or(0, ValueBuf::size)
-    }
-
-    fn save(&self) -> ValueBuf {
-        saved(&self.value)
-    }
-
-    fn merge(&mut self, saved: Value<'_>) -> Result<()> {
-        super::elements(saved).try_for_each(|value| self.add(Some(value)))
+        self.keeps_first && self.value.is_some()
     }
 }

@@ -3,9 +3,10 @@
 
 use super::registry::Accumulator;
 use super::table::States;
-use super::{Collation, State, Table};
-use crate::context::{Collator, EvalContext};
-use quire_document::{Value, ValueBuf, compare};
+use super::{State, StringOrder, Table};
+use crate::context::EvalContext;
+use crate::totals::replaces;
+use quire_document::{Value, ValueBuf};
 use quire_error::Result;
 use std::cmp::Ordering;
 
@@ -25,30 +26,20 @@ pub(super) const MAX: Accumulator = Accumulator::unary(
 )
 .with_table(|collation| table(Ordering::Greater, collation));
 
-/// Returns true if a value replaces the best one so far. Null and missing values never do.
-pub(crate) fn replaces(
-    value: Value<'_>,
-    best: Option<Value<'_>>,
-    when: Ordering,
-    collator: Option<&dyn Collator>,
-) -> bool {
-    !value.is_nullish() && best.is_none_or(|best| compare(value, best, collator) == when)
-}
-
 #[derive(Debug)]
 struct Extreme {
     replaces_when: Ordering,
     best: Option<ValueBuf>,
-    collation: Collation,
+    collation: StringOrder,
 }
 
 impl Extreme {
-    fn new(replaces_when: Ordering, collation: Collation) -> Self {
+    fn new(replaces_when: Ordering, collation: StringOrder) -> Self {
         Extreme { replaces_when, best: None, collation }
     }
 }
 
-fn table(replaces_when: Ordering, collation: Collation) -> Box<dyn Table> {
+fn table(replaces_when: Ordering, collation: StringOrder) -> Box<dyn Table> {
     Box::new(States::new(move |_| Extreme::new(replaces_when, collation.clone())))
 }
 

@@ -2,24 +2,9 @@
 
 use super::State;
 use crate::context::EvalContext;
-use quire_document::{ArrayBuf, Value, ValueBuf};
+use crate::totals::FixedState;
+use quire_document::{Value, ValueBuf};
 use quire_error::Result;
-use std::fmt;
-
-/// A state of fixed size, which each value updates.
-pub(super) trait FixedState: Send + fmt::Debug + Sized {
-    /// Updates the state with a value.
-    fn take(&mut self, value: Value<'_>);
-
-    /// Returns the result so far.
-    fn current(&self) -> Value<'static>;
-
-    /// Returns the numbers that another state needs to merge this one.
-    fn parts(&self) -> ArrayBuf;
-
-    /// Merges the numbers that another state returned from `parts`.
-    fn join(&mut self, parts: &[Value<'_>]);
-}
 
 impl<R: FixedState> State for R {
     #[inline]

@@ -22,25 +22,18 @@ mod registry;
 mod spec;
 mod std_dev;
 mod sum;
-mod summation;
 mod table;
 
 #[cfg(test)]
 mod tests;
 
-pub use average::Average;
-pub(crate) use extreme::replaces;
 pub(crate) use n_values::evaluate_n;
-pub(crate) use percentile::to_f64;
-pub use percentile::{Quantiles, quantile};
 pub(crate) use push::array_of;
 pub use ranked::Ranking;
 pub(crate) use registry::Parsed;
 pub use registry::{ACCUMULATORS, Accumulator, find_accumulator};
 pub use spec::{AccumulatorSpec, Argument};
 pub(crate) use spec::{in_group, outside_group};
-pub use std_dev::Deviation;
-pub use sum::Sum;
 pub use table::Table;
 
 use crate::context::{Collator, EvalContext};
@@ -85,12 +78,12 @@ pub trait State: Send + fmt::Debug {
 
 /// The order of strings in an accumulator.
 #[derive(Clone, Default)]
-pub(crate) struct Collation(Option<Arc<dyn Collator>>);
+pub(crate) struct StringOrder(Option<Arc<dyn Collator>>);
 
-impl Collation {
+impl StringOrder {
     /// Strings are compared by `collator`, or by their bytes without one.
     pub(crate) fn new(collator: Option<Arc<dyn Collator>>) -> Self {
-        Collation(collator)
+        StringOrder(collator)
     }
 
     pub(crate) fn as_deref(&self) -> Option<&dyn Collator> {
@@ -98,7 +91,7 @@ impl Collation {
     }
 }
 
-impl fmt::Debug for Collation {
+impl fmt::Debug for StringOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "collation" } else { "bytes" })
     }

@@ -2,7 +2,7 @@
 
 use super::registry::{Accumulator, Parsed};
 use super::spec::Argument;
-use super::{Collation, State, check_memory};
+use super::{State, StringOrder, check_memory};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::Expression;
 use quire_document::{ArrayBuf, Value, ValueBuf, compare};
@@ -48,10 +48,8 @@ enum Keeps {
 
 fn parse(name: &'static str, keeps: Keeps, value: Value<'_>, cx: &ParseContext) -> Result<Parsed> {
     let Value::Document(spec) = value else {
-        let message = format!(
-            "specification must be an object; found {name}: {}",
-            crate::update::text::value(value)
-        );
+        let message =
+            format!("specification must be an object; found {name}: {}", crate::text::value(value));
         return Err(Error::location(5787900, message));
     };
     let (mut n, mut input) = (None, None);
@@ -98,7 +96,7 @@ struct Values {
     name: &'static str,
     keeps: Keeps,
     n: usize,
-    collation: Collation,
+    collation: StringOrder,
     values: VecDeque<ValueBuf>,
     bytes: usize,
 }

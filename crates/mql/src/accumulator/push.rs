@@ -66,7 +66,7 @@ pub(crate) fn array_of<'v>(name: &str, value: Value<'v>) -> Result<quire_documen
     value.as_array().ok_or_else(|| {
         Error::type_mismatch(format!(
             "{name} requires array inputs, but input {} is of type {}",
-            crate::update::text::value(value),
+            crate::text::value(value),
             value.type_name()
         ))
     })

@@ -80,7 +80,7 @@ impl Ranking {
 
 fn parse(name: &'static str, bottom: bool, value: Value<'_>, cx: &ParseContext) -> Result<Parsed> {
     let Value::Document(spec) = value else {
-        let shown = crate::update::text::value(value);
+        let shown = crate::text::value(value);
         let message = format!("specification must be an object; found {name}: {shown}");
         return Err(Error::location(5788001, message));
     };
@@ -92,7 +92,7 @@ fn parse(name: &'static str, bottom: bool, value: Value<'_>, cx: &ParseContext) 
             "output" => output = Some(Expression::parse(value, cx)?),
             "sortBy" => {
                 let Value::Document(pattern) = value else {
-                    let shown = crate::update::text::field("sortBy", value);
+                    let shown = crate::text::field("sortBy", value);
                     let message = format!(
                         "expected 'sortBy' to already be an object in the arguments to {name}; found {shown}"
                     );

@@ -1,7 +1,7 @@
 //! The registry of accumulators, and the type of its rows.
 
 use super::spec::Argument;
-use super::{Collation, State, Table};
+use super::{State, StringOrder, Table};
 use super::{
     add_to_set, average, count, edge, extreme, merge_objects, n_values, percentile, push, ranked,
     std_dev, sum,
@@ -27,13 +27,13 @@ pub struct Accumulator {
     pub(super) parse: ParseStyle,
     /// Makes a specialised table of states, if the accumulator has one. Such an accumulator never
     /// fails, so each of them may process a whole batch before the next one does.
-    pub(super) table: Option<fn(Collation) -> Box<dyn Table>>,
+    pub(super) table: Option<fn(StringOrder) -> Box<dyn Table>>,
 }
 
 /// The way in which an accumulator's argument is parsed.
 pub(super) enum ParseStyle {
     /// The argument is one expression.
-    Unary(fn(Collation) -> Box<dyn State>),
+    Unary(fn(StringOrder) -> Box<dyn State>),
     /// The accumulator has a parser.
     Own(ParseFn),
 }
@@ -47,7 +47,7 @@ pub(crate) struct Parsed {
 }
 
 /// Makes the state of a group from its n (0 for an accumulator without n).
-pub(crate) type Make = Arc<dyn Fn(usize, Collation) -> Box<dyn State> + Send + Sync>;
+pub(crate) type Make = Arc<dyn Fn(usize, StringOrder) -> Box<dyn State> + Send + Sync>;
 
 impl Accumulator {
     /// Returns a row for an accumulator of one expression.
@@ -55,7 +55,7 @@ impl Accumulator {
         name: &'static str,
         since: &'static str,
         doc: &'static str,
-        make: fn(Collation) -> Box<dyn State>,
+        make: fn(StringOrder) -> Box<dyn State>,
     ) -> Self {
         Accumulator { name, since, doc, parse: ParseStyle::Unary(make), table: None }
     }
@@ -71,7 +71,7 @@ impl Accumulator {
     }
 
     /// Returns the row with a specialised table.
-    pub(super) const fn with_table(mut self, table: fn(Collation) -> Box<dyn Table>) -> Self {
+    pub(super) const fn with_table(mut self, table: fn(StringOrder) -> Box<dyn Table>) -> Self {
         self.table = Some(table);
         self
     }
@@ -103,7 +103,7 @@ pub(super) fn not_unary(name: &str) -> Error {
 impl Parsed {
     pub(super) fn unary(
         argument: Expression,
-        make: impl Fn(Collation) -> Box<dyn State> + Send + Sync + 'static,
+        make: impl Fn(StringOrder) -> Box<dyn State> + Send + Sync + 'static,
     ) -> Self {
         let argument = Argument::One(argument);
         Parsed { argument, n: None, make: Arc::new(move |_, collation| make(collation)) }

@@ -3,9 +3,10 @@
 use super::ranked::Ranking;
 use super::registry::{Accumulator, Make, Parsed, find_accumulator, not_unary};
 use super::table::States;
-use super::{Collation, State, Table};
+use super::{State, StringOrder, Table};
+use crate::column::Column;
 use crate::context::{Collator, EvalContext, ParseContext};
-use crate::expression::{Batch, Column, Dependencies, Expression, ExpressionNode, Extractor};
+use crate::expression::{Batch, Dependencies, Expression, ExpressionNode, Extractor};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::borrow::Cow;
@@ -96,7 +97,7 @@ impl AccumulatorSpec {
     /// Returns a new state for the group with this key. (`n` may depend on the key.)
     pub fn new_state(&self, key: Value<'_>, cx: &EvalContext<'_>) -> Result<Box<dyn State>> {
         let n = self.n(key, cx)?;
-        Ok((self.make)(n, Collation(cx.shared.collator.clone())))
+        Ok((self.make)(n, StringOrder(cx.shared.collator.clone())))
     }
 
     /// Returns the n of the group with this key; 0 for an accumulator without n.
@@ -108,7 +109,7 @@ impl AccumulatorSpec {
 
     /// Returns a table for the states of many groups.
     pub fn new_table(&self, collator: Option<Arc<dyn Collator>>) -> Box<dyn Table> {
-        let collation = Collation(collator);
+        let collation = StringOrder(collator);
         match self.accumulator.table {
             Some(table) => table(collation),
             None => {

@@ -1,8 +1,8 @@
 //! The states of one accumulator for all groups of a stage.
 
 use super::State;
+use crate::column::Column;
 use crate::context::EvalContext;
-use crate::expression::Column;
 use quire_document::{Value, ValueBuf};
 use quire_error::Result;
 use std::fmt;

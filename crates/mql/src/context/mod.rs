@@ -2,19 +2,25 @@
 //!
 //! `mql` reads no clock and draws no random numbers; its caller provides both.
 
+mod folding;
+mod loop_cache;
 mod parse;
+mod place;
 mod shared;
+pub(crate) mod work;
 
-use crate::expression::Column;
-use crate::loops::LoopCache;
-use crate::work::{ELEMENTS_AT_ONCE, units};
+use crate::column::Column;
 use bumpalo::Bump;
 use quire_document::memory::{self, Refused};
 use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Value, limits};
 use quire_error::{Error, ErrorCode, Result};
 use std::cell::RefCell;
+use work::{ELEMENTS_AT_ONCE, units};
 
+pub(crate) use folding::Folding;
+pub(crate) use loop_cache::{Constants, LoopCache};
 pub use parse::{Binding, EXPRESSION_DEPTH_MAX, Known, ParseContext, Slot, UserVariable};
+pub use place::{Inside, Place, ViewStages};
 pub use quire_document::Collator;
 pub use shared::{InterruptCheck, MEMORY_BYTES_MAX, Shared};
 

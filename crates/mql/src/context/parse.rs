@@ -1,8 +1,6 @@
 //! The input of parsing: the variables in scope, and their meaning.
 
-use super::InterruptCheck;
-use crate::expression::Folding;
-use crate::stage::Place;
+use super::{Folding, InterruptCheck, Place};
 use quire_document::{Collator, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use std::collections::HashMap;

@@ -90,6 +90,11 @@ impl Shared {
         }
     }
 
+    /// A random number from 0 to below 1, of 53 bits; an error where no source was given.
+    pub fn random_fraction(&self) -> Result<f64> {
+        Ok((self.random()? >> 11) as f64 / (1u64 << 53) as f64)
+    }
+
     /// Fails if the operation was killed or its deadline has passed.
     pub fn check_interrupt(&self) -> Result<()> {
         self.interrupt.as_ref().map_or(Ok(()), |interrupt| interrupt.check())

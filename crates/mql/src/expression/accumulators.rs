@@ -1,10 +1,11 @@
 //! Accumulators as expressions: applied to the elements of one array, or to several arguments.
 
 use super::operator::{Arity, Call, Operator};
+use super::quantiles::Quantiles;
 use super::tree::{Expression, Form};
-use crate::accumulator::{Average, Deviation, Quantiles, Sum, replaces};
 use crate::context::{EvalContext, ParseContext};
-use crate::update::text;
+use crate::text;
+use crate::totals::{Average, Deviation, Sum, replaces};
 use quire_document::{DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
@@ -121,7 +122,7 @@ fn parse_quantiles(
 
 impl Form for QuantilesOf {
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-        let number = |value| crate::accumulator::to_f64(value).filter(|number| !number.is_nan());
+        let number = |value: Value<'_>| value.to_f64().filter(|number| !number.is_nan());
         let mut numbers: Vec<f64> = match self.input.eval(cx)? {
             Some(Value::Array(array)) => {
                 cx.charge_elements([array])?;

@@ -5,11 +5,11 @@
 //! another operator is evaluated document by document, so results (and the first error) equal those
 //! of `Expression::eval`.
 
-use super::column::Column;
 use super::extract::Extractor;
 use super::kernel::Kernel;
 use super::operator::Call;
 use super::tree::{Expression, ExpressionNode};
+use crate::column::Column;
 use crate::context::EvalContext;
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};

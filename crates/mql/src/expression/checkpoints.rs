@@ -9,7 +9,7 @@
 
 use super::tree::Expression;
 use crate::context::EvalContext;
-use crate::work::{bytes_of, units};
+use crate::context::work::{bytes_of, units};
 use quire_document::Value;
 use quire_error::Result;
 use smallvec::SmallVec;

@@ -2,10 +2,10 @@
 
 use super::batch::Batch;
 use super::boolean::is_true;
-use super::column::Column;
 use super::operator::{Arity, Call, Operator};
 use super::ranges::{Ranges, compared};
 use super::tree::{Expression, ExpressionNode, Form};
+use crate::column::Column;
 use crate::context::{EvalContext, ParseContext};
 use quire_document::{DocWriter, Value};
 use quire_error::{Error, Result};

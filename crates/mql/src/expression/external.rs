@@ -65,9 +65,7 @@ fn parse_rand(_: &'static Operator, value: Value<'_>, _: &ParseContext) -> Resul
 
 impl Form for Rand {
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-        const STEPS: f64 = (1u64 << 53) as f64;
-        let word = cx.shared.random()? >> 11;
-        Ok(Some(Value::Double(word as f64 / STEPS)))
+        cx.shared.random_fraction().map(Value::Double).map(Some)
     }
 
     fn children<'e>(&'e self, _: &mut dyn FnMut(&'e Expression)) {}

@@ -4,11 +4,11 @@
 //! once and fills the slots. With an `EvalContext` that has them (`with_extracted`), evaluation
 //! does not search the document for the paths.
 
-use super::column::Column;
 use super::field_path::{FieldPath, into};
 use super::tree::{Expression, ExpressionNode};
+use crate::column::Column;
 use crate::context::EvalContext;
-use crate::names::Names;
+use crate::names::NumberedNames;
 use quire_document::{Doc, Value};
 use quire_error::Result;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub struct Extractor {
 /// The field names to extract at one level of a document.
 #[derive(Debug, Default)]
 struct Level {
-    names: Names,
+    names: NumberedNames,
     branches: Vec<Branch>,
 }
 

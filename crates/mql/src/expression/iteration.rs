@@ -4,11 +4,11 @@
 //! memory than its result.
 
 use super::boolean::is_true;
+use super::iterations::Iterations;
 use super::operator::Operator;
 use super::tree::{Expression, Form};
 use super::variables::loop_variable;
 use crate::context::{EvalContext, ParseContext, Slot};
-use crate::loops::Iterations;
 use quire_document::{Array, Doc, DocWriter, Value, ValueBuf, message};
 use quire_error::{Error, Result};
 

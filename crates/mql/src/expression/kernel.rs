@@ -1,7 +1,7 @@
 //! Arithmetic and comparisons on whole columns, without making values.
 
-use super::column::Column;
 use super::operator::Call;
+use crate::column::Column;
 use quire_document::{Value, number};
 use std::cmp::Ordering;
 

@@ -3,7 +3,7 @@
 use super::array_access::type_name;
 use super::operator::{Arity, Call, Field, Fields, Operator};
 use crate::context::EvalContext;
-use crate::work::sort_by;
+use crate::context::work::sort_by;
 use quire_document::{Array, Value, compare};
 use quire_error::{Error, Result};
 

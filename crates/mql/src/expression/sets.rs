@@ -5,8 +5,8 @@ use super::array_access::{is_nullish, type_name};
 use super::boolean::is_true;
 use super::operator::{Arity, Call, Operator};
 use super::tree::{Expression, ExpressionNode};
+use crate::context::work::{search_units, sort_by};
 use crate::context::{Collator, EvalContext};
-use crate::work::{search_units, sort_by};
 use quire_document::{Array, Value, compare};
 use quire_error::{Error, Result};
 

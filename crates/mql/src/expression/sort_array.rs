@@ -2,9 +2,9 @@
 
 use super::operator::Operator;
 use super::tree::{Expression, Form};
+use crate::context::work::sort_by;
 use crate::context::{Collator, EvalContext, ParseContext};
-use crate::sort::SORT_KEYS_MAX;
-use crate::work::sort_by;
+use quire_document::limits::SORT_KEYS_MAX;
 use quire_document::{Array, DocWriter, Value, ValueBuf, compare};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;

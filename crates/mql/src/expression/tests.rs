@@ -2,7 +2,8 @@
 //! compared with plain evaluation of random expressions.
 
 use super::random::{random_expression, random_root};
-use super::{Batch, Column, Expression, Extractor, operators};
+use super::{Batch, Expression, Extractor, operators};
+use crate::column::Column;
 use crate::context::{EvalContext, Known, ParseContext, Shared, UserVariable};
 use bumpalo::Bump;
 use quire_document::testing::Generator;

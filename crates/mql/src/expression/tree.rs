@@ -3,10 +3,10 @@
 use super::batch::Batch;
 use super::boolean::is_true;
 use super::checkpoints::Checkpoint;
-use super::column::Column;
 use super::field_path::FieldPath;
-use super::folding::Folding;
 use super::operator::Call;
+use crate::column::Column;
+use crate::context::Folding;
 use crate::context::{Binding, EvalContext, ParseContext, Shared};
 use bumpalo::Bump;
 use quire_document::{ArrayWriter, Doc, DocWriter, Value, ValueBuf};

@@ -5,13 +5,13 @@ use super::elem_match;
 use super::node::{Node, Test};
 use super::operand::Comparison;
 use super::parse::{Argument, Parser};
-use super::registry::{Operator, Parse, find_field};
+use super::registry::{Parse, QueryOperator, find_field};
 use crate::regex::Regex;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 
 /// The registry row of this operator.
-pub(super) const OPERATORS: &[Operator] = &[Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[QueryOperator {
     name: "$all",
     parse: Parse::Field(parse),
     doc: "Matches arrays that contain all given values, or an element for each given `$elemMatch`.",

@@ -2,32 +2,32 @@
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
-use super::registry::{Operator, Parse};
-use super::show::show;
+use super::registry::{Parse, QueryOperator};
+use crate::text::show;
 use quire_document::{Value, number::Number};
 use quire_error::{Error, Result};
 
 /// The registry rows of this family.
-pub(super) const OPERATORS: &[Operator] = &[
-    Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[
+    QueryOperator {
         name: "$bitsAllSet",
         parse: Parse::Field(|_: &Parser<'_>, argument| parse(BitKind::AllSet, argument)),
         doc: "Matches numbers and binary data in which all given bits are 1.",
         since: "3.2",
     },
-    Operator {
+    QueryOperator {
         name: "$bitsAnySet",
         parse: Parse::Field(|_: &Parser<'_>, argument| parse(BitKind::AnySet, argument)),
         doc: "Matches numbers and binary data in which one of the given bits is 1.",
         since: "3.2",
     },
-    Operator {
+    QueryOperator {
         name: "$bitsAllClear",
         parse: Parse::Field(|_: &Parser<'_>, argument| parse(BitKind::AllClear, argument)),
         doc: "Matches numbers and binary data in which all given bits are 0.",
         since: "3.2",
     },
-    Operator {
+    QueryOperator {
         name: "$bitsAnyClear",
         parse: Parse::Field(|_: &Parser<'_>, argument| parse(BitKind::AnyClear, argument)),
         doc: "Matches numbers and binary data in which one of the given bits is 0.",

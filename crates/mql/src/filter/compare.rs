@@ -3,43 +3,43 @@
 use super::node::{Node, Test};
 use super::operand::{Comparison, Operand};
 use super::parse::{Argument, Parser};
-use super::registry::{Operator, Parse};
+use super::registry::{Parse, QueryOperator};
 use quire_document::Value;
 use quire_error::{Error, Result};
 
 /// The registry rows of this family.
-pub(super) const OPERATORS: &[Operator] = &[
-    Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[
+    QueryOperator {
         name: "$eq",
         parse: Parse::Field(|parser, argument| compare(Comparison::Eq, parser, argument)),
         doc: "Matches values equal to the operand.",
         since: "3.0",
     },
-    Operator {
+    QueryOperator {
         name: "$ne",
         parse: Parse::Field(not_equal),
         doc: "Matches documents without a value equal to the operand.",
         since: "1.0",
     },
-    Operator {
+    QueryOperator {
         name: "$gt",
         parse: Parse::Field(|parser, argument| compare(Comparison::Gt, parser, argument)),
         doc: "Matches values greater than the operand.",
         since: "1.0",
     },
-    Operator {
+    QueryOperator {
         name: "$gte",
         parse: Parse::Field(|parser, argument| compare(Comparison::Gte, parser, argument)),
         doc: "Matches values greater than or equal to the operand.",
         since: "1.0",
     },
-    Operator {
+    QueryOperator {
         name: "$lt",
         parse: Parse::Field(|parser, argument| compare(Comparison::Lt, parser, argument)),
         doc: "Matches values less than the operand.",
         since: "1.0",
     },
-    Operator {
+    QueryOperator {
         name: "$lte",
         parse: Parse::Field(|parser, argument| compare(Comparison::Lte, parser, argument)),
         doc: "Matches values less than or equal to the operand.",

@@ -2,31 +2,31 @@
 
 use super::node::Node;
 use super::parse::{Level, Parser};
-use super::registry::{Operator, Parse};
+use super::registry::{Parse, QueryOperator};
 use quire_document::{Value, number::Number};
 use quire_error::{Error, Result};
 
 /// The registry rows of this family.
-pub(super) const OPERATORS: &[Operator] = &[
-    Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[
+    QueryOperator {
         name: "$alwaysTrue",
         parse: Parse::Top(|_, value| always("$alwaysTrue", value, true)),
         doc: "Matches every document.",
         since: "3.6",
     },
-    Operator {
+    QueryOperator {
         name: "$alwaysFalse",
         parse: Parse::Top(|_, value| always("$alwaysFalse", value, false)),
         doc: "Matches no document.",
         since: "3.6",
     },
-    Operator {
+    QueryOperator {
         name: "$sampleRate",
         parse: Parse::Top(sample_rate),
         doc: "Matches each document with the given probability.",
         since: "4.4",
     },
-    Operator {
+    QueryOperator {
         name: "$comment",
         parse: Parse::Top(|_, _| Ok(None)),
         doc: "A comment; matches every document.",

@@ -3,13 +3,13 @@
 use super::node::{Node, PathNode, Test};
 use super::optimize;
 use super::parse::{Argument, Level, Parser, is_operator_not_reference};
-use super::registry::{Operator, Parse, find_top_level};
+use super::registry::{Parse, QueryOperator, find_top_level};
 use super::scope::Scope;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 
 /// The registry row of this operator.
-pub(super) const OPERATORS: &[Operator] = &[Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[QueryOperator {
     name: "$elemMatch",
     parse: Parse::Field(parse),
     doc: "Matches arrays with an element that matches a filter or a set of operators.",

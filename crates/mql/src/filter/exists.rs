@@ -2,12 +2,12 @@
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
-use super::registry::{Operator, Parse};
+use super::registry::{Parse, QueryOperator};
 use crate::expression::is_true;
 use quire_error::Result;
 
 /// The registry row of this operator.
-pub(super) const OPERATORS: &[Operator] = &[Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[QueryOperator {
     name: "$exists",
     parse: Parse::Field(parse),
     doc: "Matches documents with the field (true) or without it (false).",

@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use super::parse::{Level, Parser};
-use super::registry::{Operator, Parse};
+use super::registry::{Parse, QueryOperator};
 use crate::context::{Collator, EvalContext};
 use crate::expression::{Expression, Extractor, is_true};
 use quire_document::{Doc, Value, equal};
@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The registry row of this operator.
-pub(super) const OPERATORS: &[Operator] = &[Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[QueryOperator {
     name: "$expr",
     parse: Parse::Top(parse),
     doc: "Matches documents for which an aggregation expression is true.",

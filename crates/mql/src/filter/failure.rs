@@ -225,7 +225,7 @@ impl Leaf {
                 let text = format!(
                     "Cannot generate validation error details: no annotation found for expression \
                      {}",
-                    super::show::show_doc(self.specified.as_doc())
+                    crate::text::show_doc(self.specified.as_doc())
                 );
                 return Err(Error::location(4994600, text));
             }

@@ -1,9 +1,9 @@
 //! The operand of `$in`: a sorted list of values, and regular expressions.
 
 use super::parse::Parser;
+use crate::context::work::{SORTED_AT_ONCE, search_units};
 use crate::context::{Collator, Shared};
 use crate::regex::Regex;
-use crate::work::{SORTED_AT_ONCE, search_units};
 use quire_document::{Array, Value, ValueBuf};
 use quire_error::{Error, Result};
 use std::fmt;

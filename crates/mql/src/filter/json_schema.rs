@@ -2,14 +2,14 @@
 
 use super::node::Node;
 use super::parse::Parser;
-use super::registry::{Operator, Parse};
+use super::registry::{Parse, QueryOperator};
 use crate::schema::Schema;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
 /// The registry row of this operator.
-pub(super) const OPERATORS: &[Operator] = &[Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[QueryOperator {
     name: "$jsonSchema",
     parse: Parse::Top(parse),
     doc: "Matches documents that are valid for a JSON Schema (draft 4, with BSON types).",

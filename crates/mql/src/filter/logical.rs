@@ -2,32 +2,32 @@
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
-use super::registry::{Operator, Parse};
+use super::registry::{Parse, QueryOperator};
 use crate::regex::Regex;
 use quire_document::Value;
 use quire_error::{Error, Result};
 
 /// The registry rows of this family.
-pub(super) const OPERATORS: &[Operator] = &[
-    Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[
+    QueryOperator {
         name: "$and",
         parse: Parse::Top(|parser, value| list("$and", parser, value).map(Node::And).map(Some)),
         doc: "Matches documents that match all filters in an array.",
         since: "2.0",
     },
-    Operator {
+    QueryOperator {
         name: "$or",
         parse: Parse::Top(|parser, value| list("$or", parser, value).map(Node::Or).map(Some)),
         doc: "Matches documents that match one filter in an array.",
         since: "1.6",
     },
-    Operator {
+    QueryOperator {
         name: "$nor",
         parse: Parse::Top(|parser, value| list("$nor", parser, value).map(Node::Nor).map(Some)),
         doc: "Matches documents that match none of the filters in an array.",
         since: "1.8",
     },
-    Operator {
+    QueryOperator {
         name: "$not",
         parse: Parse::Field(not),
         doc: "Matches documents whose field does not match the operators, and documents without the field.",

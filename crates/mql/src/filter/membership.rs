@@ -2,11 +2,11 @@
 
 use super::in_list::InList;
 use super::node::{Node, Test};
-use super::registry::{Operator, Parse};
+use super::registry::{Parse, QueryOperator};
 
 /// The registry rows of this family.
-pub(super) const OPERATORS: &[Operator] = &[
-    Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[
+    QueryOperator {
         name: "$in",
         parse: Parse::Field(|parser, argument| {
             let list = InList::parse("$in", argument.value, parser)?;
@@ -15,7 +15,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         doc: "Matches values that an array contains, or that match a regular expression in it.",
         since: "1.0",
     },
-    Operator {
+    QueryOperator {
         name: "$nin",
         parse: Parse::Field(|parser, argument| {
             let list = InList::parse("$nin", argument.value, parser)?;

@@ -20,6 +20,7 @@ mod membership;
 mod modulo;
 mod node;
 mod not_built;
+mod of_type;
 mod operand;
 mod optimize;
 mod parse;
@@ -28,9 +29,7 @@ mod registry;
 mod run;
 mod scope;
 mod serialize;
-pub(crate) mod show;
 mod size;
-mod type_set;
 
 pub use bits::{BitKind, BitTest};
 pub use expr::ExprTest;
@@ -40,14 +39,12 @@ pub use modulo::Modulo;
 pub use node::{Node, PathNode, Test};
 pub use operand::{Comparison, Operand};
 pub use parse::{FILTER_DEPTH_MAX, Features, is_operator_document};
-pub use registry::{Operator, operators};
-pub(crate) use run::unit_interval;
+pub use registry::{QueryOperator, operators};
 pub use scope::Scope;
-pub use type_set::{TypeSet, type_by_alias};
 
 use crate::context::{EvalContext, ParseContext};
 use parse::Parser;
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{Doc, DocBuf};
 use quire_error::Result;
 use run::Position;
 use std::collections::HashSet;
@@ -154,14 +151,6 @@ impl Node {
     /// Returns the condition as mongod's explain shows it.
     pub fn to_bson(&self) -> DocBuf {
         DocBuf::build(|writer| serialize::write(self, writer))
-    }
-}
-
-impl Test {
-    /// Returns true if a field with this value (`None` is missing) matches, as if the path ended
-    /// there.
-    pub fn matches_value(&self, value: Option<Value<'_>>, cx: &EvalContext<'_>) -> Result<bool> {
-        self.matches_field(value, cx)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
-use super::registry::{Operator, Parse};
+use super::registry::{Parse, QueryOperator};
 use quire_document::{Value, number::Number};
 use quire_error::{Error, Result};
 
 /// The registry row of this operator.
-pub(super) const OPERATORS: &[Operator] = &[Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[QueryOperator {
     name: "$mod",
     parse: Parse::Field(parse),
     doc: "Matches numbers with the given remainder; value, divisor and remainder are truncated to integers.",

@@ -6,9 +6,9 @@ use super::in_list::InList;
 use super::modulo::Modulo;
 use super::operand::{Comparison, Operand};
 use super::scope::Scope;
-use super::type_set::TypeSet;
 use crate::regex::Regex;
 use crate::schema::Schema;
+use crate::type_set::TypeSet;
 use quire_document::path::{Leaf, Path};
 use std::sync::Arc;
 

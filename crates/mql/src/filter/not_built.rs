@@ -2,25 +2,25 @@
 
 use super::node::Node;
 use super::parse::{Argument, Level, Parser};
-use super::registry::{Operator, Parse};
+use super::registry::{Parse, QueryOperator};
 use quire_error::{Error, ErrorCode, Result};
 
 macro_rules! geo {
     ($($name:literal, $doc:literal, $since:literal;)*) => {
         &[
-            $(Operator {
+            $(QueryOperator {
                 name: $name,
                 parse: Parse::Field(|parser, argument| geometry($name, parser, argument)),
                 doc: $doc,
                 since: $since,
             },)*
-            Operator {
+            QueryOperator {
                 name: "$text",
                 parse: Parse::Top(|parser, _| not_below_top("$text", parser)),
                 doc: "Text search. Answers CommandNotSupported.",
                 since: "2.6",
             },
-            Operator {
+            QueryOperator {
                 name: "$where",
                 parse: Parse::Top(|parser, _| not_below_top("$where", parser)),
                 doc: "A JavaScript condition. Answers CommandNotSupported.",
@@ -31,7 +31,7 @@ macro_rules! geo {
 }
 
 /// The registry rows of these operators.
-pub(super) const OPERATORS: &[Operator] = geo! {
+pub(super) const OPERATORS: &[QueryOperator] = geo! {
     "$geoWithin", "Geometry within another. Answers CommandNotSupported.", "2.4";
     "$within", "Old name of `$geoWithin`. Answers CommandNotSupported.", "1.0";
     "$geoIntersects", "Geometry that meets another. Answers CommandNotSupported.", "2.4";

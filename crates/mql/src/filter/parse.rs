@@ -35,10 +35,6 @@ impl Features {
     /// For conditions on parts of documents: arrayFilters, `$pull`, `$elemMatch` in projections.
     pub const PARTS: Features =
         Features { expr: false, json_schema: false, near: false, whole_document: false };
-
-    /// For validators of collections.
-    pub const VALIDATOR: Features =
-        Features { expr: true, json_schema: true, near: false, whole_document: false };
 }
 
 /// The kind of value to which the conditions apply.

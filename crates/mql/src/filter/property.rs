@@ -5,7 +5,7 @@ use crate::context::Shared;
 use crate::expression::is_true;
 use bumpalo::Bump;
 use quire_document::testing::Generator;
-use quire_document::{Array, ArrayBuf, Type, ValueBuf, compare};
+use quire_document::{Array, ArrayBuf, Type, Value, ValueBuf, compare};
 use std::cmp::Ordering;
 
 /// Collects all values at a path, with `None` for missing ones, by the rules of the manual.

@@ -2,21 +2,21 @@
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
-use super::registry::{Operator, Parse};
+use super::registry::{Parse, QueryOperator};
 use crate::context::Shared;
 use crate::regex::Regex;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 
 /// The registry rows of this family.
-pub(super) const OPERATORS: &[Operator] = &[
-    Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[
+    QueryOperator {
         name: "$regex",
         parse: Parse::Field(|_: &Parser<'_>, argument| parse(argument)),
         doc: "Matches strings by a regular expression, and the same expression stored as a value.",
         since: "1.0",
     },
-    Operator {
+    QueryOperator {
         name: "$options",
         parse: Parse::Options,
         doc: "The option letters of `$regex`: i, m, s, x and u.",

@@ -4,13 +4,13 @@ use super::node::Node;
 use super::parse::{Argument, Parser};
 use super::{
     all, bits, compare, constant, elem_match, exists, expr, json_schema, logical, membership,
-    modulo, not_built, regex, size, type_set,
+    modulo, not_built, of_type, regex, size,
 };
 use quire_document::Value;
 use quire_error::Result;
 
 /// A query operator: its name, its parser and its documentation.
-pub struct Operator {
+pub struct QueryOperator {
     /// The name with its dollar sign.
     pub name: &'static str,
     pub(super) parse: Parse,
@@ -31,12 +31,12 @@ pub(super) enum Parse {
 }
 
 /// The families of operators, in the manual's order.
-const FAMILIES: &[&[Operator]] = &[
+const FAMILIES: &[&[QueryOperator]] = &[
     compare::OPERATORS,
     membership::OPERATORS,
     logical::OPERATORS,
     exists::OPERATORS,
-    type_set::OPERATORS,
+    of_type::OPERATORS,
     expr::OPERATORS,
     json_schema::OPERATORS,
     modulo::OPERATORS,
@@ -50,7 +50,7 @@ const FAMILIES: &[&[Operator]] = &[
 ];
 
 /// Returns all query operators.
-pub fn operators() -> impl Iterator<Item = &'static Operator> {
+pub fn operators() -> impl Iterator<Item = &'static QueryOperator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 

@@ -75,7 +75,7 @@ fn eval(
         Node::Not(child) => !eval(child, fields, cx, &mut unnoted)?,
         Node::Expr(test) => test.test(fields.doc, cx)?,
         Node::JsonSchema(schema) => schema.matches(fields.doc, cx.shared)?,
-        Node::SampleRate(rate) => unit_interval(cx.shared.random()?) < *rate,
+        Node::SampleRate(rate) => cx.shared.random_fraction()? < *rate,
         Node::Always(answer) => *answer,
     })
 }
@@ -91,11 +91,6 @@ fn any(children: &[Node], fields: &mut Fields<'_, '_>, cx: &EvalContext<'_>) -> 
         }
     }
     Ok(false)
-}
-
-/// Converts 53 random bits to a number from 0 to below 1.
-pub(crate) fn unit_interval(word: u64) -> f64 {
-    (word >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[inline]
@@ -274,7 +269,7 @@ impl Node {
             Node::Or(children) => any_key(children, lookup, cx)?,
             Node::Nor(children) => !any_key(children, lookup, cx)?,
             Node::Not(child) => !child.matches_key(lookup, cx)?,
-            Node::SampleRate(rate) => unit_interval(cx.shared.random()?) < *rate,
+            Node::SampleRate(rate) => cx.shared.random_fraction()? < *rate,
             Node::Always(answer) => *answer,
             Node::Expr(_) | Node::JsonSchema(_) => {
                 return Err(quire_error::Error::internal("this condition needs the document"));

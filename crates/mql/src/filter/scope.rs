@@ -1,7 +1,7 @@
 //! A tree together with the top-level fields that it reads, and the single pass that finds them.
 
 use super::node::{Node, Test};
-use crate::names::Names;
+use crate::names::NumberedNames;
 use quire_document::{Doc, Element, Iter};
 use smallvec::SmallVec;
 
@@ -12,20 +12,15 @@ use smallvec::SmallVec;
 pub struct Scope {
     /// The condition on the document.
     pub node: Node,
-    names: Names,
+    names: NumberedNames,
 }
 
 impl Scope {
     /// Prepares a tree for evaluation.
     pub fn new(mut node: Node) -> Scope {
-        let mut names = Names::default();
+        let mut names = NumberedNames::default();
         assign(&mut node, &mut |first| names.number(first));
         Scope { node, names }
-    }
-
-    /// Returns the names of the top-level fields with which the paths begin.
-    pub fn field_names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter()
     }
 
     pub(super) fn open<'a>(&self, doc: Doc<'a>) -> Fields<'a, '_> {
@@ -53,7 +48,7 @@ fn assign(node: &mut Node, slot: &mut dyn FnMut(&str) -> usize) {
 pub(super) struct Fields<'a, 's> {
     pub(super) doc: Doc<'a>,
     rest: Iter<'a>,
-    names: &'s Names,
+    names: &'s NumberedNames,
     found: SmallVec<[Option<Element<'a>>; 4]>,
 }
 

@@ -2,12 +2,12 @@
 
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
-use super::registry::{Operator, Parse};
-use super::show::show;
+use super::registry::{Parse, QueryOperator};
+use crate::text::show;
 use quire_error::{Error, Result};
 
 /// The registry row of this operator.
-pub(super) const OPERATORS: &[Operator] = &[Operator {
+pub(super) const OPERATORS: &[QueryOperator] = &[QueryOperator {
     name: "$size",
     parse: Parse::Field(parse),
     doc: "Matches arrays with exactly this number of elements.",

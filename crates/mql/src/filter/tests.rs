@@ -3,7 +3,7 @@
 use super::*;
 use crate::context::Shared;
 use bumpalo::Bump;
-use quire_document::{Binary, Decimal128, doc};
+use quire_document::{Binary, Decimal128, Value, doc};
 
 fn filter(doc: DocBuf) -> Filter {
     Filter::parse(doc.as_doc(), &ParseContext::default()).unwrap()

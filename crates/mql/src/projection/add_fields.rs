@@ -4,7 +4,7 @@ use super::path::components;
 use super::tree::{Branch, Entry, Kind, Projection};
 use crate::context::ParseContext;
 use crate::expression::Expression;
-use crate::filter::show::show_doc;
+use crate::text::show_doc;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 

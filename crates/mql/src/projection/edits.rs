@@ -8,7 +8,7 @@
 use super::tree::{Kind, Projection};
 use crate::context::EvalContext;
 use crate::expression::Dependencies;
-use crate::names::Names;
+use crate::names::NumberedNames;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
 use smallvec::SmallVec;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) struct Edits {
     list: Vec<Edit>,
     /// The top-level fields that any projection reads or changes.
-    names: Names,
+    names: NumberedNames,
     /// The facts about each of these fields.
     named: Vec<Named>,
 }

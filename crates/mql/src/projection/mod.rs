@@ -19,7 +19,7 @@ mod tree;
 mod unset;
 
 pub(crate) use edits::Edits;
-pub use needs::Needs;
+pub use needs::ProjectionNeeds;
 pub use parse::Policy;
 pub use print::flag;
 pub use tree::{Kind, Projection};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// The parts of a document that a projection reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct ProjectionNeeds {
     /// True for the whole document.
     pub whole_document: bool,
     /// Dotted paths, unless the whole document is read.
@@ -17,7 +17,7 @@ pub struct Needs {
 
 impl Projection {
     /// Returns what the projection reads.
-    pub fn needs(&self) -> Needs {
+    pub fn needs(&self) -> ProjectionNeeds {
         let mut read = Dependencies::default();
         let mut paths = BTreeSet::new();
         collect(&self.root, "", &mut paths, &mut read);
@@ -27,18 +27,7 @@ impl Projection {
         if whole_document {
             paths.clear();
         }
-        Needs { whole_document, paths, metadata: read.metadata }
-    }
-
-    /// Returns the paths of an inclusion that only copies fields, so that an index with these paths
-    /// can cover it. Returns `None` for any other projection.
-    pub fn copied_paths(&self) -> Option<BTreeSet<String>> {
-        if self.kind != Kind::Inclusion || self.positional.is_some() || self.root.computes {
-            return None;
-        }
-        let (mut paths, mut read) = (BTreeSet::new(), Dependencies::default());
-        collect(&self.root, "", &mut paths, &mut read);
-        Some(paths)
+        ProjectionNeeds { whole_document, paths, metadata: read.metadata }
     }
 
     /// Returns true if a top-level field is unchanged in every document.
@@ -47,15 +36,6 @@ impl Projection {
             None => self.kind != Kind::Inclusion,
             Some(field) => matches!(field.entry, Entry::Keep(true)) && !field.positional,
         }
-    }
-
-    /// Returns the top-level fields that are dropped or computed. Earlier stages need not produce
-    /// them for later stages.
-    pub fn replaced_fields(&self) -> impl Iterator<Item = &str> {
-        self.root.fields.iter().filter_map(|field| match field.entry {
-            Entry::Computed(_) | Entry::Keep(false) => Some(&*field.name),
-            _ => None,
-        })
     }
 
     /// Returns the computed fields, as dotted paths with their expressions.

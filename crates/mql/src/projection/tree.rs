@@ -4,7 +4,7 @@ use super::elem_match::ElemMatch;
 use super::positional::Positional;
 use super::slice::Slice;
 use crate::expression::{Expression, Extractor};
-use crate::names::Names;
+use crate::names::NumberedNames;
 use quire_document::DocBuf;
 use quire_error::{Error, Result};
 
@@ -34,7 +34,7 @@ pub struct Projection {
 #[derive(Debug, Default)]
 pub(super) struct Branch {
     pub(super) fields: Vec<Field>,
-    names: Names,
+    names: NumberedNames,
     /// True if a field at this level or below is computed, so that missing documents may have to be
     /// created.
     pub(super) computes: bool,
@@ -77,11 +77,6 @@ impl Projection {
     /// Returns true if the projection does not change documents.
     pub fn is_identity(&self) -> bool {
         self.kind != Kind::Inclusion && self.root.fields.is_empty()
-    }
-
-    /// Returns true if the projection has the positional operator.
-    pub fn is_positional(&self) -> bool {
-        self.positional.is_some()
     }
 }
 
@@ -135,7 +130,7 @@ impl Branch {
     /// Removes a field of this level.
     pub(super) fn remove(&mut self, name: &str) {
         self.fields.retain(|field| &*field.name != name);
-        self.names = Names::default();
+        self.names = NumberedNames::default();
         for field in &self.fields {
             self.names.number(&field.name);
         }

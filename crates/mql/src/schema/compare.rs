@@ -1,7 +1,7 @@
 //! Equality in JSON Schema: the order of an object's fields does not matter.
 
 use crate::context::Shared;
-use crate::work::sort_by;
+use crate::context::work::sort_by;
 use quire_document::{Doc, Value, compare};
 use quire_error::Result;
 use std::cmp::Ordering;

@@ -1,7 +1,7 @@
 //! `encrypt`: the value is encrypted by client-side field level encryption.
 
-use crate::filter::{TypeSet, type_by_alias};
 use crate::options::Options;
+use crate::type_set::{TypeSet, type_by_alias};
 use quire_document::{Doc, Type, Value};
 use quire_error::{Error, Result};
 

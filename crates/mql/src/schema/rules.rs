@@ -1,8 +1,8 @@
 //! The tree of a schema: one node for each nested schema, one field for each keyword.
 
 use super::encrypt::Encrypted;
-use crate::filter::TypeSet;
 use crate::regex::Regex;
+use crate::type_set::TypeSet;
 use quire_document::{DocBuf, ValueBuf};
 
 /// A schema: the keywords that a value must satisfy. A keyword applies only to certain types.

@@ -7,7 +7,6 @@
 
 use super::pattern::{MetaKind, SortBy, SortPattern};
 use crate::context::EvalContext;
-use crate::filter::unit_interval;
 use quire_document::number::Number;
 use quire_document::path::{ExpandError, Lookup, expand_keys};
 use quire_document::{Doc, Value, ValueBuf};
@@ -111,7 +110,7 @@ impl SortPattern {
                     let given = cx.metadata.and_then(|metadata| metadata.get(kind.name()));
                     match (given.and_then(|value| value.as_number()), kind) {
                         (Some(Number::Double(score)), _) => Value::Double(score),
-                        (_, MetaKind::RandVal) => Value::Double(unit_interval(cx.shared.random()?)),
+                        (_, MetaKind::RandVal) => Value::Double(cx.shared.random_fraction()?),
                         _ => Value::Null,
                     }
                 }

@@ -9,7 +9,7 @@ mod pattern;
 
 pub use key::{SortKey, SortValues};
 pub use parse::natural;
-pub use pattern::{Direction, MetaKind, SORT_KEYS_MAX, SortBy, SortPart, SortPattern};
+pub use pattern::{Direction, MetaKind, SortBy, SortPart, SortPattern};
 
 #[cfg(test)]
 mod tests;

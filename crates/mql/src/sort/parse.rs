@@ -1,9 +1,10 @@
 //! Parses a sort document to a pattern.
 
-use super::pattern::{Direction, MetaKind, SORT_KEYS_MAX, SortBy, SortPart, SortPattern};
+use super::pattern::{Direction, MetaKind, SortBy, SortPart, SortPattern};
 use crate::context::ParseContext;
 use crate::expression::{FieldPath, unavailable};
-use crate::filter::show::{show, show_doc};
+use crate::text::{show, show_doc};
+use quire_document::limits::SORT_KEYS_MAX;
 use quire_document::path::Path;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};

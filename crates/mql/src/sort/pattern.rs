@@ -8,9 +8,6 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// The most fields of a sort (MongoDB's limit, 13103 beyond it).
-pub const SORT_KEYS_MAX: usize = 32;
-
 /// Ascending or descending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
@@ -132,25 +129,6 @@ impl SortPattern {
     ) -> SortPattern {
         let paths = parts.iter().filter_map(SortPart::path).cloned().collect();
         SortPattern { parts, paths, collator, source }
-    }
-
-    /// Returns a sort by these paths.
-    pub fn by_paths<'p>(
-        paths: impl IntoIterator<Item = (&'p str, Direction)>,
-        collator: Option<Arc<dyn Collator>>,
-    ) -> SortPattern {
-        let parts: Vec<SortPart> = paths
-            .into_iter()
-            .map(|(path, direction)| SortPart { by: SortBy::Field(Path::new(path)), direction })
-            .collect();
-        let source = DocBuf::build(|writer| {
-            for part in &parts {
-                if let Some(path) = part.path() {
-                    writer.append(path.as_str(), part.direction.sign());
-                }
-            }
-        });
-        SortPattern::new(parts, collator, source)
     }
 
     /// Returns the parts in order.

@@ -7,7 +7,7 @@ use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use crate::context::ParseContext;
 use crate::expression::Expression;
-use crate::update::text;
+use crate::text;
 use quire_document::{Array, Doc, Value, ValueBuf, compare, doc};
 use quire_error::{Error, Result};
 

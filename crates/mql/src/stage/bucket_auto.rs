@@ -9,7 +9,7 @@ use super::{Modified, Needs, Stage, StageBody};
 use crate::accumulator::{AccumulatorSpec, State, outside_group};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::{Dependencies, Expression};
-use crate::update::text;
+use crate::text;
 use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
 use quire_error::{Error, Result};
 use std::sync::Arc;

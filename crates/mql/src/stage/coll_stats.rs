@@ -1,7 +1,7 @@
 //! The operand of `$collStats`: the requested counts and sizes of a collection.
 
 use crate::options::Options;
-use crate::update::text;
+use crate::text;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 

@@ -1,10 +1,11 @@
 //! `$facet`: several pipelines over the same documents; returns one document with the results of
 //! all.
 
-use super::facts::{Facts, Inside, Pipelines};
+use super::facts::{Facts, Pipelines};
 use super::pipeline::{parse_sub_pipeline, pipeline_to_bson};
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
+use crate::context::Inside;
 use crate::context::ParseContext;
 use crate::expression::Dependencies;
 use quire_document::{Doc, DocWriter, Value};

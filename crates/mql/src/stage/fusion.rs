@@ -6,13 +6,13 @@
 //! of: {name: {...}}}`, a `$group` merges the envelopes of equal `_id`, a [`SetScore`] returns the
 //! document with its score, and a `$sort` orders by score and `_id`.
 
-use super::facts::{InFusion, Inside};
+use super::facts::InFusion;
 use super::fusion_input::FusionInput;
 use super::pipeline::{STAGES_MAX, parse_stage, parse_sub_pipeline, row_of, too_many_stages};
 use super::score::SetScore;
 use super::sub_pipeline::From;
 use super::{OtherPipeline, Stage, UnionWith};
-use crate::context::ParseContext;
+use crate::context::{Inside, ParseContext};
 use crate::options::Options;
 use quire_document::{Array, Doc, DocBuf, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
@@ -31,6 +31,39 @@ pub(super) const SCALED: &str = "scaled";
 pub(super) struct Input<'v> {
     pub name: &'v str,
     stages: Array<'v>,
+}
+
+/// The operands of the whole stage.
+pub(super) struct Asked<'v> {
+    pub input: Doc<'v>,
+    pub combination: Option<Doc<'v>>,
+    pub details: bool,
+}
+
+impl<'v> Asked<'v> {
+    /// Reads the operand of the stage that `options` names.
+    ///
+    /// # Errors
+    /// 9 FailedToParse for what is no document, 40415 for an unknown field, 40414 without `input`, 14
+    /// TypeMismatch for a field of another type.
+    pub fn parse(options: Options<'_>, value: Value<'v>) -> Result<Self> {
+        let Value::Document(spec) = value else {
+            let (name, kind) = (options.0, value.type_name());
+            let text = format!("the {name} stage specification must be an object, found {kind}");
+            return Err(Error::failed_to_parse(text));
+        };
+        let (mut input, mut combination, mut details) = (None, None, false);
+        for field in options.fields(spec) {
+            match field? {
+                ("input", value) => input = object(options, "input", value)?,
+                ("combination", value) => combination = object(options, "combination", value)?,
+                ("scoreDetails", value) => details = flag(options, "scoreDetails", value)?,
+                (other, _) => return Err(options.unknown(other)),
+            }
+        }
+        let input = input.ok_or_else(|| options.missing("input"))?;
+        Ok(Asked { input, combination, details })
+    }
 }
 
 /// The requirement on an input pipeline, besides that it only selects documents.

@@ -1,8 +1,7 @@
 //! The `granularity` of `$bucketAuto`: rounds the bounds of buckets to a series of preferred
 //! numbers (the Renard series of ISO 3, the E series of IEC 60063, 1-2-5) or to powers of two.
 
-use crate::accumulator::to_f64;
-use crate::update::text;
+use crate::text;
 use quire_document::{Decimal128, Value};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
@@ -45,7 +44,7 @@ impl Granularity {
 
     /// Fails for a value that cannot be rounded: 40258 not a number, 40259 NaN, 40260 below zero.
     pub fn check(self, value: Value<'_>) -> Result<()> {
-        let Some(number) = to_f64(value) else {
+        let Some(number) = value.to_f64() else {
             let message = format!(
                 "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a value with type: {}",
                 value.type_name()
@@ -89,7 +88,7 @@ impl Granularity {
                 Value::Decimal(preferred(number, self.0.decade, toward).unwrap_or(number))
             }
             other => {
-                let number = to_f64(other).unwrap_or(0.0);
+                let number = other.to_f64().unwrap_or(0.0);
                 match number {
                     0.0 => Value::Double(0.0),
                     infinite if !infinite.is_finite() => Value::Double(infinite),
@@ -347,7 +346,7 @@ mod tests {
         assert_eq!(rounded("POWERSOF2", 100), both(64, 128));
         assert_eq!(rounded("POWERSOF2", 3e10), both(1i64 << 34, 1 << 35));
         let decimal = Decimal128::from_i64;
-        let doubles = |values: [ValueBuf; 2]| values.map(|value| to_f64(value.as_value()));
+        let doubles = |values: [ValueBuf; 2]| values.map(|value| value.as_value().to_f64());
         assert_eq!(doubles(rounded("POWERSOF2", decimal(64))), [Some(32.0), Some(128.0)]);
         assert_eq!(doubles(rounded("POWERSOF2", decimal(65))), [Some(64.0), Some(128.0)]);
     }
@@ -358,7 +357,7 @@ mod tests {
         for series in SERIES {
             for number in ends {
                 let [low, high] =
-                    rounded(series.name, number).map(|value| to_f64(value.as_value()).unwrap());
+                    rounded(series.name, number).map(|value| value.as_value().to_f64().unwrap());
                 assert!(low <= number && high >= number, "{} {number}", series.name);
             }
             assert_eq!(rounded(series.name, 0), both(0.0, 0.0));

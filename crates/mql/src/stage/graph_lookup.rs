@@ -6,7 +6,7 @@ use super::sub_pipeline::{From, parse_path};
 use super::{Match, Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::expression::{Dependencies, Expression, FieldPath};
-use crate::update::text;
+use crate::text;
 use quire_document::path::Path;
 use quire_document::{DocWriter, Value};
 use quire_error::{Error, Result};

@@ -4,10 +4,9 @@ use super::facts::Facts;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::accumulator::{AccumulatorSpec, State, Table, in_group};
+use crate::column::Column;
 use crate::context::{Collator, EvalContext, ParseContext};
-use crate::expression::{
-    Batch, Column, Dependencies, Expression, ExpressionNode, Extractor, FieldPath,
-};
+use crate::expression::{Batch, Dependencies, Expression, ExpressionNode, Extractor, FieldPath};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::borrow::Cow;

@@ -3,7 +3,7 @@
 use super::facts::{Facts, InFusion};
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
-use crate::update::text;
+use crate::text;
 use quire_document::{DocWriter, Value};
 use quire_error::Error;
 

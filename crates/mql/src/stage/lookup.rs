@@ -1,13 +1,14 @@
 //! `$lookup`: adds to each document the matching documents of another collection.
 
-use super::facts::{Facts, Inside};
+use super::facts::Facts;
 use super::registry::StageRow;
 use super::sub_pipeline::{From, add_outer_reads, parse_over, parse_path, stages_of};
 use super::{Match, Modified, Needs, Stage, StageBody, Unwind};
+use crate::context::Inside;
 use crate::context::{ParseContext, UserVariable};
 use crate::expression::{Dependencies, Expression, ExpressionNode, FieldPath, check_variable_name};
 use crate::options::Options;
-use crate::update::text;
+use crate::text;
 use quire_document::path::Path;
 use quire_document::{Array, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};

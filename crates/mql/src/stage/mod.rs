@@ -51,15 +51,14 @@ mod unwind;
 #[cfg(test)]
 mod tests;
 
+pub use crate::context::{Inside, Place, ViewStages};
 pub use body::StageBody;
 pub use bucket_auto::BucketAuto;
 pub use coll_stats::{CollStats, StatsSection};
 pub use densify::{Densify, DensifyBounds};
 pub use documents::OneDocument;
 pub use facet::Facet;
-pub use facts::{
-    Facts, InFusion, Inside, Pipelines, Place, Reads, Source, Standing, ViewStages, not_in_api,
-};
+pub use facts::{Facts, InFusion, Pipelines, Reads, Source, Standing, not_in_api};
 pub use fusion_input::{FusionInput, Ranks};
 pub use granularity::Granularity;
 pub use graph_lookup::GraphLookup;

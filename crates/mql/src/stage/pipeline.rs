@@ -1,11 +1,10 @@
 //! Parses the pipeline of a command, and pipelines inside stages.
 
-use super::facts::{
-    Inside, Place, Reads, Standing, check_facet, check_first, check_place, check_source,
-};
+use super::facts::{Reads, Standing, check_facet, check_first, check_place, check_source};
 use super::registry::{StageRow, find_stage, first_only};
 use super::{Stage, StageBody};
 use crate::context::ParseContext;
+use crate::context::{Inside, Place};
 use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
 use quire_document::{Array, ArrayBuf, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};

@@ -4,7 +4,7 @@
 
 use super::facts::Facts;
 use super::fusion::{
-    Requirement, document, envelope, flag, fused, input_data, inputs, object, weights,
+    Asked, Requirement, document, envelope, fused, input_data, inputs, object, weights,
 };
 use super::registry::StageRow;
 use super::score::{Scored, SetScore};
@@ -13,7 +13,7 @@ use crate::context::{EvalContext, ParseContext};
 use crate::expression::Dependencies;
 use crate::options::Options;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
-use quire_error::{Error, Result};
+use quire_error::Result;
 use std::sync::Arc;
 
 pub(super) const RANK_FUSION: StageRow = StageRow {
@@ -42,21 +42,7 @@ const PIPELINES: Options<'_> = Options("$rankFusion.input.pipelines");
 const COMBINATION: Options<'_> = Options("$rankFusion.combination");
 
 fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
-    let Value::Document(spec) = value else {
-        let kind = value.type_name();
-        let text = format!("the $rankFusion stage specification must be an object, found {kind}");
-        return Err(Error::failed_to_parse(text));
-    };
-    let (mut input, mut combination, mut details) = (None, None, false);
-    for field in OPTIONS.fields(spec) {
-        match field? {
-            ("input", value) => input = object(OPTIONS, "input", value)?,
-            ("combination", value) => combination = object(OPTIONS, "combination", value)?,
-            ("scoreDetails", value) => details = flag(OPTIONS, "scoreDetails", value)?,
-            (other, _) => return Err(OPTIONS.unknown(other)),
-        }
-    }
-    let input = input.ok_or_else(|| OPTIONS.missing("input"))?;
+    let Asked { input, combination, details } = Asked::parse(OPTIONS, value)?;
     let given = combination.map(parse_combination).transpose()?.unwrap_or_default();
     let inputs = inputs(PIPELINES, parse_input(input)?)?;
     let pipelines = inputs.iter().map(|input| {

@@ -5,7 +5,7 @@ use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext, Slot};
 use crate::expression::{Dependencies, Expression};
-use crate::update::text;
+use crate::text;
 use quire_document::{Array, ArrayWriter, Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::sync::Arc;

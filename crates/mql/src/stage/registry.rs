@@ -37,7 +37,7 @@ pub const STAGES: &[StageRow] = &[
         "$changeStream",
         Facts {
             in_api: true,
-            source: Source::Any,
+            source: Source::Watched,
             rights: &[on_source(StageAction::Find), on_source(StageAction::ChangeStream)],
             ..LISTED
         },

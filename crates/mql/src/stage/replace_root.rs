@@ -6,7 +6,7 @@ use super::{Stage, Transform};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::{Dependencies, Expression, Extractor};
 use crate::options::Options;
-use crate::update::text;
+use crate::text;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::sync::Arc;

@@ -4,7 +4,6 @@ use super::facts::{Facts, InFusion};
 use super::limit::printed;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
-use crate::accumulator::to_f64;
 use crate::expression::Dependencies;
 use quire_document::decimal::Rounding;
 use quire_document::{DocWriter, Value};
@@ -73,6 +72,6 @@ fn rounded(value: Value<'_>) -> Option<i64> {
             let nearest = number.to_i64_rounded(Rounding::HalfEven);
             Some(nearest.unwrap_or_else(|| number.to_f64() as i64))
         }
-        value => to_f64(value).map(|number| number as i64),
+        value => value.to_f64().map(|number| number as i64),
     }
 }

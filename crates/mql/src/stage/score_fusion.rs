@@ -3,7 +3,7 @@
 
 use super::facts::Facts;
 use super::fusion::{
-    Input, Normalization, OF, Requirement, SCALED, document, envelope, flag, fused, input_data,
+    Asked, Input, Normalization, OF, Requirement, SCALED, document, envelope, fused, input_data,
     inputs, object, weights,
 };
 use super::registry::StageRow;
@@ -11,8 +11,8 @@ use super::score::{Scored, SetScore, number};
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext, Slot};
 use crate::expression::{Dependencies, Expression, check_variable_name};
-use crate::filter::show::show_doc;
 use crate::options::Options;
+use crate::text::show_doc;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::sync::Arc;
@@ -49,21 +49,8 @@ const PIPELINES: Options<'_> = Options("$scoreFusion.input.pipelines");
 const COMBINATION: Options<'_> = Options("$scoreFusion.combination");
 
 fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
-    let Value::Document(spec) = value else {
-        let kind = value.type_name();
-        let text = format!("the $scoreFusion stage specification must be an object, found {kind}");
-        return Err(Error::failed_to_parse(text));
-    };
-    let (mut input, mut combination, mut details) = (None, None, false);
-    for field in OPTIONS.fields(spec) {
-        match field? {
-            ("input", value) => input = object(OPTIONS, "input", value)?,
-            ("combination", value) => combination = object(OPTIONS, "combination", value)?,
-            ("scoreDetails", value) => details = flag(OPTIONS, "scoreDetails", value)?,
-            (other, _) => return Err(OPTIONS.unknown(other)),
-        }
-    }
-    let (pipelines, normalization) = parse_input(input.ok_or_else(|| OPTIONS.missing("input"))?)?;
+    let Asked { input, combination, details } = Asked::parse(OPTIONS, value)?;
+    let (pipelines, normalization) = parse_input(input)?;
     let combination = Combination::parse(combination.unwrap_or_default())?;
     let inputs = inputs(PIPELINES, pipelines)?;
     let pipelines = inputs.iter().map(|input| {

@@ -1,9 +1,9 @@
 //! The common part of the stages that read another collection: its name, the pipeline over it, and
 //! the pipeline's variables, which have new values for each input document.
 
-use super::facts::Inside;
 use super::pipeline::parse_sub_pipeline;
 use super::{Needs, Stage, StageBody};
+use crate::context::Inside;
 use crate::context::ParseContext;
 use crate::expression::{Dependencies, FieldPath, PATH_COMPONENTS_MAX};
 use quire_document::{Array, Value};

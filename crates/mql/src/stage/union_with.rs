@@ -1,10 +1,11 @@
 //! `$unionWith`: adds the documents of another collection after those of the input.
 
-use super::facts::{Facts, Inside};
+use super::facts::Facts;
 use super::registry::StageRow;
 use super::rights::Names;
 use super::sub_pipeline::{From, add_outer_reads, parse_over, stages_of};
 use super::{Modified, Needs, Stage, StageBody};
+use crate::context::Inside;
 use crate::context::ParseContext;
 use crate::expression::Dependencies;
 use crate::options::Options;

@@ -2,14 +2,15 @@
 
 use super::apply::{Run, header};
 use super::modifier::{Effect, Missing, Modifier, depth};
-use super::operator::{Operand, Operator};
+use super::operator::{FieldOperand, UpdateOperator};
 use super::value_set::{LINEAR_MAX, ValueSet, without_repeats};
-use super::{extreme, pop, text};
-use crate::work::search_units;
+use super::{extreme, pop};
+use crate::context::work::search_units;
+use crate::text;
 use quire_document::{ArrayBuf, Element, Type, Value};
 use quire_error::{Error, Result};
 
-pub(super) const ADD_TO_SET: Operator = Operator {
+pub(super) const ADD_TO_SET: UpdateOperator = UpdateOperator {
     name: "$addToSet",
     since: "2.2",
     doc: "Appends a value, or those of `$each`, to an array that does not contain it.",
@@ -23,7 +24,7 @@ struct AddToSet {
 }
 
 impl AddToSet {
-    fn parse(operand: &Operand<'_>) -> Result<Self> {
+    fn parse(operand: &FieldOperand<'_>) -> Result<Self> {
         let values = match each(operand)? {
             Some(values) => values,
             None => std::iter::once(operand.value).collect(),
@@ -48,7 +49,7 @@ impl AddToSet {
 }
 
 /// Returns the values of `$each`, if it is the first field of the operand.
-fn each(operand: &Operand<'_>) -> Result<Option<ArrayBuf>> {
+fn each(operand: &FieldOperand<'_>) -> Result<Option<ArrayBuf>> {
     let Value::Document(spec) = operand.value else { return Ok(None) };
     let Some(("$each", values)) = spec.fields().next() else { return Ok(None) };
     let Value::Array(values) = values else {

@@ -7,10 +7,10 @@
 use super::array_filter::ArrayFilters;
 use super::modifier::{Effect, Missing};
 use super::rename::Source;
-use super::text;
 use super::tree::{Elements, Fields, Node};
 use super::{limits, path};
 use crate::context::EvalContext;
+use crate::text;
 use quire_document::{Array, Doc, Element, Type, Value, write_element, write_index};
 use quire_error::{Error, ErrorCode, Result};
 use smallvec::{SmallVec, smallvec};

@@ -3,19 +3,19 @@
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier};
-use super::operator::{Operand, Operator};
-use super::text;
+use super::operator::{FieldOperand, UpdateOperator};
+use crate::text;
 use quire_document::{Decimal128, Element, Value, ValueBuf};
 use quire_error::{Error, Result};
 
-pub(super) const INC: Operator = Operator {
+pub(super) const INC: UpdateOperator = UpdateOperator {
     name: "$inc",
     since: "2.2",
     doc: "Adds a number to a field; a missing field becomes the number.",
     parse: |operand, _| Ok(Box::new(Arithmetic::parse(operand, Op::Add)?)),
 };
 
-pub(super) const MUL: Operator = Operator {
+pub(super) const MUL: UpdateOperator = UpdateOperator {
     name: "$mul",
     since: "2.6",
     doc: "Multiplies a field by a number; a missing field becomes 0 of the number's type.",
@@ -98,7 +98,7 @@ struct Arithmetic {
 }
 
 impl Arithmetic {
-    fn parse(operand: &Operand<'_>, op: Op) -> Result<Self> {
+    fn parse(operand: &FieldOperand<'_>, op: Op) -> Result<Self> {
         if !operand.value.is_number() {
             let verb = if op == Op::Add { "increment" } else { "multiply" };
             return Err(Error::type_mismatch(format!(

@@ -2,13 +2,13 @@
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier};
-use super::operator::{Operand, Operator};
+use super::operator::{FieldOperand, UpdateOperator};
 use super::set::same_bytes;
-use super::text;
+use crate::text;
 use quire_document::{Element, Value};
 use quire_error::{Error, Result};
 
-pub(super) const BIT: Operator = Operator {
+pub(super) const BIT: UpdateOperator = UpdateOperator {
     name: "$bit",
     since: "2.2",
     doc: "Combines an int or long with another by `and`, `or` or `xor`.",
@@ -50,7 +50,7 @@ impl Integer {
     }
 }
 
-fn steps(operand: &Operand<'_>) -> Result<Vec<(Op, Integer)>> {
+fn steps(operand: &FieldOperand<'_>) -> Result<Vec<(Op, Integer)>> {
     let Value::Document(spec) = operand.value else {
         return Err(Error::bad_value(format!(
             "The $bit modifier is not compatible with a {}. You must pass in an embedded document: {{$bit: {{field: {{and/or/xor: #}}}}",

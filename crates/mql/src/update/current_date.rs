@@ -2,12 +2,12 @@
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier};
-use super::operator::{Operand, Operator};
+use super::operator::{FieldOperand, UpdateOperator};
 use super::replacement::now;
 use quire_document::{Element, Value};
 use quire_error::{Error, Result};
 
-pub(super) const CURRENT_DATE: Operator = Operator {
+pub(super) const CURRENT_DATE: UpdateOperator = UpdateOperator {
     name: "$currentDate",
     since: "2.6",
     doc: "Sets a field to the current date, or with {$type: \"timestamp\"} to a timestamp.",
@@ -19,7 +19,7 @@ struct CurrentDate {
     timestamp: bool,
 }
 
-fn is_timestamp(operand: &Operand<'_>) -> Result<bool> {
+fn is_timestamp(operand: &FieldOperand<'_>) -> Result<bool> {
     let spec = match operand.value {
         Value::Bool(_) => return Ok(false),
         Value::Document(spec) => spec,

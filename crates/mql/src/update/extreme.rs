@@ -2,20 +2,20 @@
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier, depth};
-use super::operator::{Operand, Operator};
+use super::operator::{FieldOperand, UpdateOperator};
 use crate::context::EvalContext;
 use quire_document::{Element, ValueBuf};
 use quire_error::Result;
 use std::cmp::Ordering;
 
-pub(super) const MIN: Operator = Operator {
+pub(super) const MIN: UpdateOperator = UpdateOperator {
     name: "$min",
     since: "2.6",
     doc: "Sets a field to the value if it is less than the field's, in BSON order.",
     parse: |operand, _| Ok(Extreme::boxed(operand, Ordering::Less)),
 };
 
-pub(super) const MAX: Operator = Operator {
+pub(super) const MAX: UpdateOperator = UpdateOperator {
     name: "$max",
     since: "2.6",
     doc: "Sets a field to the value if it is greater than the field's, in BSON order.",
@@ -30,7 +30,7 @@ struct Extreme {
 }
 
 impl Extreme {
-    fn boxed(operand: &Operand<'_>, replaces_when: Ordering) -> Box<dyn Modifier> {
+    fn boxed(operand: &FieldOperand<'_>, replaces_when: Ordering) -> Box<dyn Modifier> {
         let (value, depth) = (ValueBuf::new(operand.value), depth(operand.value));
         Box::new(Extreme { value, depth, replaces_when })
     }

@@ -28,7 +28,6 @@ mod push;
 mod rename;
 mod replacement;
 mod set;
-pub(crate) mod text;
 mod tree;
 mod unset;
 mod upsert;
@@ -40,7 +39,7 @@ mod model_tests;
 mod tests;
 
 pub use describe::{ChangedPath, PathStep, UpdateDescription};
-pub use operator::{OPERATORS, Operand, Operator, find_operator};
+pub use operator::{FieldOperand, OPERATORS, UpdateOperator, find_operator};
 
 use crate::context::{EvalContext, ParseContext};
 use array_filter::ArrayFilters;

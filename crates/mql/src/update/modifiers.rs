@@ -3,11 +3,12 @@
 use super::apply::Run;
 use super::array_filter::ArrayFilters;
 use super::describe::{self, UpdateDescription};
-use super::operator::{self, Operand};
+use super::operator::{self, FieldOperand};
+use super::path;
 use super::rename::{self, Finder, Rename};
 use super::tree::{Fields, TreeBuilder};
-use super::{path, text};
 use crate::context::{EvalContext, ParseContext};
+use crate::text;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 
@@ -106,7 +107,7 @@ impl Builder<'_> {
             // A place in the tree and a modifier; two places for a `$rename`.
             cx.part()?;
             cx.part()?;
-            let operand = Operand { path, value };
+            let operand = FieldOperand { path, value };
             if name == rename::RENAME.name {
                 cx.part()?;
                 self.rename(&operand)?;
@@ -120,7 +121,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn rename(&mut self, operand: &Operand<'_>) -> Result<()> {
+    fn rename(&mut self, operand: &FieldOperand<'_>) -> Result<()> {
         let Value::String(to) = operand.value else {
             return Err(Error::bad_value(format!(
                 "The 'to' field for $rename must be a string: {}",

@@ -9,7 +9,7 @@ use quire_document::Value;
 use quire_error::Result;
 
 /// An operator's operand: one field of the operator's document.
-pub struct Operand<'v> {
+pub struct FieldOperand<'v> {
     /// The path to change, as the user wrote it.
     pub path: &'v str,
     /// The value of the operand.
@@ -17,10 +17,10 @@ pub struct Operand<'v> {
 }
 
 /// Parses an operand.
-pub(super) type ParseOperand = fn(&Operand<'_>, &ParseContext) -> Result<Box<dyn Modifier>>;
+pub(super) type ParseOperand = fn(&FieldOperand<'_>, &ParseContext) -> Result<Box<dyn Modifier>>;
 
 /// An update operator.
-pub struct Operator {
+pub struct UpdateOperator {
     /// The name with the dollar sign.
     pub name: &'static str,
     /// The MongoDB version that introduced it.
@@ -31,7 +31,7 @@ pub struct Operator {
 }
 
 /// All update operators.
-pub const OPERATORS: &[Operator] = &[
+pub const OPERATORS: &[UpdateOperator] = &[
     add_to_set::ADD_TO_SET,
     bit::BIT,
     current_date::CURRENT_DATE,
@@ -50,6 +50,6 @@ pub const OPERATORS: &[Operator] = &[
 ];
 
 /// Returns the operator with this name.
-pub fn find_operator(name: &str) -> Option<&'static Operator> {
+pub fn find_operator(name: &str) -> Option<&'static UpdateOperator> {
     OPERATORS.iter().find(|operator| operator.name == name)
 }

@@ -2,12 +2,12 @@
 
 use super::apply::{Run, begin, end, header};
 use super::modifier::{Effect, Missing, Modifier};
-use super::operator::{Operand, Operator};
-use super::text;
+use super::operator::{FieldOperand, UpdateOperator};
+use crate::text;
 use quire_document::{Element, Type, Value, write_element, write_index};
 use quire_error::{Error, Result};
 
-pub(super) const POP: Operator = Operator {
+pub(super) const POP: UpdateOperator = UpdateOperator {
     name: "$pop",
     since: "2.2",
     doc: "Removes the last (1) or first (-1) element of an array.",
@@ -19,7 +19,7 @@ struct Pop {
     first: bool,
 }
 
-fn pops_first(operand: &Operand<'_>) -> Result<bool> {
+fn pops_first(operand: &FieldOperand<'_>) -> Result<bool> {
     let shown = || text::field(operand.path, operand.value);
     let Some(number) = operand.value.as_number() else {
         return Err(Error::failed_to_parse(format!("Expected a number in: {}", shown())));

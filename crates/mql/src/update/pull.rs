@@ -2,7 +2,7 @@
 
 use super::apply::{Run, header};
 use super::modifier::{Effect, Missing, Modifier};
-use super::operator::Operator;
+use super::operator::UpdateOperator;
 use super::value_set::ValueSet;
 use super::{element_filter, extreme, pop};
 use crate::context::ParseContext;
@@ -12,14 +12,14 @@ use quire_document::{ArrayBuf, Element, Type, Value, ValueBuf};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 
-pub(super) const PULL: Operator = Operator {
+pub(super) const PULL: UpdateOperator = UpdateOperator {
     name: "$pull",
     since: "2.2",
     doc: "Removes the elements of an array that equal a value or match a condition.",
     parse: |operand, cx| Ok(Box::new(Pull { matcher: Matcher::parse(operand.value, cx)? })),
 };
 
-pub(super) const PULL_ALL: Operator = Operator {
+pub(super) const PULL_ALL: UpdateOperator = UpdateOperator {
     name: "$pullAll",
     since: "2.2",
     doc: "Removes the elements of an array that equal one of several values.",

@@ -2,16 +2,17 @@
 
 use super::apply::{Run, begin, end, header};
 use super::modifier::{Effect, Missing, Modifier, depth};
-use super::operator::{Operand, Operator};
-use super::{extreme, pop, text};
+use super::operator::{FieldOperand, UpdateOperator};
+use super::{extreme, pop};
 use crate::context::EvalContext;
-use crate::sort::SORT_KEYS_MAX;
-use crate::work::sort_by;
+use crate::context::work::sort_by;
+use crate::text;
+use quire_document::limits::SORT_KEYS_MAX;
 use quire_document::{Array, ArrayBuf, Doc, Element, Type, Value, write_element, write_index};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 
-pub(super) const PUSH: Operator = Operator {
+pub(super) const PUSH: UpdateOperator = UpdateOperator {
     name: "$push",
     since: "2.2",
     doc: "Appends a value, or those of `$each` at `$position`, to an array, sorts it by `$sort` and keeps `$slice` elements.",
@@ -38,7 +39,7 @@ enum Sort {
 }
 
 impl Push {
-    fn parse(operand: &Operand<'_>) -> Result<Self> {
+    fn parse(operand: &FieldOperand<'_>) -> Result<Self> {
         let spec = match operand.value {
             Value::Document(spec) if spec.contains("$each") => spec,
             value => {

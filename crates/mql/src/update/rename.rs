@@ -3,13 +3,14 @@
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier, depth};
-use super::operator::Operator;
-use super::{path, text};
+use super::operator::UpdateOperator;
+use super::path;
+use crate::text;
 use quire_document::{Doc, Element, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::collections::HashMap;
 
-pub(super) const RENAME: Operator = Operator {
+pub(super) const RENAME: UpdateOperator = UpdateOperator {
     name: "$rename",
     since: "2.2",
     doc: "Moves a field to another path; has no effect if the source is missing.",

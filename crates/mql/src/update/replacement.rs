@@ -83,7 +83,7 @@ pub(super) fn check_id(original: Doc<'_>, updated: Doc<'_>) -> Result<()> {
             Some(old) => {
                 let message = format!(
                     "After applying the update, the '_id' (required and immutable) field was found to have been removed --{{ {} }}",
-                    super::text::element(old)
+                    crate::text::element(old)
                 );
                 Err(Error::new(ErrorCode::ImmutableField, message))
             }
@@ -100,7 +100,7 @@ pub(super) fn check_id(original: Doc<'_>, updated: Doc<'_>) -> Result<()> {
     }
     let message = format!(
         "After applying the update, the (immutable) field '_id' was found to have been altered to {}",
-        super::text::element(new)
+        crate::text::element(new)
     );
     Err(Error::new(ErrorCode::ImmutableField, message))
 }

@@ -2,18 +2,18 @@
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier, depth};
-use super::operator::{Operand, Operator};
+use super::operator::{FieldOperand, UpdateOperator};
 use quire_document::{Element, Value, ValueBuf, identical};
 use quire_error::Result;
 
-pub(super) const SET: Operator = Operator {
+pub(super) const SET: UpdateOperator = UpdateOperator {
     name: "$set",
     since: "2.2",
     doc: "Sets the value of a field, and creates the field and its parents if they are missing.",
     parse: |operand, _| Ok(Set::boxed(operand, false)),
 };
 
-pub(super) const SET_ON_INSERT: Operator = Operator {
+pub(super) const SET_ON_INSERT: UpdateOperator = UpdateOperator {
     name: "$setOnInsert",
     since: "2.4",
     doc: "Sets the value of a field if the upsert inserts; has no effect on an existing document.",
@@ -28,7 +28,7 @@ struct Set {
 }
 
 impl Set {
-    fn boxed(operand: &Operand<'_>, on_insert: bool) -> Box<dyn Modifier> {
+    fn boxed(operand: &FieldOperand<'_>, on_insert: bool) -> Box<dyn Modifier> {
         let value = ValueBuf::new(operand.value);
         Box::new(Set { value, depth: depth(operand.value), on_insert })
     }

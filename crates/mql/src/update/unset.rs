@@ -3,11 +3,11 @@
 
 use super::apply::{Run, put};
 use super::modifier::{Effect, Missing, Modifier};
-use super::operator::Operator;
+use super::operator::UpdateOperator;
 use quire_document::{Element, Value};
 use quire_error::Result;
 
-pub(super) const UNSET: Operator = Operator {
+pub(super) const UNSET: UpdateOperator = UpdateOperator {
     name: "$unset",
     since: "2.2",
     doc: "Removes a field; an array element becomes null.",

@@ -2,7 +2,7 @@
 
 use super::extreme;
 use crate::context::EvalContext;
-use crate::work::sort_by;
+use crate::context::work::sort_by;
 use quire_document::Value;
 use quire_error::Result;
 

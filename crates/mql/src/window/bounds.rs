@@ -2,7 +2,7 @@
 
 use super::SortedBy;
 use crate::expression::Unit;
-use crate::update::text;
+use crate::text;
 use quire_document::{Doc, DocWriter, Value, ValueBuf, array, compare};
 use quire_error::{Error, Result};
 

@@ -2,7 +2,7 @@
 //! still become the result (the ascending minima of a sliding window).
 
 use super::contents::{Contents, Seen};
-use crate::accumulator::Collation;
+use crate::accumulator::StringOrder;
 use crate::context::EvalContext;
 use quire_document::{Value, ValueBuf, compare};
 use quire_error::Result;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 pub(super) struct BestOf {
     /// The order of a better value relative to a worse one.
     better: Ordering,
-    collation: Collation,
+    collation: StringOrder,
     /// The candidates with their positions of entry, the best one first.
     candidates: VecDeque<(u64, ValueBuf)>,
     entered: u64,
@@ -23,7 +23,7 @@ pub(super) struct BestOf {
 }
 
 impl BestOf {
-    pub fn new(better: Ordering, collation: Collation) -> Self {
+    pub fn new(better: Ordering, collation: StringOrder) -> Self {
         let candidates = VecDeque::new();
         BestOf { better, collation, candidates, entered: 0, left: 0, bytes: 0 }
     }

@@ -1,7 +1,6 @@
 //! `$expMovingAvg`: an average in which newer values have more weight.
 
 use super::contents::{Contents, Seen};
-use crate::accumulator::to_f64;
 use crate::context::EvalContext;
 use quire_document::{Decimal128, Value};
 use quire_error::Result;
@@ -29,7 +28,7 @@ impl MovingAverage {
 
 impl Contents for MovingAverage {
     fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
-        let Some((value, number)) = value.and_then(|value| Some((value, to_f64(value)?))) else {
+        let Some((value, number)) = value.and_then(|value| Some((value, value.to_f64()?))) else {
             return Ok(());
         };
         let exact = match value {

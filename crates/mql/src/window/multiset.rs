@@ -2,7 +2,7 @@
 //! leave: the values in order, each as often as it is in the window.
 
 use super::contents::{Contents, Seen};
-use crate::accumulator::{Collation, Ranking, array_of, array_result};
+use crate::accumulator::{Ranking, StringOrder, array_of, array_result};
 use crate::context::EvalContext;
 use quire_document::key::{self, TypeBits};
 use quire_document::{Value, ValueBuf};
@@ -34,21 +34,21 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Ordered {
     order: Order,
-    collation: Collation,
+    collation: StringOrder,
     /// The values by their sort keys. Values with equal keys are in order of arrival.
     values: BTreeMap<Vec<u8>, VecDeque<ValueBuf>>,
     bytes: usize,
 }
 
 impl Ordered {
-    pub fn new(order: Order, collation: Collation) -> Self {
+    pub fn new(order: Order, collation: StringOrder) -> Self {
         Ordered { order, collation, values: BTreeMap::new(), bytes: 0 }
     }
 
     /// Calls `visit` with the key and the value of each entry that a value has.
     fn entries(
         order: &Order,
-        collation: &Collation,
+        collation: &StringOrder,
         value: Option<Value<'_>>,
         visit: &mut dyn FnMut(Vec<u8>, Value<'_>),
     ) -> Result<()> {

@@ -2,8 +2,8 @@
 //! number can enter and leave without sorting the others again.
 
 use super::contents::{Contents, Seen};
-use crate::accumulator::{Quantiles, to_f64};
 use crate::context::EvalContext;
+use crate::expression::Quantiles;
 use quire_document::Value;
 use quire_error::Result;
 
@@ -46,7 +46,7 @@ impl Percentiles {
 }
 
 fn number(value: Option<Value<'_>>) -> Option<f64> {
-    value.and_then(to_f64).filter(|number| !number.is_nan())
+    value.and_then(|value| value.to_f64()).filter(|number| !number.is_nan())
 }
 
 impl Contents for Percentiles {

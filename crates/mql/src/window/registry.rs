@@ -15,10 +15,11 @@ use super::scaler::Scaler;
 use super::sliding::{Given, SlidingSpec};
 use super::slopes::{Derivative, Integral};
 use super::sums::{RemovableAverage, RemovableDeviation, RemovableSum};
-use crate::accumulator::{Argument, Collation, Parsed, Quantiles, find_accumulator};
+use crate::accumulator::{Argument, Parsed, StringOrder, find_accumulator};
 use crate::context::EvalContext;
+use crate::expression::Quantiles;
 use crate::expression::{Expression, Unit};
-use crate::update::text;
+use crate::text;
 use quire_document::{Decimal128, Doc, Value, ValueBuf};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
@@ -188,8 +189,8 @@ fn bounds(spec: &Spec<'_, '_>) -> Result<Bounds> {
     spec.window().map_or(Ok(Bounds::WHOLE), |window| Bounds::parse(window, spec.sorted_by))
 }
 
-fn collation(cx: &EvalContext<'_>) -> Collation {
-    Collation::new(cx.shared.collator.clone())
+fn collation(cx: &EvalContext<'_>) -> StringOrder {
+    StringOrder::new(cx.shared.collator.clone())
 }
 
 fn accumulator(spec: &Spec<'_, '_>) -> Result<Kind> {
@@ -246,7 +247,7 @@ fn removable(
     name: &str,
     n: usize,
     ranking: Option<&Arc<crate::accumulator::Ranking>>,
-    collation: Collation,
+    collation: StringOrder,
 ) -> Result<Box<dyn Contents>> {
     let edge = |edge: Edge| -> Result<Box<dyn Contents>> { Ok(Box::new(edge)) };
     let order = match (name, ranking) {

@@ -2,7 +2,7 @@
 
 use super::contents::{Contents, Seen};
 use super::extremes::BestOf;
-use crate::accumulator::Collation;
+use crate::accumulator::StringOrder;
 use crate::context::EvalContext;
 use crate::expression::{difference, product, quotient, total};
 use quire_document::{Value, ValueBuf};
@@ -20,7 +20,7 @@ pub(super) struct Scaler {
 
 impl Scaler {
     pub fn new(low: ValueBuf, high: ValueBuf) -> Self {
-        let best = |better| BestOf::new(better, Collation::default());
+        let best = |better| BestOf::new(better, StringOrder::default());
         Scaler { low, high, least: best(Ordering::Less), greatest: best(Ordering::Greater) }
     }
 }

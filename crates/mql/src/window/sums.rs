@@ -2,8 +2,8 @@
 //! it enters and subtracted when it leaves. The exact error of each rounding is kept.
 
 use super::contents::{Contents, Seen};
-use crate::accumulator::{Sum, to_f64};
 use crate::context::EvalContext;
+use crate::totals::Sum;
 use quire_document::{Decimal128, Value};
 use quire_error::Result;
 
@@ -111,7 +111,7 @@ fn negated(value: Value<'_>) -> Value<'static> {
 }
 
 fn double(value: Value<'_>) -> f64 {
-    to_f64(value).unwrap_or(0.0)
+    value.to_f64().unwrap_or(0.0)
 }
 
 fn decimal(value: Value<'_>) -> Decimal128 {
@@ -211,7 +211,7 @@ impl RemovableDeviation {
     }
 
     fn update(&mut self, value: Option<Value<'_>>, times: i64) {
-        let Some((value, number)) = value.and_then(|value| Some((value, to_f64(value)?))) else {
+        let Some((value, number)) = value.and_then(|value| Some((value, value.to_f64()?))) else {
             return;
         };
         if !number.is_finite() {

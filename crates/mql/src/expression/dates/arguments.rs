@@ -3,7 +3,7 @@
 use super::zone::Zone;
 use crate::context::EvalContext;
 use crate::expression::{Call, Expression};
-use crate::update::text;
+use crate::text;
 use quire_document::Value;
 use quire_error::{Error, ErrorCode, Result};
 

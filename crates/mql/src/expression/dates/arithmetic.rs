@@ -7,7 +7,7 @@ use super::zone::Zone;
 use crate::context::EvalContext;
 use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
 use crate::expression::tree::Expression;
-use crate::update::text;
+use crate::text;
 use quire_document::Value;
 use quire_document::calendar::DAY_MS;
 use quire_error::{Error, Result};

@@ -4,7 +4,7 @@ use super::arguments::{date, does_not_fit, present, whole, zone};
 use super::moment::{Moment, days_carried, iso_year_start, local_millis};
 use crate::context::EvalContext;
 use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
-use crate::update::text;
+use crate::text;
 use quire_document::Value;
 use quire_error::{Error, Result};
 

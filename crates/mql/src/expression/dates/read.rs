@@ -4,7 +4,7 @@ use super::arguments::{format, on_null, present, type_name, zone};
 use super::{format, lenient};
 use crate::context::EvalContext;
 use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
-use crate::update::text as shown;
+use crate::text as shown;
 use quire_document::Value;
 use quire_error::{Error, ErrorCode, Result};
 

@@ -1,6 +1,6 @@
 //! Units of time and weekdays, by their names.
 
-use crate::update::text;
+use crate::text;
 use quire_document::Value;
 use quire_error::{Error, Result};
 

@@ -3,7 +3,7 @@
 //! Reading a clock would cost more than most of the counted operations. A unit is about ten
 //! nanoseconds: one element of an array, or 64 copied bytes.
 
-use crate::context::{ParseContext, Shared, process_memory};
+use super::{ParseContext, Shared, process_memory};
 use quire_document::memory::{self, Refused};
 use quire_document::{Value, limits};
 use quire_error::{Error, ErrorCode, Result};

@@ -1,27 +1,19 @@
-//! Loops of expressions (`$map`, `$filter`, `$reduce`): the scratch arena of an iteration, and the
-//! cache of a loop for documents and arrays that its iterations read repeatedly.
+//! The cache of a loop (`$map`, `$filter`, `$reduce`) for documents and arrays that its iterations read
+//! repeatedly.
 //!
 //! BSON must be read from its beginning to reach an element. A body that reads all elements of an
 //! array by their indexes would take quadratic time. Therefore, once reading has cost as much as
 //! reading all elements, the loop caches where elements begin.
 
-use crate::context::EvalContext;
-use crate::expression::Expression;
-use crate::work::{ELEMENTS_AT_ONCE, bytes_of, units};
-use bumpalo::Bump;
+use super::EvalContext;
+use super::work::ELEMENTS_AT_ONCE;
 use foldhash::fast::RandomState;
 use quire_document::{Array, Doc, Value};
 use quire_error::Result;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::BuildHasher;
-
-/// A loop over an input of at most this many bytes is short: it needs neither a scratch arena nor a
-/// cache.
-const SHORT_BYTES: usize = 1024;
-
-/// Above this size the body counts as reading everything.
-const LARGE_BYTES: usize = 1024 * 1024;
 
 /// Up to this number of elements, skipping them is faster than a look-up in the cache.
 const SKIPPED_MAX: usize = 64;
@@ -32,45 +24,10 @@ const STRIDE: usize = 16;
 /// The cost of caching a name, relative to skipping it.
 const NAME_COST: usize = 8;
 
-/// The iterations of a loop. Each has an arena that is cleared before the next.
-#[derive(Debug)]
-pub(crate) struct Iterations<'a> {
-    cx: EvalContext<'a>,
-    long: Option<(Bump, LoopCache<'a>)>,
-    count: u32,
-    /// The work of one iteration: what it may read.
-    units: u32,
-}
-
-impl<'a> Iterations<'a> {
-    /// Returns a loop over `input` that evaluates `body` for each element.
-    pub(crate) fn over(input: Array<'a>, body: &'a Expression, cx: &EvalContext<'a>) -> Self {
-        let long = input.as_bytes().len() > SHORT_BYTES;
-        let long = long.then(|| (Bump::new(), LoopCache::new(input, body, *cx)));
-        let walked = cx.kept().map(bytes_of).fold(input.as_bytes().len(), usize::saturating_add);
-        // A body reads a part of a small input, but may read everything in a large one several
-        // times.
-        let read = if walked > LARGE_BYTES { walked } else { walked / 16 };
-        Iterations { cx: *cx, long, count: 0, units: units(read) }
-    }
-
-    /// Returns the context of the next iteration. The caller must copy the results before the next
-    /// call.
-    pub(crate) fn next(&mut self) -> Result<EvalContext<'_>> {
-        const KEPT_BYTES: usize = 64 * 1024;
-        self.cx.shared.work(self.units)?;
-        self.count = self.count.wrapping_add(1);
-        if self.count.is_multiple_of(1024) {
-            self.cx.check_limits()?;
-        }
-        let Some((arena, loop_cache)) = &mut self.long else { return Ok(self.cx) };
-        if arena.allocated_bytes() > KEPT_BYTES {
-            *arena = Bump::new();
-        } else {
-            arena.reset();
-        }
-        Ok(self.cx.with_arena(arena).with_loop_cache(loop_cache))
-    }
+/// An expression whose constants outlive a loop.
+pub(crate) trait Constants: fmt::Debug {
+    /// Returns true if `test` holds for a constant of the expression.
+    fn any_constant(&self, test: &mut dyn FnMut(Value<'_>) -> bool) -> bool;
 }
 
 /// The cache of a loop for large documents and arrays.
@@ -81,14 +38,15 @@ impl<'a> Iterations<'a> {
 pub(crate) struct LoopCache<'a> {
     input: Array<'a>,
     /// The body of the loop, whose constants are borrowed.
-    body: &'a Expression,
+    body: &'a dyn Constants,
     /// The context of the loop: its document, variables and enclosing loops.
     cx: EvalContext<'a>,
     entries: RefCell<HashMap<usize, CacheEntry, RandomState>>,
 }
 
 impl<'a> LoopCache<'a> {
-    fn new(input: Array<'a>, body: &'a Expression, cx: EvalContext<'a>) -> Self {
+    /// Returns the cache of a loop over `input` that evaluates `body` for each element.
+    pub(crate) fn new(input: Array<'a>, body: &'a dyn Constants, cx: EvalContext<'a>) -> Self {
         LoopCache { input, body, cx, entries: RefCell::default() }
     }
 
@@ -100,7 +58,8 @@ impl<'a> LoopCache<'a> {
 
     fn is_outlived_by(&self, bytes: &[u8]) -> bool {
         let mut kept = self.cx.kept().chain([Value::Array(self.input)]);
-        kept.any(|kept| holds(kept, bytes)) || holds_constant(self.body, bytes)
+        kept.any(|kept| holds(kept, bytes))
+            || self.body.any_constant(&mut |constant| holds(constant, bytes))
     }
 
     /// Calls `work` with the cache entry of a document, or of an array as a document.
@@ -123,13 +82,6 @@ fn holds(value: Value<'_>, bytes: &[u8]) -> bool {
         _ => return false,
     };
     all.as_ptr_range().contains(&bytes.as_ptr())
-}
-
-/// Returns true if `bytes` are within a constant of an expression.
-fn holds_constant(expression: &Expression, bytes: &[u8]) -> bool {
-    let mut found = expression.as_constant().is_some_and(|constant| holds(constant, bytes));
-    expression.children(&mut |child| found = found || holds_constant(child, bytes));
-    found
 }
 
 /// The cache entry of one document or array.
@@ -333,9 +285,11 @@ impl<'a> EvalContext<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::{ParseContext, Shared, UserVariable};
+    use crate::context::Shared;
+    use crate::expression::Expression;
+    use bumpalo::Bump;
     use quire_document::testing::Generator;
-    use quire_document::{DocBuf, ValueBuf, array, doc, identical};
+    use quire_document::{DocBuf, identical};
 
     fn same(left: Option<Value<'_>>, right: Option<Value<'_>>) -> bool {
         match (left, right) {
@@ -378,9 +332,9 @@ mod tests {
                 });
             });
             let body = Expression::constant(1);
-            let mut iterations = Iterations::over(input.as_array(), &body, &cx);
+            let loop_cache = LoopCache::new(input.as_array(), &body, cx);
+            let inner = cx.with_loop_cache(&loop_cache);
             for _ in 0..400 {
-                let inner = iterations.next().unwrap();
                 let name = format!("name{}", random.below(fields + 3));
                 assert!(same(inner.field(object, &name), object.get(&name)), "{name} of {fields}");
                 let index = random.below(fields + 40) as usize;
@@ -402,13 +356,12 @@ mod tests {
         let input = root.as_doc().get("list").and_then(|list| list.as_array()).unwrap();
         let object = root.as_doc().get("object").and_then(|object| object.as_document()).unwrap();
         let body = Expression::constant(1);
-        let mut iterations = Iterations::over(input, &body, &cx);
+        let loop_cache = LoopCache::new(input, &body, cx);
+        let inner = cx.with_loop_cache(&loop_cache);
         for _ in 0..100 {
-            let inner = iterations.next().unwrap();
             inner.element(input, 2990);
             inner.field(object, "not there");
         }
-        let (_, loop_cache) = iterations.long.as_ref().unwrap();
         loop_cache.with_entry(input.as_doc(), |known, _| {
             assert!(known.walked < 2 * input.as_bytes().len(), "{}", known.walked);
             assert_eq!(known.locate(2990, input.as_doc()).1, 2990 % STRIDE);
@@ -429,70 +382,5 @@ mod tests {
         let loop_cache = LoopCache::new(Array::empty(), &body, cx);
         assert!(loop_cache.of(kept.as_bytes()).is_some());
         assert!(loop_cache.of(list.as_bytes()).is_none());
-    }
-
-    fn eval(expression: DocBuf, root: &DocBuf) -> ValueBuf {
-        let list = root.as_doc().get("a").map_or(crate::context::Known::Missing, |list| {
-            crate::context::Known::Value(ValueBuf::new(list))
-        });
-        let known = UserVariable { name: "known".into(), known: Some(list) };
-        let mut context = ParseContext::default();
-        context.variables = vec![known].into();
-        let expression = Expression::parse(Value::from(&expression), &context).unwrap();
-        let (arena, shared) = (Bump::new(), Shared::default());
-        let cx = EvalContext::new(&arena, root.as_doc(), &shared);
-        expression.eval(&cx).unwrap().map(ValueBuf::new).unwrap()
-    }
-
-    /// An array of one iteration may have the address of an array of the previous one.
-    #[test]
-    fn arrays_of_different_iterations_are_not_confused() {
-        let inner = doc! { "$map": { "input": { "$range": [0, 300] }, "as": "j",
-        "in": { "$arrayElemAt": ["$$v", { "$add": [100, "$$j"] }] } } };
-        let body = doc! { "$let": {
-            "vars": { "v": { "$range": [{ "$mod": ["$$i", 7] }, 1000, { "$add": [1, { "$mod": ["$$i", 3] }] }] } },
-            "in": { "$sum": [&inner] }
-        } };
-        let outer = doc! { "$map": { "input": { "$range": [0, 300] }, "as": "i", "in": &body } };
-        let found = eval(outer, &doc! {});
-        let Value::Array(found) = found.as_value() else { panic!("{found:?}") };
-        for (i, sum) in (0i64..).zip(found.iter()) {
-            let list: Vec<i64> = (i % 7..1000).step_by(1 + (i % 3) as usize).collect();
-            let wanted: i64 = list.iter().skip(100).take(300).sum();
-            assert_eq!(sum.as_number().and_then(|sum| sum.exact_i64()), Some(wanted), "{i}");
-        }
-    }
-
-    #[test]
-    fn loops_read_arrays_of_the_document_and_of_variables_alike() {
-        let root = DocBuf::build(|writer| {
-            let mut list = writer.array("a");
-            (0..2000).for_each(|number| {
-                list.push(number * 2);
-            });
-        });
-        let over = |list: &str| {
-            doc! { "$map": { "input": { "$range": [0, 2000] }, "as": "j", "in": [
-                { "$arrayElemAt": [list, "$$j"] },
-                { "$arrayElemAt": [list, { "$subtract": [-1, "$$j"] }] },
-                { "$slice": [list, "$$j", 1] },
-                { "$size": list },
-                { "$last": list },
-                { "$indexOfArray": [list, { "$multiply": ["$$j", 2] }, "$$j"] }
-            ] } }
-        };
-        let wanted = ValueBuf::new(&quire_document::ArrayBuf::build(|rows| {
-            for j in 0..2000 {
-                rows.push(&array![2 * j, 2 * (1999 - j), [2 * j], 2000, 3998, j]);
-            }
-        }));
-        let bound = doc! { "$let": { "vars": { "v": "$a" }, "in": &over("$$v") } };
-        let made = doc! { "$concatArrays": ["$a", []] };
-        let made = doc! { "$let": { "vars": { "v": &made }, "in": &over("$$v") } };
-        // A variable of the command is a constant if its value is known.
-        for expression in [over("$a"), over("$$ROOT.a"), bound, made, over("$$known")] {
-            let found = eval(expression, &root);
-            assert!(identical(found.as_value(), wanted.as_value()));
-        }
     }
 }

@@ -1,19 +1,6 @@
-//! `$type`: the type of the value is one of a set.
+//! Sets of BSON types, as `$type` and `$jsonSchema` name them.
 
-use super::node::{Node, Test};
-use super::parse::{Argument, Parser};
-use super::registry::{Operator, Parse};
-use super::show::show;
-use quire_document::{ArrayWriter, Type, Value};
-use quire_error::{Error, Result};
-
-/// The registry row of this operator.
-pub(super) const OPERATORS: &[Operator] = &[Operator {
-    name: "$type",
-    parse: Parse::Field(parse),
-    doc: "Matches values of a type, given by alias, by number or by an array of these.",
-    since: "1.0",
-}];
+use quire_document::{ArrayWriter, Type};
 
 /// A set of BSON types.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,7 +39,8 @@ pub fn type_by_alias(alias: &str) -> Option<Type> {
     TYPES.into_iter().find(|kind| kind.alias() == alias)
 }
 
-fn type_by_number(number: i64) -> Option<Type> {
+/// The type with this number.
+pub(crate) fn type_by_number(number: i64) -> Option<Type> {
     TYPES.into_iter().find(|kind| i64::from(kind.number()) == number)
 }
 
@@ -124,47 +112,4 @@ impl TypeSet {
             writer.push(kind.number());
         }
     }
-
-    fn add(&mut self, value: Value<'_>) -> Result<()> {
-        if let Value::String(alias) = value {
-            return if self.insert_alias(alias) {
-                Ok(())
-            } else {
-                Err(Error::bad_value(format!("Unknown type name alias: {alias}")))
-            };
-        }
-        let Some(number) = value.as_number() else {
-            let text = "type must be represented as a number or a string";
-            return Err(Error::type_mismatch(text));
-        };
-        match number.exact_i64() {
-            Some(0) => {
-                let text = "Invalid numerical type code: 0. Instead use {$exists:false}.";
-                Err(Error::bad_value(text))
-            }
-            code => match code.and_then(type_by_number) {
-                Some(kind) => {
-                    self.insert(kind);
-                    Ok(())
-                }
-                None => {
-                    let text = format!("Invalid numerical type code: {}", show(value));
-                    Err(Error::bad_value(text))
-                }
-            },
-        }
-    }
-}
-
-fn parse(_: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
-    let mut set = TypeSet::default();
-    match argument.value {
-        Value::Array(array) => array.iter().try_for_each(|value| set.add(value))?,
-        value => set.add(value)?,
-    }
-    if set.is_empty() {
-        let text = format!("{} must match at least one type", argument.path);
-        return Err(Error::failed_to_parse(text));
-    }
-    Ok(Node::path(argument.path, Test::Type(set)))
 }

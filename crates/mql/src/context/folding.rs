@@ -3,7 +3,7 @@
 //! The result of a constant operation replaces the operation before any document is read. An operation
 //! that takes much time or memory is not folded and is left to evaluation.
 
-use crate::context::InterruptCheck;
+use super::InterruptCheck;
 use quire_error::{Error, ErrorCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -40,19 +40,19 @@ impl Folding {
     }
 
     /// Returns the bytes that the evaluation of a constant may use.
-    pub(super) fn bytes_left(&self) -> usize {
+    pub(crate) fn bytes_left(&self) -> usize {
         let left = CONSTANTS_BYTES_MAX.saturating_sub(self.0.bytes.load(Ordering::Relaxed));
         left.min(CONSTANT_BYTES_MAX)
     }
 
     /// Returns false once all evaluations of the request's constants together have taken too long.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(crate) fn goes_on(&self) -> bool {
         self.0.looks.load(Ordering::Relaxed) < LOOKS_MAX
     }
 
     /// Returns an interrupt that ends an evaluation once all evaluations of the request together have
     /// taken too long, or once `operation` has to end.
-    pub(super) fn interrupt(
+    pub(crate) fn interrupt(
         &self,
         operation: Option<&Arc<dyn InterruptCheck>>,
     ) -> Arc<dyn InterruptCheck> {
@@ -67,12 +67,12 @@ impl Folding {
     }
 
     /// Returns true for the error of an evaluation that exceeded the limits.
-    pub(super) fn is_exhausted(error: &Error) -> bool {
+    pub(crate) fn is_exhausted(error: &Error) -> bool {
         error.code() == ErrorCode::ExceededMemoryLimit
     }
 
     /// Reserves `bytes` for a constant. Returns false if it may not be kept.
-    pub(super) fn keep(&self, bytes: usize) -> bool {
+    pub(crate) fn keep(&self, bytes: usize) -> bool {
         if bytes <= SMALL_BYTES {
             return true;
         }
