@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use quire_document::Doc;
 
-use crate::{CollectionId, CollectionOptions, Index, IndexFilters, IndexId, IndexState, Namespace};
+use crate::{
+    CollectionId, CollectionOptions, Index, IndexFilters, IndexId, IndexSpec, IndexState, Namespace,
+};
 
 /// A collection's UUID.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -43,7 +45,7 @@ impl Collection {
         options: CollectionOptions,
         id_index: IndexId,
     ) -> Self {
-        let indexes = vec![Arc::new(Index::id_index(id_index, &options))];
+        let indexes = vec![Arc::new(new_id_index(id_index, &options))];
         let index_filters = Arc::default();
         Collection { id, uuid, namespace, options, indexes, epoch: 1, frozen: false, index_filters }
     }
@@ -115,4 +117,15 @@ impl fmt::Debug for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "UUID(\"{self}\")")
     }
+}
+
+/// The `_id` index of a collection with these options.
+fn new_id_index(id: IndexId, options: &CollectionOptions) -> Index {
+    let (version, collation) = (options.id_index_version(), options.collation().cloned());
+    let mut spec = IndexSpec { version, collation, ..IndexSpec::id() };
+    if let Some(name) = options.clustered_index() {
+        name.clone_into(&mut spec.name);
+        (spec.unique, spec.clustered) = (true, true);
+    }
+    Index::new(id, spec, IndexState::Ready)
 }

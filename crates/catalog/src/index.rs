@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use quire_document::{Doc, DocBuf};
 
 use crate::key::KeySpec;
-use crate::{CollectionOptions, IndexId, IndexSpec, Multikey, MultikeyPaths};
+use crate::{IndexId, IndexSpec, Multikey, MultikeyPaths};
 
 /// Whether readers may use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,17 +75,6 @@ impl Index {
             multikey,
             uses: Arc::default(),
         }
-    }
-
-    /// Returns the `_id` index of a collection with these options.
-    pub fn id_index(id: IndexId, options: &CollectionOptions) -> Self {
-        let (version, collation) = (options.id_index_version(), options.collation().cloned());
-        let mut spec = IndexSpec { version, collation, ..IndexSpec::id() };
-        if let Some(name) = options.clustered_index() {
-            name.clone_into(&mut spec.name);
-            (spec.unique, spec.clustered) = (true, true);
-        }
-        Index::new(id, spec, IndexState::Ready)
     }
 
     /// Returns true for the `_id` index of a clustered collection, which defines the natural order.

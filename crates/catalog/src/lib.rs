@@ -12,6 +12,8 @@ mod collection;
 mod ids;
 mod index;
 mod index_filter;
+mod index_match;
+mod index_parse;
 mod index_pattern;
 mod index_spec;
 pub mod key;
@@ -20,9 +22,11 @@ mod names;
 mod options;
 mod partial;
 mod record;
+mod storage_engine;
 mod text;
 mod view;
 mod view_graph;
+mod view_reading;
 
 pub use catalog::{Catalog, Database};
 pub use collection::{Collection, Uuid};
@@ -31,7 +35,8 @@ pub use index::{Index, IndexState};
 pub use index_filter::{
     AllowedIndex, INDEX_FILTERS_BYTES_MAX, INDEX_FILTERS_MAX, IndexFilter, IndexFilters,
 };
-pub use index_spec::{IndexSpec, SpecMatch};
+pub use index_match::SpecMatch;
+pub use index_spec::IndexSpec;
 pub use multikey::{ARRAY_PATHS_MAX, Facts, FactsBuf, Multikey, MultikeyPaths};
 pub use names::{Namespace, split as split_namespace, validate_db_name};
 pub use options::CollectionOptions;
@@ -42,7 +47,8 @@ pub use record::{
     prefixes_of_numbers,
 };
 pub use text::{debug_doc, debug_value};
-pub use view::{ResolvedView, SYSTEM_VIEWS, ViewDefinition};
+pub use view::{SYSTEM_VIEWS, ViewDefinition};
+pub use view_reading::ResolvedView;
 
 /// The longest namespace (`db.collection`) in bytes. MongoDB: 255 (73 InvalidNamespace).
 pub const NAMESPACE_BYTES_MAX: usize = 255;

@@ -10,7 +10,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Collation;
 use quire_mql::stage::find_stage;
 
-use crate::{Catalog, Collection, Namespace, names};
+use crate::Namespace;
 
 /// The collection that stores the view definitions of a database.
 pub const SYSTEM_VIEWS: &str = "system.views";
@@ -27,19 +27,6 @@ pub struct ViewDefinition {
     pub pipeline: Vec<DocBuf>,
     /// The collation of the pipeline and of every read of the view. A view does not inherit the
     /// collation of its source.
-    pub collation: Option<Arc<Collation>>,
-}
-
-/// A view resolved to the collection below it and the pipeline on that collection.
-#[derive(Debug, Clone)]
-pub struct ResolvedView {
-    /// The view's own name.
-    pub view: Namespace,
-    /// The collection below all views, as `database.collection`. It need not exist.
-    pub namespace: String,
-    /// The stages of all views between the collection and the reader, in the order of execution.
-    pub pipeline: Vec<DocBuf>,
-    /// The collation of the view.
     pub collation: Option<Arc<Collation>>,
 }
 
@@ -130,64 +117,6 @@ fn named_by_stage<'s>(stage: Doc<'s>, found: &mut Vec<&'s str>) {
     for pipeline in row.facts.pipelines.of(fields) {
         let stages = pipeline.iter().filter_map(|stage| stage.as_document());
         stages.for_each(|stage| named_by_stage(stage, found));
-    }
-}
-
-impl Catalog {
-    /// Resolves the view `full`, given as `database.view`; `None` if no view has the name.
-    ///
-    /// # Errors
-    /// 165 ViewDepthLimitExceeded; 195 ViewPipelineMaxSizeExceeded; 182 InvalidViewDefinition if a
-    /// view definition of the database cannot be decoded.
-    pub fn resolve(&self, full: &str) -> Result<Option<ResolvedView>> {
-        let Some((db, name)) = names::split(full) else { return Ok(None) };
-        let Some(database) = self.database(db).filter(|database| database.has_views()) else {
-            return Ok(None);
-        };
-        database.check_views()?;
-        let Some(first) = database.view(name) else { return Ok(None) };
-        let mut chain = vec![first];
-        let mut last = first;
-        while let Some(below) = database.view(&last.on) {
-            if chain.len() == VIEW_DEPTH_MAX {
-                return Err(too_deep());
-            }
-            chain.push(below);
-            last = below;
-        }
-        check_bytes(chain.iter().map(|view| view.pipeline_bytes()).sum())?;
-        let stages = chain.iter().rev().flat_map(|view| view.pipeline.iter().cloned());
-        Ok(Some(ResolvedView {
-            view: first.namespace.clone(),
-            namespace: format!("{db}.{}", last.on),
-            pipeline: stages.collect(),
-            collation: first.collation.clone(),
-        }))
-    }
-
-    /// Returns the view with this name.
-    pub fn view(&self, namespace: &Namespace) -> Option<&Arc<ViewDefinition>> {
-        self.database(namespace.db())?.view(namespace.collection())
-    }
-
-    /// Returns the collection that a write to the name modifies, if it exists.
-    ///
-    /// # Errors
-    /// 166 CommandNotSupportedOnView if the name is that of a view.
-    pub fn writable(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
-        self.refuse_view(namespace)?;
-        Ok(self.lookup(namespace).cloned())
-    }
-
-    /// Fails with 166 CommandNotSupportedOnView if the name is that of a view.
-    pub fn refuse_view(&self, namespace: &Namespace) -> Result<()> {
-        match self.view(namespace) {
-            None => Ok(()),
-            Some(_) => Err(Error::new(
-                ErrorCode::CommandNotSupportedOnView,
-                format!("Namespace {namespace} is a view, not a collection"),
-            )),
-        }
     }
 }
 
