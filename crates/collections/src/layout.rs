@@ -100,6 +100,15 @@ impl fmt::Debug for StoredDoc {
     }
 }
 
+/// A document and its record id.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// The record id, which orders the documents of a collection.
+    pub id: RecordId,
+    /// The document as it is stored.
+    pub doc: StoredDoc,
+}
+
 pub(crate) fn damaged(what: &str) -> Error {
     Error::new(ErrorCode::DataCorruptionDetected, format!("stored data is damaged: {what}"))
 }

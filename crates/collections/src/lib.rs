@@ -3,8 +3,9 @@
 //! [`Store`] is the engine with the published catalog. [`Store::read_view`] returns a [`ReadView`],
 //! a snapshot with the catalog of the same moment. Readers use the [`View`] of a `ReadView`, or of
 //! a [`Writer`], which adds its own writes. Only `write.rs` and its folder write documents and
-//! index entries. The catalog is read and the snapshot taken under the same lock, so a view never
-//! shows an index whose entries its snapshot lacks.
+//! index entries; an index build loads the entries of its index (`ddl/index_load.rs`). The catalog is
+//! read and the snapshot taken under the same lock, so a view never shows an index whose entries its
+//! snapshot lacks.
 
 mod changes;
 mod check;
@@ -18,6 +19,7 @@ mod failure;
 mod findings;
 mod helper_threads;
 mod id_cache;
+mod index_builds;
 mod index_scan;
 mod key_order;
 mod layout;
@@ -25,9 +27,12 @@ mod low_water;
 mod meta;
 mod multikey;
 mod numbers;
+mod open;
 mod past_catalogs;
+mod policy;
 mod prepare;
 mod prepared;
+mod publish;
 mod reap;
 mod retry;
 mod scan;
@@ -42,27 +47,29 @@ mod write;
 pub use changes::{CatalogChange, CatalogObserver, Change, ChangeListener, ChangeLog, UpdatedDoc};
 pub use check::{CheckOptions, Conformance, check, check_collection};
 pub use chunk_size::ChunkSize;
+pub use ddl::MakeUnique;
 pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
     ModifyIndex, ModifyView, RebuiltIndexes, Rename, collection_sizes, reclaimable_bytes,
 };
 pub use ddl::{CollectionSizes, IndexSize};
-pub use ddl::{IndexBuild, IndexBuildCounts, MakeUnique};
 pub use duplicate::duplicate_key_error;
 pub use entry::{DecodedKey, EntryKeys, KeyOfEntry, decode_entry};
 pub use expire::{ExpireFailure, Expired, expire_documents};
 pub use failure::{Attempt, Failure, from_interruption, from_storage, is_in_doubt};
 pub use findings::{CollectionCheck, Finding, Problem, Repair, Report};
 pub use helper_threads::{Helpers, processors};
+pub use index_builds::{IndexBuild, IndexBuildCounts};
 pub use index_scan::{IndexCursor, IndexEntry, IndexRange};
 pub use key_order::{order_digits, shared_bytes};
-pub use layout::{RecordId, StoredDoc};
+pub use layout::{Record, RecordId, StoredDoc};
+pub use policy::WritePolicy;
 pub use prepare::prepare_insert;
 pub use reap::IsAlive;
 pub use retry::{Effect, Image, Keep, Remembered, RetryLog, SessionKey, load_retry_log};
-pub use scan::{CollectionCursor, Record};
+pub use scan::CollectionCursor;
 pub use sorted_runs::{MergedRuns, RunWriter, SortedRecord, SortedRuns, Workspace};
 pub use spill::{SpillPages, SpillReader, SpillWriter};
 pub use store::{Store, StoreOptions};
 pub use view::{ReadView, View};
-pub use write::{CommitOutcome, WritePolicy, Writer, WriterMode, WriterSavepoint};
+pub use write::{CommitOutcome, Writer, WriterMode, WriterSavepoint};

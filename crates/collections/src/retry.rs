@@ -9,8 +9,7 @@ use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use quire_storage::{Page, ScanRequest, Snapshot, Space};
 
-use crate::Writer;
-use crate::failure::{Attempt, from_storage};
+use crate::failure::from_storage;
 use crate::layout::damaged;
 use crate::meta::meta_doc;
 
@@ -307,33 +306,6 @@ impl RetryRow {
         };
         self.value.push(effect | image);
         self.value.extend_from_slice(doc.map_or(&[], |doc| doc.as_bytes()));
-    }
-}
-
-impl Writer {
-    /// Makes the commit store the results of its statements for the session of `log`.
-    pub fn set_retry_log(&mut self, log: &RetryLog) {
-        self.retry = log.next_row();
-    }
-
-    /// Stores the result of a statement for its session; does nothing without a session.
-    pub fn remember(&mut self, statement: i32, effect: Effect, keep: Keep<'_>) {
-        if let Some(row) = &mut self.retry {
-            row.add(statement, effect, keep);
-        }
-    }
-
-    /// Adds the session's row to the transaction, and returns the statements in it. Pass them to
-    /// [`RetryLog::committed`] after the commit.
-    pub fn seal_retry(&mut self) -> Attempt<Vec<i32>> {
-        let Some(row) = self.retry.take().filter(|row| !row.statements.is_empty()) else {
-            return Ok(Vec::new());
-        };
-        self.txn_mut().put(Space::Meta, row.key, row.value.into())?;
-        for key in row.stale {
-            self.txn_mut().delete_entry(Space::Meta, key)?;
-        }
-        Ok(row.statements)
     }
 }
 

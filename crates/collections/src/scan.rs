@@ -7,19 +7,10 @@ use quire_storage::{Direction, Page, ScanRequest, Space};
 
 use crate::failure::from_storage;
 use crate::layout::{collection_end, doc_key, record_id_of};
-use crate::{RecordId, StoredDoc, View};
+use crate::{Record, RecordId, StoredDoc, View};
 
 /// The bytes of keys in a page that is only skipped.
 const PASS_BYTES: usize = 1 << 20;
-
-/// A document and its record id.
-#[derive(Debug, Clone)]
-pub struct Record {
-    /// The record id, which orders the documents of a collection.
-    pub id: RecordId,
-    /// The document as it is stored.
-    pub doc: StoredDoc,
-}
 
 /// A scan of a collection. It returns records that exist during the whole scan exactly once.
 #[derive(Debug)]

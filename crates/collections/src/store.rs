@@ -6,13 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use quire_catalog::{
-    CATALOG_FORMAT, Catalog, Collection, CollectionId, FormatRecord, IndexId, IndexState, Uuid,
-    decode_collection, format_key, low_water_key, multikey_key, parse_collection_key,
-    prefix_of_collections,
-};
+use quire_catalog::{Catalog, Collection, CollectionId, IndexId, Uuid, low_water_key};
 use quire_document::{ObjectId, Timestamp};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::Result;
 use quire_storage::rng::Rng;
 use quire_storage::{
     Clock, ClusterTime, CommitOptions, Counts, Durability, Engine, Mode, Page, ScanRequest,
@@ -20,15 +16,13 @@ use quire_storage::{
 };
 
 use crate::changes::{CatalogObserver, ChangeListener, Observers};
-use crate::ddl::IndexBuilds;
 use crate::entry::index_range;
 use crate::failure::from_storage;
 use crate::id_cache::IdCache;
+use crate::index_builds::{IndexBuild, IndexBuildCounts, IndexBuilds};
 use crate::layout::{collection_end, damaged, record_id_of};
 use crate::low_water::RecordIds;
-use crate::meta::meta_doc;
 use crate::past_catalogs::PastCatalogs;
-use crate::{CollectionCursor, ReadView, numbers};
 
 /// The external resources of a store.
 #[derive(Clone)]
@@ -82,20 +76,17 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the data of an engine: reads the catalog, and makes sure that no number is used again
-    /// that any data in the engine have (a damaged log can lose the record of the next number).
-    /// Drops temporary collections and indexes whose build a crash interrupted. Refuses a newer
-    /// format (MustUpgrade).
-    pub fn open(engine: Arc<dyn Engine>, options: StoreOptions) -> Result<Arc<Self>> {
+    /// Returns a store of an engine: `catalog` was read from it, `next_id` is the next number to use.
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        options: StoreOptions,
+        catalog: Catalog,
+        next_id: u32,
+    ) -> Self {
         let mut random = Rng::new(options.random_seed);
         let seed = random.next_u64().to_be_bytes();
         let next_object = random.next_u64() as u32 & 0xff_ffff;
-        let (catalog, known_id) = load(&engine)?;
-        let next_id = numbers::next(&engine, &catalog)?.max(known_id);
-        if next_id > known_id {
-            numbers::store(&engine, next_id)?;
-        }
-        let store = Arc::new(Store {
+        Store {
             engine,
             catalogs: Arc::new(Catalogs {
                 published: RwLock::new(Arc::new(catalog)),
@@ -111,10 +102,7 @@ impl Store {
             last_stamp: AtomicU64::new(0),
             next_object: AtomicU32::new(next_object),
             random: Mutex::new(random),
-        });
-        store.load_views()?;
-        store.drop_unfinished()?;
-        Ok(store)
+        }
     }
 
     /// Reports every later change of the catalog to `observer`. A store has one observer; later
@@ -142,23 +130,6 @@ impl Store {
     /// Returns the published catalog, without a snapshot: for names and options only.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalogs.published.read())
-    }
-
-    /// Returns a snapshot with the catalog of the same moment.
-    pub fn read_view(self: &Arc<Self>) -> Result<ReadView> {
-        let published = self.catalogs.published.read();
-        let snapshot = self.engine.snapshot().map_err(from_storage)?;
-        Ok(ReadView::new(Arc::clone(self), Arc::clone(&published), snapshot))
-    }
-
-    /// Returns the state at a cluster time, with the catalog of that time. Every later commit gets
-    /// a later time.
-    ///
-    /// # Errors
-    /// 239 SnapshotTooOld if the state at that time is no longer kept.
-    pub fn read_view_at(self: &Arc<Self>, time: ClusterTime) -> Result<ReadView> {
-        let (snapshot, catalog) = self.snapshot_at(time)?;
-        Ok(ReadView::new(Arc::clone(self), catalog, snapshot))
     }
 
     pub(crate) fn snapshot_at(
@@ -201,13 +172,7 @@ impl Store {
 
     /// Returns a random (version 4) UUID.
     pub fn new_uuid(&self) -> Uuid {
-        let mut random = self.random.lock();
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&random.next_u64().to_be_bytes());
-        bytes[8..].copy_from_slice(&random.next_u64().to_be_bytes());
-        bytes[6] = bytes[6] & 0x0f | 0x40;
-        bytes[8] = bytes[8] & 0x3f | 0x80;
-        Uuid(bytes)
+        Uuid(self.random.lock().uuid())
     }
 
     pub(crate) fn id_cache(&self) -> &IdCache {
@@ -275,70 +240,23 @@ impl Store {
         }
     }
 
-    /// Returns a cursor over all documents of a collection.
-    pub fn scan(&self, collection: &Collection) -> CollectionCursor {
-        CollectionCursor::new(collection, quire_storage::Direction::Forward)
-    }
-
     /// Publishes a catalog that was read from the engine.
     pub(crate) fn publish_loaded(&self, catalog: Catalog) {
         *self.catalogs.published.write() = Arc::new(catalog);
     }
 
-    fn drop_unfinished(self: &Arc<Self>) -> Result<()> {
-        let options = CommitOptions::buffered();
-        for collection in self.catalog().collections() {
-            if collection.options.is_temporary() {
-                self.drop_collection(&collection.namespace, &options)?;
-                continue;
-            }
-            let unfinished =
-                collection.indexes.iter().filter(|index| index.state == IndexState::WriteOnly);
-            let doomed: Vec<_> = unfinished.map(|index| index.id).collect();
-            if !doomed.is_empty() {
-                self.remove_indexes(&collection.namespace, &doomed, &options)?;
-            }
-        }
-        Ok(())
+    /// Returns the index builds that are running now.
+    pub fn index_builds(&self) -> Vec<Arc<IndexBuild>> {
+        self.builds.running()
     }
-}
 
-fn load(engine: &Arc<dyn Engine>) -> Result<(Catalog, u32)> {
-    let snapshot = engine.snapshot().map_err(from_storage)?;
-    let next_id = match snapshot.get(Space::Meta, &format_key()).map_err(from_storage)? {
-        None => 1,
-        Some(bytes) => {
-            let record = FormatRecord::decode(meta_doc(&bytes)?)?;
-            if record.format > CATALOG_FORMAT {
-                return Err(Error::new(
-                    ErrorCode::MustUpgrade,
-                    format!(
-                        "the data were written in format {}, this version knows formats up to {CATALOG_FORMAT}",
-                        record.format
-                    ),
-                ));
-            }
-            record.next_id
-        }
-    };
-    let (start, end) = prefix_of_collections();
-    let (mut collections, mut page) = (Vec::new(), Page::default());
-    let mut from = start.to_vec();
-    loop {
-        snapshot
-            .scan(&ScanRequest::new(Space::Meta, &from, &end), &mut page)
-            .map_err(from_storage)?;
-        for (key, value) in &page.rows {
-            let id = parse_collection_key(key).ok_or_else(|| damaged("a catalog key"))?;
-            collections.push(decode_collection(id, meta_doc(value)?, |index| {
-                let facts =
-                    snapshot.get(Space::Meta, &multikey_key(index)).map_err(from_storage)?;
-                facts.map(|bytes| Ok(meta_doc(&bytes)?.to_owned())).transpose()
-            })?);
-        }
-        match &page.resume {
-            Some(resume) => from = resume.to_vec(),
-            None => return Ok((Catalog::new(collections), next_id)),
-        }
+    /// Returns the number of builds so far.
+    pub fn index_build_counts(&self) -> IndexBuildCounts {
+        self.builds.counts()
+    }
+
+    /// Sets the memory for the entries of each later index build, in bytes.
+    pub fn set_build_memory(&self, bytes: usize) {
+        self.builds.set_memory(bytes);
     }
 }

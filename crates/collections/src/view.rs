@@ -12,7 +12,6 @@ use quire_storage::{ClusterTime, Counts, Snapshot, Space, Version};
 use crate::entry::EntryKeys;
 use crate::failure::from_storage;
 use crate::layout::{doc_key, record_id_of};
-use crate::write::Delta;
 use crate::{Record, RecordId, Store, StoredDoc};
 
 /// A snapshot with the catalog of the same moment. It is cheap to open. While it is open the engine
@@ -33,15 +32,34 @@ pub struct View<'v> {
     pending: &'v [Delta],
 }
 
-impl ReadView {
-    pub(crate) fn new(
-        store: Arc<Store>,
-        catalog: Arc<Catalog>,
-        snapshot: Box<dyn Snapshot>,
-    ) -> Self {
-        ReadView { store, catalog, snapshot }
+/// The change of a collection's counters by uncommitted writes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Delta {
+    pub collection: u32,
+    pub documents: i64,
+    pub bytes: i64,
+}
+
+impl Store {
+    /// Returns a snapshot with the catalog of the same moment.
+    pub fn read_view(self: &Arc<Self>) -> Result<ReadView> {
+        let published = self.catalogs.published.read();
+        let snapshot = self.engine().snapshot().map_err(from_storage)?;
+        Ok(ReadView { store: Arc::clone(self), catalog: Arc::clone(&published), snapshot })
     }
 
+    /// Returns the state at a cluster time, with the catalog of that time. Every later commit gets
+    /// a later time.
+    ///
+    /// # Errors
+    /// 239 SnapshotTooOld if the state at that time is no longer kept.
+    pub fn read_view_at(self: &Arc<Self>, time: ClusterTime) -> Result<ReadView> {
+        let (snapshot, catalog) = self.snapshot_at(time)?;
+        Ok(ReadView { store: Arc::clone(self), catalog, snapshot })
+    }
+}
+
+impl ReadView {
     /// Returns the view for readers.
     pub fn view(&self) -> View<'_> {
         let snapshot = &*self.snapshot;

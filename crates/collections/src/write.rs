@@ -2,12 +2,9 @@
 //! write after a conflict.
 
 mod attempts;
-mod creating;
 mod entries;
 mod pieces;
-mod policy;
-
-pub use policy::WritePolicy;
+mod remember;
 
 use std::sync::Arc;
 
@@ -31,7 +28,8 @@ use crate::low_water::RecordIds;
 use crate::multikey::GrownFacts;
 use crate::prepare::check_size;
 use crate::retry::RetryRow;
-use crate::{RecordId, Store, View};
+use crate::view::Delta;
+use crate::{RecordId, Store, View, WritePolicy};
 use entries::Scratch;
 use pieces::Pieces;
 
@@ -65,7 +63,7 @@ pub struct Writer {
     /// The collections that this writer has created; its commit publishes them.
     created: Vec<Arc<Collection>>,
     /// The row that this commit stores for its session.
-    pub(crate) retry: Option<RetryRow>,
+    retry: Option<RetryRow>,
 }
 
 /// A state to which a writer can roll back.
@@ -75,14 +73,6 @@ pub struct WriterSavepoint {
     created: Vec<Arc<Collection>>,
     counts: SmallVec<[Delta; 2]>,
     grown: usize,
-}
-
-/// The change of a collection's counters by uncommitted writes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Delta {
-    pub collection: u32,
-    pub documents: i64,
-    pub bytes: i64,
 }
 
 /// Record ids that this writer has taken from a collection.
@@ -327,6 +317,22 @@ impl Writer {
 
     pub(crate) fn txn_mut(&mut self) -> &mut Txn {
         &mut self.txn
+    }
+
+    /// The commit publishes a collection that this writer has made, or changed after making it.
+    pub(crate) fn publish_created(&mut self, collection: Arc<Collection>) {
+        self.created.retain(|created| created.id != collection.id);
+        self.created.push(collection);
+    }
+
+    /// Returns true if this writer has made the collection.
+    pub(crate) fn has_created(&self, id: CollectionId) -> bool {
+        self.created.iter().any(|created| created.id == id)
+    }
+
+    /// Returns true if this writer has written documents of the collection.
+    pub(crate) fn has_written(&self, id: CollectionId) -> bool {
+        self.counts.iter().any(|delta| delta.collection == id.0)
     }
 
     /// Sets the catalog for the following writes; this writer's commit publishes it.

@@ -9,7 +9,11 @@ pub fn word() -> u64 {
 
 /// Returns a random UUID (RFC 9562, version 4).
 pub fn uuid() -> [u8; 16] {
-    let mut uuid = (u128::from(word()) << 64 | u128::from(word())).to_be_bytes();
+    uuid_of(word(), word())
+}
+
+fn uuid_of(high: u64, low: u64) -> [u8; 16] {
+    let mut uuid = (u128::from(high) << 64 | u128::from(low)).to_be_bytes();
     uuid[6] = uuid[6] & 0x0f | 0x40;
     uuid[8] = uuid[8] & 0x3f | 0x80;
     uuid
@@ -38,6 +42,11 @@ impl Rng {
     /// Returns a number below `end`, which must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next_u64() % end
+    }
+
+    /// The next UUID (RFC 9562, version 4).
+    pub fn uuid(&mut self) -> [u8; 16] {
+        uuid_of(self.next_u64(), self.next_u64())
     }
 
     /// Returns true with probability 1 / `times`.

@@ -143,11 +143,6 @@ impl Txn {
         self.overlay.bytes() + self.log_bytes
     }
 
-    /// Returns the number of keys in the write buffer.
-    pub fn buffered_keys(&self) -> usize {
-        self.overlay.len()
-    }
-
     /// Returns the greatest key with this prefix in the write buffer.
     pub fn greatest_written(&self, space: Space, prefix: [u8; 4]) -> Option<&Bytes> {
         self.overlay.greatest(space, prefix)

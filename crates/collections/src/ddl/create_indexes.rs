@@ -10,8 +10,8 @@ use quire_catalog::{
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
-use super::builds::OpenSide;
 use super::{next_epoch, put_collection, take_id};
+use crate::index_builds::OpenSide;
 use crate::{Store, from_interruption};
 
 /// The arguments of `createIndexes`.

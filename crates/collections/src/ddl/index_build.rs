@@ -7,10 +7,10 @@ use quire_catalog::{Catalog, Collection, IndexId, IndexState, Namespace};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt, KeyTurn, Space};
 
-use super::builds::{IndexBuild, OpenSide};
 use super::{drop_index_data, next_epoch, put_collection};
 use crate::clashes;
 use crate::entry::EntryKeys;
+use crate::index_builds::{IndexBuild, OpenSide};
 use crate::layout::doc_key;
 use crate::{Attempt, ChunkSize, Failure, Store, Writer, WriterMode, is_in_doubt};
 
@@ -27,7 +27,8 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         options: &CommitOptions,
     ) -> Result<()> {
-        let running = self.begin_build(collection, side, interrupt);
+        let documents = self.counts(collection).documents;
+        let running = self.builds.begin(self.new_uuid(), documents, side, interrupt);
         let build = &running.build;
         match self.build_indexes(collection, build, options) {
             Ok(()) => {

@@ -11,10 +11,10 @@ use quire_catalog::{Collection, Facts, FactsBuf, Index};
 use quire_error::{Error, Result};
 use quire_storage::Direction;
 
-use super::builds::IndexBuild;
 use super::index_build::{CHUNK_ROWS, current};
 use super::key_sort::{KeySorter, MergedRows, SortedRows};
 use crate::entry::{EntryKeys, record_bytes};
+use crate::index_builds::IndexBuild;
 use crate::{CollectionCursor, Helpers, Record, RecordId, Store, from_interruption, processors};
 
 /// The bytes of documents whose keys are generated between two checks of the interrupt.

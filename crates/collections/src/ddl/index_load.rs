@@ -11,7 +11,6 @@ use quire_catalog::{Collection, FactsBuf, Index, IndexId};
 use quire_error::{Error, Result};
 use quire_storage::{CommitOptions, KeyTurn, Space};
 
-use super::builds::IndexBuild;
 use super::index_build::current;
 use super::index_gather::{Gathered, LONG_DOCUMENTS};
 use super::key_sort::MergedRows;
@@ -19,6 +18,7 @@ use super::{next_epoch, put_collection};
 use crate::clashes;
 use crate::entry::{EntryKeys, record_id_of_unique};
 use crate::failure::Attempt;
+use crate::index_builds::IndexBuild;
 use crate::side_writes::{Notes, SideWrites};
 use crate::sorted_runs::Workspace;
 use crate::{Helpers, RecordId, Store, WriterMode, from_interruption};

@@ -1,12 +1,12 @@
 //! Statements that change the catalog. Each is one commit (an index build is several), which
 //! publishes the new catalog.
 
-mod builds;
 mod create;
 mod create_indexes;
 mod drop;
 mod drop_indexes;
 mod facts;
+mod in_transaction;
 mod index_build;
 mod index_gather;
 mod index_load;
@@ -20,9 +20,6 @@ mod statement;
 mod successors;
 mod views;
 
-pub(crate) use builds::IndexBuilds;
-pub use builds::{IndexBuild, IndexBuildCounts};
-pub(crate) use create_indexes::new_specs;
 pub use create_indexes::{BuiltIndexes, CreateIndexes};
 pub use drop_indexes::{DropIndexes, DroppedIndexes};
 pub use make_unique::MakeUnique;

@@ -8,9 +8,9 @@ use quire_document::DocBuf;
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
-use super::builds::OpenSide;
 use super::{next_epoch, put_collection, take_id};
 use crate::Store;
+use crate::index_builds::OpenSide;
 
 /// What `reIndex` replies.
 #[derive(Debug, Clone)]

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use quire_error::{ErrorCode, Result};
 use quire_storage::{CommitOptions, Committed, Interrupt, KeyTurn, Space};
 
-use super::{CommitOutcome, WritePolicy, Writer, WriterMode};
+use super::{CommitOutcome, Writer, WriterMode};
 use crate::failure::{Attempt, Failure};
 use crate::retry::RetryLog;
-use crate::{Store, from_interruption, from_storage};
+use crate::{Store, WritePolicy, from_interruption, from_storage};
 
 impl Store {
     /// Runs `attempt` for the server itself and commits its writes. After a conflict it waits in

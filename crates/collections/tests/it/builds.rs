@@ -2,9 +2,9 @@
 //! begun to maintain the index themselves.
 
 use super::*;
-use crate::model::Dice;
 use quire_collections::{BuiltIndexes, CatalogChange, DropIndexes, IndexCursor, IndexRange};
 use quire_error::ErrorCode;
+use quire_storage::rng::Rng;
 use quire_storage::{
     Bytes, Crash, Direction, Faults, Mode, Page, ScanRequest, SimulatedDisk, Space, Txn, begin,
 };
@@ -367,11 +367,11 @@ fn a_unique_build_that_a_crash_ends_leaves_nothing() {
 #[test]
 fn entries_beyond_the_memory_of_a_build_are_sorted_on_disk() {
     let store = store();
-    let mut dice = Dice(3);
+    let mut dice = Rng::new(3);
     let text = "x".repeat(700);
     for id in 0..3000 {
-        let s = format!("{text}{}", dice.roll(1000));
-        let doc = doc! { "_id": id, "a": (dice.roll(1 << 20) as i32), "b": [id % 7, -1], "s": &s };
+        let s = format!("{text}{}", dice.below(1000));
+        let doc = doc! { "_id": id, "a": (dice.below(1 << 20) as i32), "b": [id % 7, -1], "s": &s };
         insert(&store, "d.t", &doc).unwrap();
     }
     let specs = [

@@ -2,8 +2,9 @@
 //! older than the durable acknowledgements, and every index matches its documents.
 
 use super::*;
-use crate::model::{Dice, random_doc};
+use crate::model::random_doc;
 use quire_collections::Rename;
+use quire_storage::rng::Rng;
 use quire_storage::simulated::{Crash, Faults, SimulatedDisk};
 use std::collections::BTreeMap;
 
@@ -17,16 +18,16 @@ struct Run {
 }
 
 impl Run {
-    fn step(&mut self, dice: &mut Dice) {
+    fn step(&mut self, dice: &mut Rng) {
         let mut state = self.history.last().cloned().unwrap_or_default();
-        let name = ["d.a", "d.b", "e.a"][dice.roll(3) as usize];
-        let id = dice.roll(20) as i32;
+        let name = ["d.a", "d.b", "e.a"][dice.below(3) as usize];
+        let id = dice.below(20) as i32;
         let doc = random_doc(dice, id);
-        let synced = dice.roll(6) == 0;
+        let synced = dice.below(6) == 0;
         let options = if synced { CommitOptions::synced() } else { CommitOptions::buffered() };
         let interrupt = Interrupt::new();
         let exists = state.get(name).is_some_and(|docs| docs.contains_key(&id));
-        match dice.roll(12) {
+        match dice.below(12) {
             0..=4 if !exists => {
                 let collection = collection(&self.store, name);
                 state.entry(name.into()).or_default();
@@ -52,7 +53,7 @@ impl Run {
                     doc! { "key": { "a": 1 }, "name": "a" },
                     doc! { "key": { "u": 1 }, "name": "u", "unique": true, "sparse": true },
                 ];
-                let spec = IndexSpec::parse(spec[dice.roll(2) as usize].as_doc(), false).unwrap();
+                let spec = IndexSpec::parse(spec[dice.below(2) as usize].as_doc(), false).unwrap();
                 let request = CreateIndexes { namespace: ns(name), specs: vec![spec] };
                 state.entry(name.into()).or_default();
                 // The collection is created first, even if the index fails.
@@ -62,11 +63,11 @@ impl Run {
                     state.remove(name);
                 }
             }
-            10 if dice.roll(4) == 0 => {
+            10 if dice.below(4) == 0 => {
                 self.store.drop_collection(&ns(name), &options).unwrap();
                 state.remove(name);
             }
-            11 if dice.roll(4) == 0 && state.contains_key(name) => {
+            11 if dice.below(4) == 0 && state.contains_key(name) => {
                 let rename = Rename {
                     from: ns(name),
                     to: ns("d.c"),
@@ -126,7 +127,7 @@ fn state_of(store: &Arc<Store>) -> State {
 }
 
 fn life(seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Rng::new(seed);
     let faults = Faults { conflict_one_in: 9, ..Faults::none(seed) };
     let mut disk = SimulatedDisk::new(faults);
     let mut run =
@@ -135,7 +136,7 @@ fn life(seed: u64) {
         for _ in 0..60 {
             run.step(&mut dice);
         }
-        let how = [Crash::Process, Crash::Power, Crash::TornTail][dice.roll(3) as usize];
+        let how = [Crash::Process, Crash::Power, Crash::TornTail][dice.below(3) as usize];
         drop(run.store);
         disk.crash(how);
         disk.set_faults(Faults::none(seed));
@@ -201,7 +202,7 @@ fn a_crash_in_a_rename_to_another_database_leaves_no_copy() {
 fn a_statement_whose_read_fails_leaves_no_trace() {
     let (mut failed, mut done) = (0, 0);
     for seed in 0..10 {
-        let mut dice = Dice(seed);
+        let mut dice = Rng::new(seed);
         let disk = SimulatedDisk::new(Faults::none(seed));
         let store = open(disk.open().unwrap());
         index(&store, "d.a", &doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
@@ -209,9 +210,9 @@ fn a_statement_whose_read_fails_leaves_no_trace() {
         index(&store, "d.a", &unique).unwrap();
         let mut state = State::from([("d.a".to_owned(), BTreeMap::new())]);
         for step in 0..200 {
-            let id = dice.roll(20) as i32;
+            let id = dice.below(20) as i32;
             let doc = random_doc(&mut dice, id);
-            let (exists, deletes) = (state["d.a"].contains_key(&id), dice.roll(3) == 0);
+            let (exists, deletes) = (state["d.a"].contains_key(&id), dice.below(3) == 0);
             disk.set_faults(Faults { read_error_one_in: 12, ..Faults::none(seed) });
             let written = store.write(&CommitOptions::buffered(), &Interrupt::new(), |writer| {
                 let collection = writer.catalog().lookup(&ns("d.a")).cloned().unwrap();

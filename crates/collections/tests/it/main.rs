@@ -17,10 +17,12 @@ mod views;
 use std::sync::Arc;
 
 use quire_catalog::{Collection, IndexSpec, Namespace};
-use quire_collections::{CreateIndexes, Record, Store, StoreOptions, Writer, WriterMode, check};
+use quire_collections::{
+    CollectionCursor, CreateIndexes, Record, Store, StoreOptions, Writer, WriterMode, check,
+};
 use quire_document::{Doc, DocBuf, doc};
 use quire_error::Result;
-use quire_storage::{CommitOptions, Interrupt};
+use quire_storage::{CommitOptions, Direction, Interrupt};
 
 fn store() -> Arc<Store> {
     open(quire_storage::open_memory().unwrap())
@@ -64,7 +66,7 @@ fn all(store: &Arc<Store>, name: &str) -> Vec<DocBuf> {
 fn records(store: &Arc<Store>, name: &str) -> Vec<Record> {
     let view = store.read_view().unwrap();
     let Some(collection) = view.catalog().lookup(&ns(name)).cloned() else { return Vec::new() };
-    let mut cursor = store.scan(&collection);
+    let mut cursor = CollectionCursor::new(&collection, Direction::Forward);
     let mut out = Vec::new();
     while cursor.next_page(&view.view(), &collection, 100, 1 << 20, &mut out).unwrap() {}
     out

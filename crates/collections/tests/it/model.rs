@@ -1,35 +1,27 @@
 //! Random writes and index builds compared with a map of the expected documents.
 
 use super::*;
+use quire_storage::rng::Rng;
 use std::collections::BTreeMap;
 
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % sides
-    }
-}
-
-pub fn random_doc(dice: &mut Dice, id: i32) -> DocBuf {
+pub fn random_doc(dice: &mut Rng, id: i32) -> DocBuf {
     let mut doc = doc! { "_id": id };
-    match dice.roll(5) {
-        0 => doc.append("a", dice.roll(8) as i32),
-        1 => doc.append("a", &quire_document::array![dice.roll(4) as i32, dice.roll(4) as f64]),
-        2 => doc.append("a", &"long ".repeat(dice.roll(400) as usize)),
-        3 => doc.append("a", &doc! { "b": [dice.roll(3) as i32, { "c": 1 }] }),
+    match dice.below(5) {
+        0 => doc.append("a", dice.below(8) as i32),
+        1 => doc.append("a", &quire_document::array![dice.below(4) as i32, dice.below(4) as f64]),
+        2 => doc.append("a", &"long ".repeat(dice.below(400) as usize)),
+        3 => doc.append("a", &doc! { "b": [dice.below(3) as i32, { "c": 1 }] }),
         _ => &mut doc,
     };
-    if dice.roll(3) > 0 {
-        doc.append("u", dice.roll(60) as i32);
+    if dice.below(3) > 0 {
+        doc.append("u", dice.below(60) as i32);
     }
-    doc.append("pad", &"p".repeat(dice.roll(20) as usize));
+    doc.append("pad", &"p".repeat(dice.below(20) as usize));
     doc
 }
 
 fn round(seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Rng::new(seed);
     let store = store();
     collection(&store, "m.c");
     let mut model: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
@@ -42,9 +34,9 @@ fn round(seed: u64) {
     ];
     #[allow(clippy::collapsible_match)] // A refused write must not fall into the next arm.
     for step in 0..300 {
-        let id = dice.roll(40) as i32;
+        let id = dice.below(40) as i32;
         let doc = random_doc(&mut dice, id);
-        match dice.roll(10) {
+        match dice.below(10) {
             0..=4 => {
                 if insert(&store, "m.c", &doc).is_ok() {
                     assert!(model.insert(id, doc.as_bytes().to_vec()).is_none());
@@ -60,7 +52,7 @@ fn round(seed: u64) {
                 model.remove(&id);
             }
             _ if step % 20 == 0 => {
-                let spec = &specs[dice.roll(5) as usize];
+                let spec = &specs[dice.below(5) as usize];
                 let _ = index(&store, "m.c", spec);
             }
             _ => {}

@@ -1,13 +1,14 @@
 //! Several threads write, build and drop indexes, drop and rename collections, while others read.
 
 use super::*;
-use crate::model::{Dice, random_doc};
+use crate::model::random_doc;
 use quire_collections::{
     CheckOptions, DropIndexes, Failure, IndexCursor, IndexRange, Rename, check_collection,
 };
 use quire_document::Value;
 use quire_error::Error;
 use quire_storage::Direction;
+use quire_storage::rng::Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Returns true for an error that a client may get meanwhile.
@@ -15,10 +16,10 @@ fn tolerable(error: &Error) -> bool {
     matches!(error.code().number(), 11000 | 171 | 26 | 27 | 48 | 67 | 85 | 86 | 117 | 276)
 }
 
-fn write(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> {
-    let id = dice.roll(60) as i32;
+fn write(store: &Arc<Store>, dice: &mut Rng, name: &str) -> Result<()> {
+    let id = dice.below(60) as i32;
     let doc = random_doc(dice, id);
-    let delete = dice.roll(4) == 0;
+    let delete = dice.below(4) == 0;
     store.ensure_collection(&ns(name))?;
     store
         .write(&CommitOptions::buffered(), &Interrupt::new(), |writer| {
@@ -36,12 +37,12 @@ fn write(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> {
         .map(|_| ())
 }
 
-fn transaction(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> {
+fn transaction(store: &Arc<Store>, dice: &mut Rng, name: &str) -> Result<()> {
     let mut writer = store.writer(WriterMode::Transaction)?;
     let Some(collection) = writer.catalog().lookup(&ns(name)).cloned() else { return Ok(()) };
     let mut step = |writer: &mut quire_collections::Writer| -> quire_collections::Attempt<()> {
         for _ in 0..4 {
-            let id = dice.roll(60) as i32;
+            let id = dice.below(60) as i32;
             let doc = random_doc(dice, id);
             match writer.view().get_by_id(&collection, id.into())? {
                 None => writer.insert(&collection, doc.as_doc()).map(|_| ())?,
@@ -61,14 +62,14 @@ fn transaction(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> {
     }
 }
 
-fn change_schema(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> {
+fn change_schema(store: &Arc<Store>, dice: &mut Rng, name: &str) -> Result<()> {
     let specs = [
         doc! { "key": { "a": 1 }, "name": "a" },
         doc! { "key": { "u": 1 }, "name": "u", "unique": true, "sparse": true },
         doc! { "key": { "a.b": -1, "u": 1 }, "name": "ab" },
     ];
-    let which = dice.roll(3) as usize;
-    match dice.roll(10) {
+    let which = dice.below(3) as usize;
+    match dice.below(10) {
         0..=4 => index(store, name, &specs[which]).map(|_| ()),
         5..=7 => {
             let which = DropIndexes::Name(["a", "u", "ab"][which].into());
@@ -76,7 +77,7 @@ fn change_schema(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> 
         }
         8 => store.drop_collection(&ns(name), &CommitOptions::buffered()).map(|_| ()),
         _ => {
-            let to = if dice.roll(2) == 0 { "t.moved" } else { "s.moved" };
+            let to = if dice.below(2) == 0 { "t.moved" } else { "s.moved" };
             let rename = Rename {
                 from: ns(name),
                 to: ns(to),
@@ -93,7 +94,8 @@ fn change_schema(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> 
 fn look(store: &Arc<Store>, name: &str) {
     let view = store.read_view().unwrap();
     let Some(collection) = view.catalog().lookup(&ns(name)) else { return };
-    let (mut records, mut cursor) = (Vec::new(), store.scan(collection));
+    let (mut records, mut cursor) =
+        (Vec::new(), CollectionCursor::new(collection, Direction::Forward));
     while cursor.next_page(&view.view(), collection, 7, 1 << 20, &mut records).unwrap() {}
     for index in collection.ready_indexes().filter(|index| !index.keys.is_sparse()) {
         let mut entries = Vec::new();
@@ -118,9 +120,9 @@ fn everything_at_once_leaves_a_clean_store() {
         for thread in 0..6u64 {
             let store = &store;
             scope.spawn(move || {
-                let mut dice = Dice(thread + 77);
+                let mut dice = Rng::new(thread + 77);
                 for _ in 0..400 {
-                    let name = ["t.one", "t.two"][dice.roll(2) as usize];
+                    let name = ["t.one", "t.two"][dice.below(2) as usize];
                     let done = match thread {
                         0 => change_schema(store, &mut dice, name),
                         1 | 2 => transaction(store, &mut dice, name),
@@ -144,9 +146,9 @@ fn everything_at_once_leaves_a_clean_store() {
 }
 
 /// Inserts, changes or deletes one of thirty documents, whose keys are often another document's.
-fn clash(store: &Arc<Store>, dice: &mut Dice) -> Result<()> {
-    let id = dice.roll(30) as i32;
-    let (u, delete) = (dice.roll(500) as i32, dice.roll(4) == 0);
+fn clash(store: &Arc<Store>, dice: &mut Rng) -> Result<()> {
+    let id = dice.below(30) as i32;
+    let (u, delete) = (dice.below(500) as i32, dice.below(4) == 0);
     let doc = doc! { "_id": id, "u": u };
     let write = |writer: &mut quire_collections::Writer| {
         let collection = writer.catalog().lookup(&ns("t.one")).cloned().unwrap();
@@ -170,7 +172,7 @@ fn unique_builds_with_duplicates_have_the_right_entries() {
         for thread in 0..3u64 {
             let (store, stopped) = (&store, &stopped);
             scope.spawn(move || {
-                let mut dice = Dice(thread + 5);
+                let mut dice = Rng::new(thread + 5);
                 while !stopped.load(Ordering::Relaxed) {
                     if let Err(error) = clash(store, &mut dice) {
                         assert_eq!(error.code().number(), 11000, "{error}");

@@ -3,16 +3,13 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{
-    Collection, CollectionOptions, Index, IndexId, IndexState, Namespace, collection_key,
-    encode_collection,
-};
+use quire_catalog::{Collection, CollectionOptions, Index, IndexId, IndexState, Namespace};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Interrupt;
 
-use super::Writer;
-use crate::ddl::{BuiltIndexes, CreateIndexes, new_specs, take_id};
-use crate::meta::put_meta;
+use super::create_indexes::new_specs;
+use super::{BuiltIndexes, CreateIndexes, put_collection, take_id};
+use crate::Writer;
 
 impl Writer {
     /// Creates a collection, visible to this writer at once and to others after its commit. The
@@ -26,16 +23,16 @@ impl Writer {
         options: CollectionOptions,
     ) -> Result<Arc<Collection>> {
         namespace.check_creatable()?;
-        if self.catalog.lookup(namespace).is_some() {
+        if self.catalog().lookup(namespace).is_some() {
             let text = format!("Collection already exists. NS: {namespace}");
             return Err(Error::new(ErrorCode::NamespaceExists, text));
         }
-        self.catalog.refuse_view(namespace)?;
-        let (store, before) = (Arc::clone(&self.store), Arc::clone(&self.catalog));
+        self.catalog().refuse_view(namespace)?;
+        let (store, before) = (Arc::clone(self.store()), Arc::clone(self.catalog()));
         let (after, collection) =
             store.create_in(self, &before, &mut store.ddl.lock(), namespace, options)?;
         self.set_catalog(Arc::new(after))?;
-        self.created.push(Arc::clone(&collection));
+        self.publish_created(Arc::clone(&collection));
         Ok(collection)
     }
 
@@ -52,14 +49,14 @@ impl Writer {
     ) -> Result<BuiltIndexes> {
         let namespace = &request.namespace;
         namespace.check_creatable()?;
-        let existing = self.catalog.writable(namespace)?;
+        let existing = self.catalog().writable(namespace)?;
         let collection = match &existing {
             Some(collection) => Arc::clone(collection),
             None => self.create_collection(namespace, CollectionOptions::default())?,
         };
         let before = collection.index_count();
         let new = new_specs(&collection, &request.specs, interrupt)?;
-        let is_own = self.created.iter().any(|created| created.id == collection.id);
+        let is_own = self.has_created(collection.id);
         let reply = BuiltIndexes {
             before,
             after: before + new.len(),
@@ -69,7 +66,7 @@ impl Writer {
         if new.is_empty() {
             return Ok(BuiltIndexes { created_collection: existing.is_none(), ..reply });
         }
-        let is_written = self.counts.iter().any(|delta| delta.collection == collection.id.0);
+        let is_written = self.has_written(collection.id);
         if !is_own || is_written {
             let what = if is_own { "non-empty" } else { "existing" };
             let text = format!(
@@ -79,14 +76,13 @@ impl Writer {
         }
         let mut changed = Collection::clone(&collection);
         for spec in new {
-            let id = IndexId(take_id(&mut self.store.ddl.lock())?);
+            let id = IndexId(take_id(&mut self.store().ddl.lock())?);
             changed.indexes.push(Arc::new(Index::new(id, spec.clone(), IndexState::Ready)));
         }
-        put_meta(&mut self.txn, &collection_key(changed.id), encode_collection(&changed))?;
+        put_collection(self, &changed)?;
         let changed = Arc::new(changed);
-        self.set_catalog(Arc::new(self.catalog.with(Arc::clone(&changed))))?;
-        self.created.retain(|created| created.id != changed.id);
-        self.created.push(changed);
+        self.set_catalog(Arc::new(self.catalog().with(Arc::clone(&changed))))?;
+        self.publish_created(changed);
         Ok(reply)
     }
 }

@@ -9,8 +9,8 @@ use parking_lot::{Mutex, RwLock};
 use quire_catalog::{Collection, Index, IndexId, Uuid};
 use quire_storage::Interrupt;
 
+use crate::RecordId;
 use crate::side_writes::SideWrites;
-use crate::{RecordId, Store};
 
 /// The default memory for the entries of a build, in bytes: MongoDB's default of
 /// `maxIndexBuildMemoryUsageMegabytes`.
@@ -21,8 +21,8 @@ const MEMORY_BYTES: usize = 200 << 20;
 pub struct IndexBuild {
     /// The identity of the build, in errors and listings.
     pub uuid: Uuid,
-    pub(super) ids: Vec<IndexId>,
-    pub(super) interrupt: Arc<Interrupt>,
+    pub(crate) ids: Vec<IndexId>,
+    pub(crate) interrupt: Arc<Interrupt>,
     /// The number of documents when it began.
     documents: u64,
     scanned: AtomicU64,
@@ -52,14 +52,14 @@ pub(crate) struct IndexBuilds {
 }
 
 /// Removes a build from the list when it is dropped.
-pub(super) struct RunningBuild<'s> {
+pub(crate) struct RunningBuild<'s> {
     builds: &'s IndexBuilds,
     pub build: Arc<IndexBuild>,
     _side: OpenSide<'s>,
 }
 
 /// Ends the notes about the indexes of a build when it is dropped.
-pub(super) struct OpenSide<'s> {
+pub(crate) struct OpenSide<'s> {
     builds: &'s IndexBuilds,
     ids: Vec<IndexId>,
 }
@@ -82,12 +82,12 @@ impl IndexBuild {
     }
 
     /// Returns the indexes that it fills, as `collection` has them.
-    pub(super) fn indexes_of(&self, collection: &Collection) -> Vec<Arc<Index>> {
+    pub(crate) fn indexes_of(&self, collection: &Collection) -> Vec<Arc<Index>> {
         let filled = |index: &&Arc<Index>| self.fills(index.id);
         collection.indexes.iter().filter(filled).cloned().collect()
     }
 
-    pub(super) fn advance(&self, documents: usize) {
+    pub(crate) fn advance(&self, documents: usize) {
         self.scanned.fetch_add(documents as u64, Ordering::Relaxed);
     }
 }
@@ -115,69 +115,68 @@ impl IndexBuilds {
     }
 
     /// Begins to take notes about indexes, before another thread can see them.
-    pub(super) fn open(&self, ids: &[IndexId]) -> OpenSide<'_> {
+    pub(crate) fn open(&self, ids: &[IndexId]) -> OpenSide<'_> {
         let mut side = self.side.write();
         side.extend(ids.iter().map(|id| (*id, Arc::new(SideWrites::new(&self.directory)))));
         OpenSide { builds: self, ids: ids.to_vec() }
     }
 
     /// Ends the notes about indexes, and returns them.
-    pub(super) fn close(&self, ids: &[IndexId]) -> Vec<(IndexId, Arc<SideWrites>)> {
+    pub(crate) fn close(&self, ids: &[IndexId]) -> Vec<(IndexId, Arc<SideWrites>)> {
         let mut side = self.side.write();
         ids.iter().filter_map(|id| side.remove_entry(id)).collect()
     }
 
     /// Returns the directory for what does not fit into the memory of a build.
-    pub(super) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// Returns the memory for the entries of one build, in bytes.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_bytes.load(Ordering::Relaxed)
     }
 
-    pub(super) fn note_scanned(&self) {
+    /// Sets the memory for the entries of each later build, in bytes.
+    pub fn set_memory(&self, bytes: usize) {
+        self.memory_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub fn note_scanned(&self) {
         self.scanned.fetch_add(1, Ordering::Relaxed);
     }
-}
 
-impl Store {
-    /// Returns the index builds that are running now.
-    pub fn index_builds(&self) -> Vec<Arc<IndexBuild>> {
-        self.builds.running.lock().clone()
+    /// Returns the builds that are running now.
+    pub fn running(&self) -> Vec<Arc<IndexBuild>> {
+        self.running.lock().clone()
     }
 
-    /// Returns the number of builds so far.
-    pub fn index_build_counts(&self) -> IndexBuildCounts {
+    pub fn counts(&self) -> IndexBuildCounts {
         IndexBuildCounts {
-            begun: self.builds.begun.load(Ordering::Relaxed),
-            scanned: self.builds.scanned.load(Ordering::Relaxed),
-            committed: self.builds.committed.load(Ordering::Relaxed),
+            begun: self.begun.load(Ordering::Relaxed),
+            scanned: self.scanned.load(Ordering::Relaxed),
+            committed: self.committed.load(Ordering::Relaxed),
         }
     }
 
-    /// Sets the memory for the entries of each later index build, in bytes.
-    pub fn set_build_memory(&self, bytes: usize) {
-        self.builds.memory_bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn begin_build<'s>(
+    /// Begins a build of the indexes of `side` over `documents` documents, which `interrupt` stops.
+    pub fn begin<'s>(
         &'s self,
-        collection: &Collection,
+        uuid: Uuid,
+        documents: u64,
         side: OpenSide<'s>,
         interrupt: &Arc<Interrupt>,
     ) -> RunningBuild<'s> {
         let build = Arc::new(IndexBuild {
-            uuid: self.new_uuid(),
+            uuid,
             ids: side.ids.clone(),
             interrupt: Arc::clone(interrupt),
-            documents: self.counts(collection).documents,
+            documents,
             scanned: AtomicU64::new(0),
         });
-        self.builds.running.lock().push(Arc::clone(&build));
-        self.builds.begun.fetch_add(1, Ordering::Relaxed);
-        RunningBuild { builds: &self.builds, build, _side: side }
+        self.running.lock().push(Arc::clone(&build));
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        RunningBuild { builds: self, build, _side: side }
     }
 }
 

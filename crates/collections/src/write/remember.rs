@@ -1,0 +1,34 @@
+//! The row that a commit stores for the session of its statements.
+
+use quire_storage::Space;
+
+use super::Writer;
+use crate::failure::Attempt;
+use crate::retry::{Effect, Keep, RetryLog};
+
+impl Writer {
+    /// Makes the commit store the results of its statements for the session of `log`.
+    pub fn set_retry_log(&mut self, log: &RetryLog) {
+        self.retry = log.next_row();
+    }
+
+    /// Stores the result of a statement for its session; does nothing without a session.
+    pub fn remember(&mut self, statement: i32, effect: Effect, keep: Keep<'_>) {
+        if let Some(row) = &mut self.retry {
+            row.add(statement, effect, keep);
+        }
+    }
+
+    /// Adds the session's row to the transaction, and returns the statements in it. Pass them to
+    /// [`RetryLog::committed`] after the commit.
+    pub fn seal_retry(&mut self) -> Attempt<Vec<i32>> {
+        let Some(row) = self.retry.take().filter(|row| !row.statements.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        self.txn_mut().put(Space::Meta, row.key, row.value.into())?;
+        for key in row.stale {
+            self.txn_mut().delete_entry(Space::Meta, key)?;
+        }
+        Ok(row.statements)
+    }
+}
