@@ -1,7 +1,7 @@
 //! Plans a `count`.
 
-use crate::choose::Statistics;
 use crate::find::{FindQuery, plan_find};
+use crate::indexes::choose::Statistics;
 use crate::plan::{Node, Plan};
 use crate::request::{CountRequest, FindRequest};
 use quire_error::Result;

@@ -1,13 +1,13 @@
 //! Plans a `distinct`, and a `$group` that reads one document of each group.
 
-use crate::access::Candidate;
-use crate::choose::Statistics;
-use crate::covering::ProjectionFacts;
 use crate::find::{FindQuery, plan_find};
-use crate::hint::{Choice, Restriction, choice};
+use crate::indexes::access::Candidate;
+use crate::indexes::choose::Statistics;
+use crate::indexes::covering::ProjectionFacts;
+use crate::indexes::hint::{Choice, Restriction, choice};
+use crate::indexes::sort_order::{self, SortPart};
 use crate::plan::{IndexScan, Node, Plan, ProjectionKind, Reshape};
 use crate::request::{DistinctRequest, FindRequest};
-use crate::sort_order::{self, SortPart};
 use quire_document::DocBuf;
 use quire_error::Result;
 use quire_mql::collation::Collation;

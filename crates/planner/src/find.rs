@@ -1,14 +1,14 @@
 //! Plans a `find`.
 
-use crate::access::{Access, Candidate, views};
-use crate::choose::{Statistics, rank};
-use crate::covering::ProjectionFacts;
-use crate::hint::{Choice, Restriction, choice};
-use crate::intersection;
+use crate::indexes::access::{Access, Candidate, views};
+use crate::indexes::choose::{Statistics, rank};
+use crate::indexes::covering::ProjectionFacts;
+use crate::indexes::hint::{Choice, Restriction, choice};
+use crate::indexes::intersection;
+use crate::indexes::sort_order::{self, SortPart};
 use crate::plan::{IndexScan, Node, Plan, Reshape};
 use crate::request::{FindRequest, collation_of};
 use crate::shape::plan_shape;
-use crate::sort_order::{self, SortPart};
 use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
@@ -242,7 +242,7 @@ fn candidates(
     finish: &Finish<'_>,
 ) -> Result<Vec<Node>> {
     if !request.min.as_doc().is_empty() || !request.max.as_doc().is_empty() {
-        let scan = crate::min_max::scan(request, collection, finish.collation)?;
+        let scan = crate::indexes::min_max::scan(request, collection, finish.collation)?;
         let node = with_filter(Node::IndexScan(Box::new(scan)), filter);
         return Ok(vec![finish.finish(node)]);
     }

@@ -1,45 +1,29 @@
 //! Makes a plan from a request and metadata. Does no I/O: a caller answers questions about the data
 //! through [`Statistics`].
 //!
-//! Read in this order: `request.rs` (the requests), `access.rs` (the indexes that can serve a filter;
-//! `quire_catalog::key` makes the intervals of a predicate), [`mod@plan`] (the nodes of a plan), `find.rs`
-//! (how a find is planned), [`explain`] (how a plan is printed).
+//! Read in this order: `request.rs` (the requests), [`mod@plan`] (the nodes of a plan), `indexes` (which
+//! indexes can serve a request, and which does; `quire_catalog::key` makes the intervals of a predicate),
+//! `find.rs`, `count.rs` and `distinct.rs` (how these are planned), `pipeline.rs` and its folder (how a
+//! pipeline is), `planning.rs` (any request), [`explain`] (how a plan is printed).
 
-mod access;
-mod barrier;
-mod choose;
 mod count;
-mod covering;
 mod distinct;
 pub mod explain;
 mod find;
-mod group_keys;
-mod hint;
-mod inner;
-mod intersection;
-mod joined_fields;
-mod joins;
-mod min_max;
-mod needed;
+mod indexes;
 mod node_stats;
 mod on_view;
-mod partial;
 mod pipeline;
 pub mod plan;
 mod planning;
-mod pushing;
 mod request;
-mod resolve;
-mod rewrite;
 mod shape;
-mod sort_order;
-mod target;
-mod windows;
 
-pub use choose::Statistics;
 pub use find::{FindQuery, id_of_condition, id_to_look_up, plan_find, planned};
-pub use intersection::add_intersection;
+pub use indexes::choose::Statistics;
+pub use indexes::intersection::add_intersection;
 pub use on_view::{COUNT_FIELD, on_view};
+pub use pipeline::target::{no_merge_index, running_merge_index};
 pub use plan::{
     Foreign, ForeignKey, IndexScan, Inner, KeyRange, Node, Plan, ProjectionKind, Reshape,
 };
@@ -50,4 +34,3 @@ pub use request::{
     WriteKind, collation_of,
 };
 pub use shape::{aggregate_shape, find_shape};
-pub use target::{no_merge_index, running_merge_index};

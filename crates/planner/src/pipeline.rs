@@ -1,18 +1,35 @@
 //! Plans pipelines: filters and limits move to the front, the first stages become a query of the
 //! collection, and the other stages are put above it. (MongoDB manual, "Aggregation Pipeline
 //! Optimization".)
+//!
+//! Read in this order: this file, `rewrite` (what moves forward; `pushing` says what a filter becomes
+//! behind a stage, `group_keys`, `joins` and `windows` what it becomes behind these), `barrier` (what must
+//! not move), `needed` (the fields that are read), `inner` (the plans inside of stages, with
+//! `joined_fields`), `resolve` and `target` (the collections that stages read and write).
 
-use crate::barrier::hold_back;
-use crate::choose::Statistics;
+mod barrier;
+mod group_keys;
+mod inner;
+mod joined_fields;
+mod joins;
+mod needed;
+mod pushing;
+pub(crate) mod resolve;
+mod rewrite;
+pub(crate) mod target;
+mod windows;
+
 use crate::count::keys_suffice;
 use crate::distinct::below_group;
 use crate::find::{FindQuery, plan_find};
-use crate::inner::{Around, plan_inner};
-use crate::needed::{narrowing, needed_paths};
+use crate::indexes::choose::Statistics;
+use crate::pipeline::barrier::hold_back;
+use crate::pipeline::needed::{narrowing, needed_paths};
+use crate::pipeline::rewrite::optimise;
+use crate::pipeline::target::check_target;
 use crate::plan::{Node, Plan, Reshape, Source};
 use crate::request::{AggregateRequest, FindRequest};
-use crate::rewrite::optimise;
-use crate::target::check_target;
+use inner::{Around, plan_inner};
 use quire_catalog::NAMESPACE_BYTES_MAX;
 use quire_document::limits::DEPTH_MAX;
 use quire_document::{Doc, Value};

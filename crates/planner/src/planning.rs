@@ -1,9 +1,9 @@
 //! Plans a request of any kind: one tree for everything that it reads.
 
-use crate::choose::Statistics;
 use crate::count::plan_count;
 use crate::distinct::plan_distinct;
 use crate::find::{FindQuery, plan_find};
+use crate::indexes::choose::Statistics;
 use crate::pipeline::plan_pipeline;
 use crate::plan::{Node, Plan};
 use crate::request::{FindRequest, ReadRequest, WriteKind, collation_of};

@@ -1,8 +1,8 @@
 //! Rewrites pipelines: filters and limits move forward, adjacent stages are joined. Filters are
 //! split and combined as conditions, never as BSON.
 
-use crate::pushing::{conjunction, push_match};
-use crate::{group_keys, joins, windows};
+use super::{group_keys, joins, windows};
+use crate::pipeline::pushing::{conjunction, push_match};
 use quire_mql::ParseContext;
 use quire_mql::stage::{Limit, Match, Skip, Stage};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Finds which indexes can serve a filter, and how: one candidate plan for each way.
 
-use crate::choose::{Statistics, cheapest};
+use crate::indexes::choose::{Statistics, cheapest};
 use crate::plan::{IndexScan, Node};
 use quire_catalog::key::{Bounds, Intervals, KeySpec, PathView, Predicate, Tightness};
 use quire_catalog::{Collection, Index, MultikeyPaths};
@@ -80,7 +80,11 @@ impl Candidate {
         self.keys.partial().is_none_or(|partial| {
             self.keys.collation() == collation
                 && filter.size().saturating_mul(partial.condition().size()) <= IMPLICATIONS_MAX
-                && crate::partial::implies(filter, partial.condition(), self.keys.collator())
+                && crate::indexes::partial::implies(
+                    filter,
+                    partial.condition(),
+                    self.keys.collator(),
+                )
         })
     }
 }

@@ -2,7 +2,7 @@
 //! only these, so that a hash join fits more documents into the same memory and an index may be
 //! enough.
 
-use crate::needed::{narrowing, needed_paths};
+use crate::pipeline::needed::{narrowing, needed_paths};
 use quire_error::Result;
 use quire_mql::ParseContext;
 use quire_mql::stage::{Lookup, Modified, Stage, StageBody, Transform};

@@ -1,6 +1,6 @@
 //! `min` and `max`: a range between two complete keys of a hinted index.
 
-use crate::hint::hinted;
+use crate::indexes::hint::hinted;
 use crate::plan::{IndexScan, KeyRange};
 use crate::request::{FindRequest, Hint};
 use quire_catalog::key::Intervals;

@@ -1,6 +1,6 @@
 //! Resolves a namespace that a pipeline reads: the only place where views are looked up.
 
-use crate::choose::Statistics;
+use crate::indexes::choose::Statistics;
 use quire_document::Value;
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::ParseContext;

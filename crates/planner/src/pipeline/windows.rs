@@ -1,7 +1,7 @@
 //! Rewrites `$setWindowFields`: a filter that keeps or drops whole partitions moves to before the
 //! stage and its sort, where an index can serve it.
 
-use crate::pushing::{is_untouched, of_equals, push_parts};
+use crate::pipeline::pushing::{is_untouched, of_equals, push_parts};
 use quire_mql::stage::{Match, Stage, StageBody, WindowFields};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) fn push_match(fields: Arc<WindowFields>, filter: Arc<Match>) -> (Vec<
 
 #[cfg(test)]
 mod tests {
-    use crate::rewrite::optimise;
+    use crate::pipeline::rewrite::optimise;
     use quire_document::{DocBuf, Value, doc};
     use quire_mql::ParseContext;
     use quire_mql::stage::{StageBody, parse_pipeline};

@@ -1,7 +1,7 @@
 //! The paths that stages read of their input, and the projection that keeps these.
 
+use crate::pipeline::pushing::has_parent;
 use crate::plan::Reshape;
-use crate::pushing::has_parent;
 use quire_document::DocBuf;
 use quire_error::Result;
 use quire_mql::ParseContext;

@@ -1,7 +1,7 @@
 //! Rewrites pipelines around stages that read other collections: a following stage moves before the
 //! stage or into it.
 
-use crate::pushing::{conjunction, push_match};
+use crate::pipeline::pushing::{conjunction, push_match};
 use quire_document::path::Path;
 use quire_mql::filter::{Node as Condition, PathNode};
 use quire_mql::stage::{Limit, Lookup, Match, Stage, UnionWith};

@@ -1,7 +1,7 @@
 //! The collection that a `$merge` writes to: the index that identifies the document that an
 //! incoming document matches.
 
-use crate::choose::Statistics;
+use crate::indexes::choose::Statistics;
 use crate::request::{AggregateRequest, collation_of};
 use quire_catalog::{Collection, Index, IndexState};
 use quire_error::{Error, Result};

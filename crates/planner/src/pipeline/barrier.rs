@@ -4,7 +4,7 @@
 //! collection. (The same idea: leak-proof functions, "Rules and Privileges" in PostgreSQL's
 //! manual.)
 
-use crate::pushing::conjunction;
+use crate::pipeline::pushing::conjunction;
 use quire_mql::filter::Node as Condition;
 use quire_mql::stage::{Match, Stage};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn hides_documents(stage: &Stage) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rewrite::optimise;
+    use crate::pipeline::rewrite::optimise;
     use quire_document::{DocBuf, Value, doc};
     use quire_mql::ParseContext;
     use quire_mql::stage::{StageBody, parse_pipeline};

@@ -3,7 +3,7 @@
 //! one is chosen if the documents that it saves cost more than the keys of the second index; else
 //! explain shows it among the rejected plans.
 
-use crate::choose::{Ranking, Statistics};
+use crate::indexes::choose::{Ranking, Statistics};
 use crate::plan::{IndexScan, Node, Plan};
 use quire_catalog::key::Intervals;
 use quire_mql::filter::Node as Condition;

@@ -1,7 +1,7 @@
 //! Which indexes a request may use: those of its index filter, the one that its hint names, or all
 //! that hold the documents that it searches for.
 
-use crate::access::Candidate;
+use crate::indexes::access::Candidate;
 use crate::request::Hint;
 use quire_catalog::{Collection, Index, IndexFilter};
 use quire_error::{Error, ErrorCode, Result};

@@ -1,7 +1,7 @@
 //! Rewrites `$group`: moves a filter on the group key to before the stage, where an index can serve
 //! it and fewer documents are grouped.
 
-use crate::pushing::{of_equals, push_parts};
+use crate::pipeline::pushing::{of_equals, push_parts};
 use quire_mql::expression::{Expression, ExpressionNode};
 use quire_mql::stage::{Group, GroupKey, Match, Stage};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn field(expression: &Expression) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::rewrite::optimise;
+    use crate::pipeline::rewrite::optimise;
     use quire_document::{DocBuf, Value, doc};
     use quire_mql::ParseContext;
     use quire_mql::stage::{Stage, StageBody, parse_pipeline};

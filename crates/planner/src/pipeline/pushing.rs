@@ -203,7 +203,7 @@ fn renames(stage: &Stage) -> HashMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::rewrite::optimise;
+    use crate::pipeline::rewrite::optimise;
     use quire_document::{DocBuf, Value, doc};
     use quire_mql::ParseContext;
     use quire_mql::stage::{StageBody, parse_pipeline};

@@ -1,13 +1,13 @@
 //! Plans the pipelines inside of stages: those over other collections, and the branches of a
 //! `$facet`.
 
-use crate::choose::Statistics;
-use crate::joined_fields::keeping_fields;
+use crate::indexes::choose::Statistics;
+use crate::pipeline::joined_fields::keeping_fields;
+use crate::pipeline::resolve::resolve;
+use crate::pipeline::rewrite::optimise;
 use crate::pipeline::{above, plan_head, plan_stages};
 use crate::plan::{Foreign, ForeignKey, Inner, Node, Plan, Source};
 use crate::request::Hint;
-use crate::resolve::resolve;
-use crate::rewrite::optimise;
 use quire_document::ValueBuf;
 use quire_document::path::Path;
 use quire_error::{Error, Result};
@@ -64,7 +64,24 @@ pub(crate) fn plan_inner(stage: &Stage, behind: &[Stage], around: Around<'_>) ->
         }
         Stage::Lookup(lookup) => Inner::Foreign(Arc::new(plan_lookup(lookup, behind, around)?)),
         Stage::GraphLookup(graph) => Inner::Foreign(Arc::new(plan_graph(graph, around)?)),
-        _ => Inner::Nothing,
+        Stage::Match(_)
+        | Stage::Transform(_)
+        | Stage::Unwind(_)
+        | Stage::Redact(_)
+        | Stage::Limit(_)
+        | Stage::Skip(_)
+        | Stage::Sample(_)
+        | Stage::Sort(_)
+        | Stage::Group(_)
+        | Stage::BucketAuto(_)
+        | Stage::Densify(_)
+        | Stage::WindowFields(_)
+        | Stage::FusionInput(_)
+        | Stage::SetScore(_)
+        | Stage::OneDocument(_)
+        | Stage::Served(_)
+        | Stage::Out(_)
+        | Stage::Merge(_) => Inner::Nothing,
     })
 }
 
