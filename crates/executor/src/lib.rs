@@ -1,11 +1,12 @@
 //! Runs plans: reads batches of documents on a view, and writes many documents.
 //!
 //! Read in this order: `views.rs` (the views that a plan reads on), `unit.rs` (the unit of work of
-//! a statement), `params.rs` (limits and options of a run), `opening` (from a request to
-//! operators), `execution.rs` (batches of an open plan), `operators` and `scans` (the operators),
-//! `columns.rs` and `grouping` (`$group`), `joins` (stages that read other collections), `modify`
-//! (writes of many documents).
+//! a statement), `params.rs` (limits and options of a run), `opening` (from a request to an open
+//! plan), `execution.rs` (batches of an open plan), `build.rs` (from a plan's nodes to operators),
+//! `operators` and `scans` (the operators), `columns.rs` and `grouping` (`$group`), `joins` (stages
+//! that read other collections), `modify` (writes of many documents).
 
+mod build;
 mod chunks;
 mod columns;
 mod env;
@@ -20,6 +21,7 @@ mod params;
 mod record_set;
 mod row;
 mod scans;
+mod statistics;
 mod table;
 mod unit;
 mod views;

@@ -13,9 +13,9 @@ use quire_mql::stage::Facet;
 use quire_planner::explain::NodeStats;
 use quire_planner::{Inner, Node};
 
+use crate::build::build_over;
 use crate::env::{Env, Run};
 use crate::joins::rows::drain;
-use crate::opening::build::build_over;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::{Extra, Row};

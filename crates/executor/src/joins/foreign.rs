@@ -17,15 +17,15 @@ use quire_planner::explain::{JoinStats, JoinStrategy, NodeStats};
 use quire_planner::{Foreign, ForeignKey, Node, Plan};
 use smallvec::SmallVec;
 
+use crate::build::{build, owns_rows};
 use crate::chunks::Chunks;
 use crate::env::{Env, Run};
 use crate::joins::keyed_rows::KeyedRows;
 use crate::joins::keys::{encode_into, for_each_foreign};
 use crate::joins::rows::drain;
-use crate::opening::build::{build, owns_rows};
-use crate::opening::statistics::ViewStatistics;
 use crate::operators::filtering::reset;
 use crate::row::Row;
+use crate::statistics::ViewStatistics;
 
 /// The cost of looking up a key in an index and of fetching a document, in units of one document of
 /// a scan: estimates, not calibrated.

@@ -14,12 +14,12 @@ use quire_mql::stage::{Lookup, Position, write_at};
 use quire_planner::explain::NodeStats;
 use quire_planner::{Foreign, ForeignKey, Node};
 
+use crate::build::{build, build_over};
 use crate::chunks::Chunks;
 use crate::env::{Env, Run};
 use crate::joins::foreign::{Asked, ForeignSide, Places, collator_of};
 use crate::joins::keys::{encode_into, for_each_local};
 use crate::joins::rows::{Rows, collect};
-use crate::opening::build::{build, build_over};
 use crate::operators::filtering::renew;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;

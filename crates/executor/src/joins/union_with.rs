@@ -6,8 +6,8 @@ use quire_error::Result;
 use quire_planner::Plan;
 use quire_planner::explain::NodeStats;
 
+use crate::build::build;
 use crate::env::Run;
-use crate::opening::build::build;
 use crate::operators::{BoxedOperator, Operator};
 use crate::row::Row;
 

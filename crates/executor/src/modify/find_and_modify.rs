@@ -99,27 +99,7 @@ pub fn find_and_modify(
     statement.id = unit.statements().first().copied();
     statement.image = Some(if request.answers_after { Image::After } else { Image::Before });
     loop {
-        let change = if removes {
-            change_one(unit, namespace, &mut statement, &mut |writer, collection, id, doc, of| {
-                Ok(delete_one(writer, collection, id, doc, of)?.map(|()| (doc.to_owned(), None)))
-            })?
-        } else {
-            change_one(
-                unit,
-                namespace,
-                &mut statement,
-                &mut |writer, collection, id, doc, statement| match statement.apply(doc)? {
-                    Applied::NoMatch => Ok(None),
-                    Applied::Same => Ok(Some((doc.to_owned(), Some(doc.to_owned())))),
-                    Applied::Changed(new) => {
-                        statement.write(writer, collection, id, (doc, new.as_doc()))?;
-                        let after = Some(new.as_doc());
-                        statement.remember(writer, Effect::Update, Some(doc), after);
-                        Ok(Some((doc.to_owned(), Some(new))))
-                    }
-                },
-            )?
-        };
+        let change = change_found(unit, namespace, &mut statement, removes)?;
         if let Some(((before, after), committed)) = change {
             return Ok(FindAndModifyOutcome {
                 before: Some(before),
@@ -143,4 +123,33 @@ pub fn find_and_modify(
             });
         }
     }
+}
+
+/// The document before and after a change, and the commit.
+type Found = ((DocBuf, Option<DocBuf>), Option<Committed>);
+
+/// Removes or updates the first document that matches; `None` if none does.
+fn change_found(
+    unit: &mut dyn UnitOfWork,
+    namespace: &Namespace,
+    statement: &mut Statement,
+    removes: bool,
+) -> Result<Option<Found>> {
+    if removes {
+        return change_one(unit, namespace, statement, &mut |writer, collection, id, doc, of| {
+            Ok(delete_one(writer, collection, id, doc, of)?.map(|()| (doc.to_owned(), None)))
+        });
+    }
+    change_one(unit, namespace, statement, &mut |writer, collection, id, doc, statement| {
+        match statement.apply(doc)? {
+            Applied::NoMatch => Ok(None),
+            Applied::Same => Ok(Some((doc.to_owned(), Some(doc.to_owned())))),
+            Applied::Changed(new) => {
+                statement.write(writer, collection, id, (doc, new.as_doc()))?;
+                let after = Some(new.as_doc());
+                statement.remember(writer, Effect::Update, Some(doc), after);
+                Ok(Some((doc.to_owned(), Some(new))))
+            }
+        }
+    })
 }

@@ -16,8 +16,8 @@ use quire_planner::{
 };
 use quire_storage::Interrupt;
 
+use crate::build::build;
 use crate::execution::Execution;
-use crate::opening::build::build;
 use crate::opening::open::start;
 use crate::operators::feed::Feed;
 use crate::params::ExecParams;

@@ -10,12 +10,12 @@ use quire_planner::{
     plan_find,
 };
 
+use crate::build::build;
 use crate::env::Env;
 use crate::execution::Execution;
-use crate::opening::build::build;
-use crate::opening::statistics::ViewStatistics;
 use crate::operators::feed::Feed;
 use crate::params::ExecParams;
+use crate::statistics::ViewStatistics;
 use crate::views::Views;
 
 /// Plans a request on the view of `views` and makes it ready to run.

@@ -47,9 +47,9 @@ struct Step {
 
 /// The number of documents that each step of a chain has let through.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Passed(SmallVec<[u64; 4]>);
+pub(crate) struct StepCounts(SmallVec<[u64; 4]>);
 
-impl Passed {
+impl StepCounts {
     fn count(&mut self, step: usize) {
         if let Some(count) = self.0.get_mut(step) {
             *count += 1;
@@ -57,7 +57,7 @@ impl Passed {
     }
 
     /// Adds the counters of another run of the same steps.
-    pub fn add(&mut self, other: &Passed) {
+    pub fn add(&mut self, other: &StepCounts) {
         self.0.iter_mut().zip(&other.0).for_each(|(count, more)| *count += more);
     }
 }
@@ -108,12 +108,12 @@ impl Chain {
     }
 
     /// Returns the counters of its steps, all 0.
-    pub fn none_passed(&self) -> Passed {
-        Passed(SmallVec::from_elem(0, self.steps.len()))
+    pub fn none_passed(&self) -> StepCounts {
+        StepCounts(SmallVec::from_elem(0, self.steps.len()))
     }
 
     /// Returns the statistics of the plan nodes that it stands for, above those of its input.
-    pub fn stats(&self, passed: &Passed, input: NodeStats) -> NodeStats {
+    pub fn stats(&self, passed: &StepCounts, input: NodeStats) -> NodeStats {
         let mut stats = input;
         for (step, count) in self.steps.iter().zip(&passed.0) {
             for _ in 0..step.nodes {
@@ -130,7 +130,7 @@ impl Chain {
         &self,
         sent: Sent<'_>,
         arena: &mut Bump,
-        passed: &mut Passed,
+        passed: &mut StepCounts,
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<()> {
         let all = (Position::default(), usize::MAX);
@@ -141,7 +141,7 @@ impl Chain {
     pub fn run_on(
         &self,
         context: &EvalContext<'_>,
-        passed: &mut Passed,
+        passed: &mut StepCounts,
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<()> {
         self.step(0, context, passed, emit)
@@ -154,7 +154,7 @@ impl Chain {
         sent: Sent<'_>,
         arena: &mut Bump,
         (start, max): (Position, usize),
-        passed: &mut Passed,
+        passed: &mut StepCounts,
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<Option<Position>> {
         let Scope { env, variables } = sent.scope;
@@ -196,11 +196,11 @@ impl Chain {
         &self,
         at: usize,
         context: &EvalContext<'_>,
-        passed: &mut Passed,
+        passed: &mut StepCounts,
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<()> {
         let Some(step) = self.steps.get(at) else { return emit(context) };
-        let mut next = |passed: &mut Passed, context: &EvalContext<'_>| {
+        let mut next = |passed: &mut StepCounts, context: &EvalContext<'_>| {
             passed.count(at);
             self.step(at + 1, context, passed, emit)
         };
@@ -248,7 +248,7 @@ pub(crate) fn check_size(doc: Doc<'_>) -> Result<()> {
 pub(crate) struct ChainOp {
     input: BoxedOperator,
     chain: Chain,
-    passed: Passed,
+    passed: StepCounts,
     arena: Bump,
     /// Rows of the input that have not been processed.
     waiting: VecDeque<Row>,

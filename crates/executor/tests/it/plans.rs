@@ -5,16 +5,13 @@ use quire_document::literal::parse_doc;
 use quire_document::{Value, compare, doc};
 use quire_executor::{count, distinct, open};
 use quire_planner::{AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint};
+use quire_storage::rng::Rng;
 
-/// A small random generator (xorshift64*), so that failures repeat.
-struct Random(u64);
+struct Random(Rng);
 
 impl Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
+        self.0.below(bound as u64) as usize
     }
 
     fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
@@ -141,7 +138,7 @@ const SORTS: &[&str] =
     &["{}", "{a: 1}", "{a: -1}", "{c: 1, a: 1}", "{c: -1}", "{\"a.b\": 1}", "{_id: -1}"];
 
 fn fill(store: &Arc<Store>, name: &str, seed: u64, scalars: bool) {
-    let mut random = Random(seed);
+    let mut random = Random(Rng::new(seed));
     let docs: Vec<DocBuf> = (0..60)
         .map(|id| {
             let mut text = format!("{{_id: {id}");

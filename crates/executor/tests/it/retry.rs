@@ -7,6 +7,7 @@ use quire_document::{Value, doc};
 use quire_executor::modify::{
     FindAndModifyRequest, FoundChange, UpdateRequest, find_and_modify, insert_many, update,
 };
+use quire_storage::rng::Rng;
 use quire_storage::simulated::{Crash, Faults, SimulatedDisk};
 
 const SESSION: [u8; 16] = [7; 16];
@@ -53,14 +54,9 @@ fn count(store: &Arc<Store>) -> i32 {
     }
 }
 
-fn next(dice: &mut u64, sides: u64) -> u64 {
-    *dice = dice.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-    (*dice >> 33) % sides
-}
-
 /// A client increments in batches and repeats each batch that got no reply before the crash.
 fn life(seed: u64, crash: Crash, commit: &CommitOptions) {
-    let mut dice = seed;
+    let mut dice = Rng::new(seed);
     let faults = Faults { conflict_one_in: 5, ..Faults::none(seed) };
     let mut disk = SimulatedDisk::new(faults);
     let mut store = open(&disk);
@@ -69,11 +65,11 @@ fn life(seed: u64, crash: Crash, commit: &CommitOptions) {
     let mut log = log(&store);
     let mut wanted = 0;
     for number in 0..20 {
-        let statements = 1 + next(&mut dice, 5) as i32;
+        let statements = 1 + dice.below(5) as i32;
         wanted += statements;
         loop {
             log.begin(number, 0);
-            let reached = next(&mut dice, 1 + 2 * statements as u64) as i32;
+            let reached = dice.below(1 + 2 * statements as u64) as i32;
             for statement in 0..statements.min(reached) {
                 if !log.is_executed(statement) {
                     increment(&store, &mut log, statement, commit);
