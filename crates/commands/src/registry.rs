@@ -3,7 +3,7 @@
 use crate::cursors::{get_more, kill_cursors};
 use crate::ddl::search_indexes;
 use crate::frame::command::Command;
-use crate::frame::command::InTransaction::{AfterFirst, Anywhere, Ends};
+use crate::frame::command::InTransaction::{AfterFirst, Anywhere, Ends, RefusedFor};
 use crate::frame::command::Kind::{Other, Read, Write};
 use crate::frame::command::ReadConcerns::{All, ExceptSnapshot, OfCursor};
 use crate::frame::command::{Commands, Target};
@@ -211,6 +211,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("count", Read, count::run, "Returns the number of matching documents.")
         .v1()
         .read_concerns(ExceptSnapshot)
+        .in_transaction(RefusedFor("Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative."))
         .explain(count::explain),
     Command::new("distinct", Read, distinct::run, "Returns the distinct values at a path.")
         .read_concerns(All)

@@ -8,7 +8,7 @@ use crate::frame::fail_points::FAIL_GET_MORE;
 use crate::frame::generic_fields::{ApiParameters, max_time};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{BatchLimits, UnitOfWork};
+use quire_executor::{BatchEnd, BatchLimits, UnitOfWork};
 use quire_session::Cursor;
 use std::time::Instant;
 
@@ -54,26 +54,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         cx.meet_time_fault(body)?;
     }
     let before = cursor.source.examined().map(|examined| examined.counters).unwrap_or_default();
-    let unit = match transaction {
-        Some(_) => cx.unit()?,
-        None => cx.unit_at(cursor.source.read_time()),
-    };
-    let mut views = unit.views()?;
     let mut shown = reply.document("cursor");
-    let end = {
-        let mut batch = shown.array("nextBatch");
-        let limits = BatchLimits::docs(docs);
-        let given = cursor.source.next_batch(&mut views, &cx.interrupt, limits, &mut batch);
-        given.map_err(|error| cx.without_values_of_target(cursor.command.as_doc(), error))?
-    };
-    drop(views);
-    if !end.exhausted {
-        let Cursor { memory, parsed_bytes, source, .. } = &mut *cursor;
-        Cursor::charge(memory, *parsed_bytes, &**source)?;
-    }
-    if cursor.durable_reads {
-        cx.await_durable_reads(ReadLevel::Majority)?;
-    }
+    let end = write_batch(cx, cursor, (transaction, docs), &mut shown)?;
     cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(started.elapsed()));
     cx.tally.examined = cursor.source.examined().map(|mut examined| {
         examined.counters = examined.counters.since(&before);
@@ -95,6 +77,35 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
     }
     Ok(())
+}
+
+/// Writes the next batch of at most `docs` documents, read in the cursor's transaction if it has one.
+fn write_batch(
+    cx: &Context<'_>,
+    cursor: &mut Cursor,
+    (transaction, docs): (Option<i64>, usize),
+    shown: &mut DocWriter<'_>,
+) -> Result<BatchEnd> {
+    let unit = match transaction {
+        Some(_) => cx.unit()?,
+        None => cx.unit_at(cursor.source.read_time()),
+    };
+    let mut views = unit.views()?;
+    let end = {
+        let mut batch = shown.array("nextBatch");
+        let limits = BatchLimits::docs(docs);
+        let given = cursor.source.next_batch(&mut views, &cx.interrupt, limits, &mut batch);
+        given.map_err(|error| cx.without_values_of_target(cursor.command.as_doc(), error))?
+    };
+    drop(views);
+    if !end.exhausted {
+        let Cursor { memory, parsed_bytes, source, .. } = &mut *cursor;
+        Cursor::charge(memory, *parsed_bytes, &**source)?;
+    }
+    if cursor.durable_reads {
+        cx.await_durable_reads(ReadLevel::Majority)?;
+    }
+    Ok(end)
 }
 
 fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Request<'a>> {

@@ -87,7 +87,7 @@ fn check_stage(namespace: &Namespace, at: usize, stage: Doc<'_>) -> Result<()> {
         );
         return refuse(ErrorCode::OptionNotSupportedOnView, text);
     }
-    if name == "$changeStream" {
+    if row.facts.source == Source::Watched {
         let text = format!("{name} cannot be used in a view definition");
         return refuse(ErrorCode::OptionNotSupportedOnView, text);
     }

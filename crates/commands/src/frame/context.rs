@@ -1,5 +1,7 @@
 //! The state of a running command besides its arguments: server, connection, session, generic
-//! fields.
+//! fields. More methods stand in the file of their subject: `units.rs` (the units of work through which it reads and writes),
+//! `transactions.rs`, `authorize.rs` (what its client may do), `fail_points.rs`, `account.rs`, and outside of
+//! this folder `cursor_reply.rs` (replies with a cursor), `run_pipeline.rs` and `writes.rs` (those of writes).
 
 use crate::frame::command::Command;
 use crate::frame::concern::{ReadLevel, WriteConcern};
@@ -8,11 +10,10 @@ use crate::frame::reply;
 use crate::frame::service::{Connection, Outcome, Sequence, Service, Topology, now_ms};
 use crate::frame::tally::Tally;
 use quire_catalog::Namespace;
-use quire_collections::Store;
 use quire_document::{Doc, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::{InterruptCheck, ParseContext, Shared};
-use quire_session::{Autocommit, Session, TransactionTurn, Unit};
+use quire_session::{Session, TransactionTurn};
 use quire_storage::{CommitOptions, Interrupt};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -125,31 +126,6 @@ impl Context<'_> {
         let durability = self.write_concern().durability();
         let interrupt = Some(Arc::clone(&self.interrupt));
         CommitOptions { durability, interrupt, ..CommitOptions::default() }
-    }
-
-    /// Returns the unit of work of a command that changes the catalog or collections of the server
-    /// itself, such as users. Inside a transaction it is the transaction.
-    ///
-    /// # Errors
-    /// The errors of joining the transaction.
-    pub fn server_unit(&self) -> Result<Unit> {
-        if self.in_transaction() {
-            return self.transaction_unit().map(Unit::Transaction);
-        }
-        let CommitOptions { durability, .. } = self.commit_options();
-        Ok(Unit::Autocommit(Autocommit::of_server(&self.service.store, durability)))
-    }
-
-    /// Runs a statement that changes the catalog in the command's unit of work. The statement gets
-    /// the store and the commit options.
-    ///
-    /// # Errors
-    /// Those of [`Unit::change_catalog`].
-    pub fn change_catalog<T>(
-        &self,
-        statement: impl FnOnce(&Arc<Store>, &CommitOptions) -> Result<T>,
-    ) -> Result<T> {
-        self.server_unit()?.change_catalog(&self.interrupt, statement)
     }
 
     /// Returns the namespace that the command's first field names.

@@ -37,6 +37,7 @@ pub mod reply;
 pub mod service;
 pub mod tally;
 pub mod transactions;
+pub mod units;
 pub mod usage;
 pub mod write_gate;
 

@@ -151,8 +151,8 @@ fn check_in_transaction(command: &Command, first: bool) -> Result<()> {
         InTransaction::AfterFirst => {
             format!("Cannot run '{}' as the first operation of a transaction.", command.name)
         }
-        InTransaction::Refused if command.name == "count" => {
-            "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.".to_owned()
+        InTransaction::RefusedFor(instead) => {
+            format!("Cannot run '{}' in a multi-document transaction. {instead}", command.name)
         }
         InTransaction::Refused => {
             format!("Cannot run '{}' in a multi-document transaction.", command.name)

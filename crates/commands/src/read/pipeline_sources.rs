@@ -1,7 +1,7 @@
 //! First stages with documents of the server: `$currentOp`, `$indexStats`, `$listSessions` and
 //! others. The rest of the pipeline runs over these documents as over any others.
 
-use crate::admin::current_op;
+use crate::admin::{coll_stats, current_op};
 use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
 use crate::frame::service::Service;
@@ -12,33 +12,61 @@ use quire_executor::ServerRows;
 use quire_mql::stage::{Served, Source, check_index_stats, check_plan_cache_stats, row_of};
 use quire_planner::AggregateRequest;
 
-/// Creates the documents of a first stage from its operand.
-type Make = fn(&Context<'_>, &AggregateRequest, Value<'_>) -> Result<Vec<DocBuf>>;
+/// Creates the documents of a command's first stage from its operand.
+type First = fn(&Context<'_>, &AggregateRequest, Value<'_>) -> Result<Vec<DocBuf>>;
 
-/// The stages that are marked as the server's own in the registry of `mql`.
-const MAKERS: &[(&str, Make)] = &[
-    ("$collStats", crate::admin::coll_stats::stage),
-    ("$currentOp", running_operations),
-    ("$indexStats", |cx, request, operand| index_rows(cx.service, &request.namespace, operand)),
-    ("$listCatalog", crate::ddl::list_catalog::stage),
-    ("$listClusterCatalog", crate::ddl::list_cluster_catalog::stage),
-    ("$listLocalSessions", crate::sessions::list_sessions::local),
-    ("$listSessions", crate::sessions::list_sessions::all),
-    ("$planCacheStats", |cx, request, operand| {
-        cached_plans(cx.service, &request.namespace, operand)
-    }),
+/// Creates the documents of a stage in the pipeline of another stage. The arguments are the namespace that
+/// this pipeline reads, the operand, and `apiStrict`.
+type Inside = fn(&Service, &str, Value<'_>, bool) -> Result<Vec<DocBuf>>;
+
+/// A stage that is marked as the server's own in the registry of `mql`.
+struct ServedStage {
+    name: &'static str,
+    first: First,
+    /// `None` for a stage that no other stage's pipeline may have.
+    inside: Option<Inside>,
+    /// It applies to the request's namespace itself, a collection or a view.
+    of_name: bool,
+}
+
+const fn served(name: &'static str, first: First, inside: Option<Inside>) -> ServedStage {
+    ServedStage { name, first, inside, of_name: false }
+}
+
+const SERVED: &[ServedStage] = &[
+    ServedStage {
+        of_name: true,
+        ..served("$collStats", coll_stats::stage, Some(coll_stats::rows))
+    },
+    served("$currentOp", running_operations, None),
+    served(
+        "$indexStats",
+        |cx, request, operand| index_rows(cx.service, &request.namespace, operand, false),
+        Some(index_rows),
+    ),
+    served("$listCatalog", crate::ddl::list_catalog::stage, None),
+    served("$listClusterCatalog", crate::ddl::list_cluster_catalog::stage, None),
+    served("$listLocalSessions", crate::sessions::list_sessions::local, None),
+    served("$listSessions", crate::sessions::list_sessions::all, None),
+    served(
+        "$planCacheStats",
+        |cx, request, operand| cached_plans(cx.service, &request.namespace, operand, false),
+        Some(cached_plans),
+    ),
 ];
+
+fn find_served(name: &str) -> Option<&'static ServedStage> {
+    SERVED.iter().find(|stage| stage.name == name)
+}
 
 /// Returns the documents of the first stage if the server creates them, and removes the stage.
 ///
 /// # Errors
 /// The errors of the stage about its operand.
 pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<Vec<DocBuf>>> {
-    let Some(first) = request.pipeline.first().cloned() else { return Ok(None) };
-    let Ok((row, operand)) = row_of(Value::Document(first.as_doc())) else { return Ok(None) };
-    let Some((name, make)) = MAKERS.iter().find(|(name, _)| *name == row.name) else {
-        return Ok(None);
-    };
+    let Some(stage) = request.pipeline.first().cloned() else { return Ok(None) };
+    let Ok((row, operand)) = row_of(Value::Document(stage.as_doc())) else { return Ok(None) };
+    let Some(ServedStage { name, first, .. }) = find_served(row.name) else { return Ok(None) };
     if cx.read_level() == ReadLevel::Snapshot {
         let text = format!("Aggregation stage {name} cannot run with read concern snapshot");
         return Err(Error::new(ErrorCode::InvalidOptions, text));
@@ -49,7 +77,7 @@ pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<V
         let text = format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required.");
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
-    let rows = make(cx, request, operand)?;
+    let rows = first(cx, request, operand)?;
     request.pipeline.remove(0);
     request.fed_by = Some(name);
     Ok(Some(rows))
@@ -59,7 +87,7 @@ pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<V
 /// collection or a view. Other pipelines on a view run after the stages of the view.
 pub fn is_of_name(request: &AggregateRequest) -> bool {
     let first = request.pipeline.first().and_then(|stage| stage.as_doc().first());
-    first.is_some_and(|first| first.key() == "$collStats")
+    first.and_then(|first| find_served(first.key())).is_some_and(|stage| stage.of_name)
 }
 
 /// Returns the rows of `$currentOp`.
@@ -112,20 +140,23 @@ fn running_operations(
 
 impl ServerRows for Service {
     fn rows(&self, stage: &Served, api_strict: bool) -> Result<Vec<DocBuf>> {
-        let operand = stage.operand.as_value();
-        match stage.name {
-            "$collStats" => {
-                crate::admin::coll_stats::rows(self, &stage.namespace, operand, api_strict)
+        match find_served(stage.name).and_then(|served| served.inside) {
+            Some(rows) => rows(self, &stage.namespace, stage.operand.as_value(), api_strict),
+            None => {
+                let name = stage.name;
+                Err(Error::internal(format!("{name} stands in no pipeline of a stage")))
             }
-            "$indexStats" => index_rows(self, &stage.namespace, operand),
-            "$planCacheStats" => cached_plans(self, &stage.namespace, operand),
-            name => Err(Error::internal(format!("{name} stands in no pipeline of a stage"))),
         }
     }
 }
 
 /// Returns the rows of an `$indexStats` on `namespace`.
-fn index_rows(service: &Service, namespace: &str, operand: Value<'_>) -> Result<Vec<DocBuf>> {
+fn index_rows(
+    service: &Service,
+    namespace: &str,
+    operand: Value<'_>,
+    _api_strict: bool,
+) -> Result<Vec<DocBuf>> {
     check_index_stats(operand)?;
     let namespace = Namespace::parse(namespace)?;
     let catalog = service.store.catalog();
@@ -152,7 +183,12 @@ fn index_rows(service: &Service, namespace: &str, operand: Value<'_>) -> Result<
 }
 
 /// Returns the rows of a `$planCacheStats` on `namespace`: none, because no plan is cached.
-fn cached_plans(service: &Service, namespace: &str, operand: Value<'_>) -> Result<Vec<DocBuf>> {
+fn cached_plans(
+    service: &Service,
+    namespace: &str,
+    operand: Value<'_>,
+    _api_strict: bool,
+) -> Result<Vec<DocBuf>> {
     check_plan_cache_stats(operand)?;
     if service.store.catalog().lookup(&Namespace::parse(namespace)?).is_none() {
         let text = format!("collection '{namespace}' does not exist");
@@ -170,7 +206,7 @@ mod tests {
     fn each_stage_of_the_server_has_a_maker() {
         let rows = STAGES.iter().filter(|row| row.is_built() && row.facts.reads == Reads::Server);
         let rows: Vec<&str> = rows.map(|row| row.name).collect();
-        let makers: Vec<&str> = MAKERS.iter().map(|(name, _)| *name).collect();
+        let makers: Vec<&str> = SERVED.iter().map(|stage| stage.name).collect();
         assert_eq!(makers, rows);
     }
 }

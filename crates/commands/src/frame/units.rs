@@ -1,11 +1,12 @@
-//! The unit of work of a reading command, and the parameters of its execution.
+//! The units of work through which a command reads and writes, and the parameters of its executions.
 
 use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
+use quire_collections::Store;
 use quire_error::Result;
 use quire_executor::{ExecParams, ServerRows};
 use quire_session::{Autocommit, Unit};
-use quire_storage::ClusterTime;
+use quire_storage::{ClusterTime, CommitOptions};
 use std::sync::{Arc, Weak};
 
 impl Context<'_> {
@@ -29,6 +30,31 @@ impl Context<'_> {
     /// committed state.
     pub fn unit_at(&self, time: Option<ClusterTime>) -> Unit {
         Unit::Autocommit(Autocommit::reading(&self.service.store, time))
+    }
+
+    /// Returns the unit of work of a command that changes the catalog or collections of the server
+    /// itself, such as users. Inside a transaction it is the transaction.
+    ///
+    /// # Errors
+    /// The errors of joining the transaction.
+    pub fn server_unit(&self) -> Result<Unit> {
+        if self.in_transaction() {
+            return self.transaction_unit().map(Unit::Transaction);
+        }
+        let CommitOptions { durability, .. } = self.commit_options();
+        Ok(Unit::Autocommit(Autocommit::of_server(&self.service.store, durability)))
+    }
+
+    /// Runs a statement that changes the catalog in the command's unit of work. The statement gets
+    /// the store and the commit options.
+    ///
+    /// # Errors
+    /// Those of [`Unit::change_catalog`].
+    pub fn change_catalog<T>(
+        &self,
+        statement: impl FnOnce(&Arc<Store>, &CommitOptions) -> Result<T>,
+    ) -> Result<T> {
+        self.server_unit()?.change_catalog(&self.interrupt, statement)
     }
 
     /// Returns the external parameters of an execution for this command.
