@@ -232,11 +232,6 @@ impl ActionSet {
         self.has(action) || self.has(Action::AnyAction)
     }
 
-    /// Returns true if the set allows every action of the other set.
-    pub const fn allows_all(self, wanted: ActionSet) -> bool {
-        self.has(Action::AnyAction) || wanted.without(self).is_empty()
-    }
-
     /// Returns true if the set contains no action.
     pub const fn is_empty(self) -> bool {
         let [a, b, c] = self.0;

@@ -1,9 +1,9 @@
 //! `quire backup`: makes a consistent copy that `quire serve` can open, from a running server or
 //! from a stopped directory.
 
+use crate::call::{Call, print};
 use crate::connect::Target;
 use crate::exit::{FAILED, Failure};
-use crate::{Call, print};
 use lexopt::{Arg, Parser};
 use quire_document::doc;
 use quire_storage::Interrupt;

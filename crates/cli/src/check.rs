@@ -1,8 +1,8 @@
 //! `quire check [--repair] DIR`: compares every document of a stopped directory with its index
 //! entries, in both directions, and the counters; repairs what can be repaired.
 
+use crate::call::{Call, print};
 use crate::exit::{FAILED, FOUND, Failure};
-use crate::{Call, print};
 use lexopt::{Arg, Parser};
 use quire_collections::{Report, Store, StoreOptions};
 use quire_error::ErrorCode;

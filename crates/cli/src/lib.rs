@@ -4,6 +4,7 @@
 //! server; help, checks and COMPATIBILITY.md come from these two tables.
 
 mod backup;
+mod call;
 mod check;
 pub mod compatibility;
 mod connect;
@@ -15,23 +16,14 @@ mod progress;
 pub mod serve;
 mod version;
 
+pub use call::Call;
+
+use call::print;
 use exit::Failure;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-
-/// How the program was called: its name, and the words after the subcommand.
-pub struct Call {
-    /// The program's name in messages: `quire serve`, or `mongod`.
-    pub program: String,
-    /// The whole command line.
-    pub line: Vec<String>,
-    /// The words after the subcommand.
-    pub words: Vec<OsString>,
-    /// True if it was called by the name `mongod`.
-    pub as_mongod: bool,
-}
 
 /// A subcommand of `quire`.
 pub struct Subcommand {
@@ -116,33 +108,4 @@ fn help() -> String {
     }
     text.push_str("\n'quire COMMAND --help' tells more.");
     text
-}
-
-/// Prints a text; a closed reader (`quire --help | head -1`) is not an error.
-pub(crate) fn print(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{}", text.trim_end());
-}
-
-/// Helpers for the tests of several tools.
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the result of parsing these words, or "help" if they request it.
-    pub(crate) fn parsed<O>(
-        program: &str,
-        words: &[&str],
-        parse: impl FnOnce(&Call) -> Result<Option<O>, Failure>,
-    ) -> Result<O, String> {
-        let call = Call {
-            program: program.into(),
-            line: Vec::new(),
-            words: words.iter().map(Into::into).collect(),
-            as_mongod: false,
-        };
-        match parse(&call) {
-            Ok(options) => options.ok_or_else(|| "help".to_owned()),
-            Err(failure) => Err(failure.message),
-        }
-    }
 }

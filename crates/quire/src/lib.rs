@@ -46,6 +46,7 @@ mod reply;
 pub mod results;
 mod session;
 mod session_state;
+mod setters;
 mod transaction;
 mod write_model;
 

@@ -18,7 +18,7 @@ type Ranges = Arc<Vec<(Bytes, Bytes)>>;
 
 /// The files that may still hold rows of a dropped range.
 #[derive(Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum Remains {
     /// Tables up to this number.
     Tables(u64),
     /// Log files up to this number.
@@ -29,7 +29,7 @@ pub(crate) enum Place {
 #[derive(Default)]
 pub(crate) struct DroppedRanges {
     filtered: Mutex<[Ranges; 4]>,
-    places: Mutex<HashMap<(Space, Bytes), Place>>,
+    places: Mutex<HashMap<(Space, Bytes), Remains>>,
     /// True after the first request since the opening. That request contains all ranges that the
     /// previous process left.
     pub is_asked: AtomicBool,
@@ -53,7 +53,7 @@ impl DroppedRanges {
 
     /// Returns the files that may still hold rows of a range; `None` if this process has not
     /// filtered it.
-    pub fn place(&self, range: &DropRange) -> Option<Place> {
+    pub fn place(&self, range: &DropRange) -> Option<Remains> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.get(&(range.space, range.start.clone())).copied()
     }
@@ -62,20 +62,20 @@ impl DroppedRanges {
     /// none.
     pub fn newest_table(&self, range: &DropRange) -> Option<u64> {
         match self.place(range)? {
-            Place::Tables(newest) => Some(newest),
-            Place::Log(_) => None,
+            Remains::Tables(newest) => Some(newest),
+            Remains::Log(_) => None,
         }
     }
 
     /// Notes the files that may still hold rows of a range.
-    pub fn set_place(&self, range: &DropRange, place: Place) {
+    pub fn set_place(&self, range: &DropRange, place: Remains) {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.insert((range.space, range.start.clone()), place);
     }
 
     /// Makes every compaction that begins later filter out the range.
     pub fn filter(&self, range: &DropRange) {
-        self.set_place(range, Place::Tables(u64::MAX));
+        self.set_place(range, Remains::Tables(u64::MAX));
         let entry = (range.start.clone(), range.end.clone());
         self.change(range.space, |ranges| ranges.push(entry));
     }
@@ -83,7 +83,7 @@ impl DroppedRanges {
     /// Notes that no table holds the range any more; log files up to `newest_log` may.
     pub fn free(&self, range: &DropRange, newest_log: u64) {
         self.change(range.space, |ranges| ranges.retain(|(start, _)| *start != range.start));
-        self.set_place(range, Place::Log(newest_log));
+        self.set_place(range, Remains::Log(newest_log));
     }
 
     /// Removes a range that no file holds any more.

@@ -3,7 +3,7 @@
 //! snapshots. Group commit, the check of the journal at an open, the bounds on memory and the
 //! reclaiming of dropped ranges are our own.
 //!
-//! Read in this order: `directory` (the files of a database directory, its lock and format),
+//! Read in this order: `options`, `directory` (the files of a database directory, its lock and format),
 //! `layout` and `tuning` (the path and the sizes of each space), `opening` (the steps of an open),
 //! `inventory` and `manifest` (the files that must exist before fjall opens a database), `skeleton`
 //! and `scratch` (how a new database is created), [`journal`] and `log_guard` (how much of a torn
@@ -48,6 +48,7 @@ mod newest;
 mod newest_back;
 mod open_table;
 mod opening;
+mod options;
 mod private;
 mod rebuild;
 mod recent_keys;
@@ -65,57 +66,13 @@ mod tuning;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use quire_storage::{Committer, CommitterOptions, Engine, Result};
+use quire_storage::{Committer, Engine, Result};
 
 pub use backend::FjallBackend;
 pub use directory::{FORMAT_VERSION, is_database};
 pub use disk_space::{DISK_RESERVE_BYTES, DiskSpace, SpaceProbe};
-
-/// The number of fjall's background threads. The first one only flushes: it puts each request for a
-/// compaction back into the queue, in a busy loop, until another thread takes it. With one more
-/// thread for each of the four keyspaces no request stays in the queue (docs/benchmarks.md,
-/// "Sustained writes").
-const WORKERS: usize = 5;
-
-/// Options for opening a database directory.
-#[derive(Clone)]
-pub struct FjallOptions {
-    /// The options of the committer: snapshots, conflict table, ticker, clock.
-    pub committer: CommitterOptions,
-    /// The largest size of the block cache, in bytes. The cache grows with the data that is read.
-    pub cache_bytes: u64,
-    /// Repairs missing and damaged files: keeps every intact batch of the log and every readable
-    /// row, puts the damaged files aside and reports what is lost. The layer above builds lost
-    /// index entries again. Until [`end_repair`] only another repair can open the directory.
-    /// Without this option a damaged directory is refused, or reads of the damaged part fail.
-    pub repair: bool,
-    /// A scan that waits this long for its first row remembers the empty range before it. With zero
-    /// every scan does so, for tests.
-    pub slow_head: Duration,
-    /// The number of fjall's background threads: one flushes, the others compact.
-    pub workers: usize,
-    /// The bytes of the file system that stay free, but at most a quarter of it. While less is
-    /// free, commits that add data fail with `Full`.
-    pub reserve_bytes: u64,
-    /// Measures the free space of the data's file system.
-    pub space_probe: SpaceProbe,
-}
-
-impl Default for FjallOptions {
-    fn default() -> Self {
-        Self {
-            committer: CommitterOptions::default(),
-            cache_bytes: 256 << 20,
-            repair: false,
-            slow_head: Duration::from_micros(200),
-            workers: WORKERS,
-            reserve_bytes: DISK_RESERVE_BYTES,
-            space_probe: disk_space::system_probe(),
-        }
-    }
-}
+pub use options::FjallOptions;
 
 /// An open directory.
 pub struct Opened {
@@ -141,7 +98,7 @@ pub struct Examined {
 /// Errors: `Unavailable` if another process has the directory open, if its format is newer or if it
 /// is not a finished database.
 pub fn examine(directory: &Path, options: FjallOptions) -> Result<Examined> {
-    let opening::Examined { backend, warnings, damages } =
+    let opening::ExaminedFiles { backend, warnings, damages } =
         FjallBackend::examine(directory, &options)?;
     let mut damages: Vec<String> = damages.iter().map(ToString::to_string).collect();
     let Some(backend) = backend else { return Ok(Examined { opened: None, damages }) };

@@ -22,7 +22,7 @@ use crate::skeleton::{self, Creation};
 use crate::{FjallOptions, durable_mark, image, salvage};
 
 /// The damages that a check found before and during the open, and the opened image.
-pub(crate) struct Examined {
+pub(crate) struct ExaminedFiles {
     /// An engine on an image of the directory; `None` if the directory is too damaged.
     pub backend: Option<FjallBackend>,
     pub warnings: Vec<String>,
@@ -64,7 +64,7 @@ impl FjallBackend {
     }
 
     /// Checks a directory without changing it.
-    pub(crate) fn examine(path: &Path, options: &FjallOptions) -> Result<Examined> {
+    pub(crate) fn examine(path: &Path, options: &FjallOptions) -> Result<ExaminedFiles> {
         scratch::sweep_images();
         let directory = Directory::lock_unchanged(path)?;
         let data = directory.data();
@@ -79,7 +79,7 @@ impl FjallBackend {
         damages.extend(inventory.keyspaces.iter().flat_map(salvage::damaged_tables));
         let warnings = logs.iter().filter_map(|log| log.warning.clone());
         let warnings = warnings.chain(durable_mark::warning(path)).collect();
-        let mut examined = Examined { backend: None, warnings, damages };
+        let mut examined = ExaminedFiles { backend: None, warnings, damages };
         if !can_open {
             return Ok(examined);
         }

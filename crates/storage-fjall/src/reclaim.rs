@@ -14,7 +14,7 @@ use fjall::AbstractTree;
 use quire_storage::backend::{Backend, RawSnapshot, Reclaimed, delete_range};
 use quire_storage::{DropRange, Op, Page, Result, ScanRequest, Space};
 
-use crate::dropped::{DroppedRanges, Place};
+use crate::dropped::{DroppedRanges, Remains};
 use crate::error::storage;
 use crate::keyspaces::Parts;
 use crate::tuning::TABLE_BYTES;
@@ -78,7 +78,7 @@ impl<B: Backend> Reclaim<'_, B> {
                 // A range that an earlier process freed looks empty, while newer tables prevent a
                 // replay of the log.
                 if is_first && *became == Reclaimed::Gone {
-                    self.dropped.set_place(range, Place::Log(self.newest_log()));
+                    self.dropped.set_place(range, Remains::Log(self.newest_log()));
                 }
             } else {
                 fresh.push(range.clone());
@@ -103,17 +103,17 @@ impl<B: Backend> Reclaim<'_, B> {
     }
 
     /// Returns the state of a large range.
-    fn judge(&self, range: &DropRange, place: Place) -> Reclaimed {
+    fn judge(&self, range: &DropRange, place: Remains) -> Reclaimed {
         match place {
-            Place::Tables(newest) if left_in_tables(self.parts, range, newest) > 0 => {
+            Remains::Tables(newest) if left_in_tables(self.parts, range, newest) > 0 => {
                 Reclaimed::Left
             }
-            Place::Tables(_) => {
+            Remains::Tables(_) => {
                 self.dropped.free(range, self.newest_log());
                 Reclaimed::Freed
             }
-            Place::Log(newest) if self.logs.iter().any(|log| *log <= newest) => Reclaimed::Freed,
-            Place::Log(_) => {
+            Remains::Log(newest) if self.logs.iter().any(|log| *log <= newest) => Reclaimed::Freed,
+            Remains::Log(_) => {
                 self.dropped.forget(range);
                 Reclaimed::Gone
             }
@@ -144,7 +144,7 @@ impl<B: Backend> Reclaim<'_, B> {
             tree.drop_range::<&[u8], _>(bounds(range))
                 .map_err(|error| storage(error.into(), "dropping tables"))?;
             let newest = tree.current_version().iter_tables().map(|table| table.id()).max();
-            self.dropped.set_place(range, Place::Tables(newest.unwrap_or(0)));
+            self.dropped.set_place(range, Remains::Tables(newest.unwrap_or(0)));
         }
         Ok(())
     }

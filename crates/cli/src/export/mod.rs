@@ -3,19 +3,19 @@
 mod csv;
 mod options;
 
+use crate::call::{Call, print};
 use crate::connect::{CallError, Client, integer};
 use crate::exit::{FAILED, Failure};
 use crate::progress::Progress;
-use crate::{Call, print};
 use csv::CsvWriter;
-use options::{Kind, Options, Output};
+use options::{ExportOptions, Kind, Output};
 use quire_document::extjson::{self, Format};
 use quire_document::{Array, Doc, DocBuf, Value, doc};
 use std::io::{BufWriter, Write};
 
 /// Runs `quire export`: writes the documents of a collection to a file or to the standard output.
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
-    let Some(options) = Options::parse(call)? else {
+    let Some(options) = ExportOptions::parse(call)? else {
         print(&options::help());
         return Ok(());
     };
@@ -49,7 +49,7 @@ fn cannot_write(error: std::io::Error) -> Failure {
     Failure::new(FAILED, format!("cannot write: {error}; the output is incomplete"))
 }
 
-fn exists(client: &mut Client, options: &Options) -> Result<bool, Failure> {
+fn exists(client: &mut Client, options: &ExportOptions) -> Result<bool, Failure> {
     let list = doc! {
         "listCollections": 1, "nameOnly": true, "filter": { "name": &*options.collection },
     };
@@ -61,7 +61,7 @@ fn exists(client: &mut Client, options: &Options) -> Result<bool, Failure> {
 }
 
 /// Returns the number of documents to export, if no filter is given.
-fn total(client: &mut Client, options: &Options) -> Option<u64> {
+fn total(client: &mut Client, options: &ExportOptions) -> Option<u64> {
     if !options.query.as_doc().is_empty() {
         return None;
     }
@@ -75,7 +75,7 @@ fn total(client: &mut Client, options: &Options) -> Option<u64> {
 /// Fetches and writes all documents. Returns their number.
 fn copy(
     client: &mut Client,
-    options: &Options,
+    options: &ExportOptions,
     sink: &mut Sink,
     progress: &Progress,
 ) -> Result<u64, Failure> {
@@ -118,7 +118,7 @@ enum Sink {
 type Stream = BufWriter<Box<dyn Write>>;
 
 impl Sink {
-    fn new(mut out: Stream, options: &Options) -> Result<Sink, Failure> {
+    fn new(mut out: Stream, options: &ExportOptions) -> Result<Sink, Failure> {
         if options.kind == Kind::Csv {
             let writer = CsvWriter::new(out, &options.fields, options.header);
             return writer.map(|writer| Sink::Csv(Box::new(writer))).map_err(cannot_write);

@@ -1,6 +1,6 @@
 //! The command line of `quire export`. The options have the names of mongoexport's.
 
-use crate::Call;
+use crate::call::Call;
 use crate::connect::{self, Target};
 use crate::exit::Failure;
 use lexopt::{Arg, Parser, ValueExt};
@@ -60,7 +60,7 @@ pub(crate) enum Kind {
 
 /// The parsed command line.
 #[derive(Default)]
-pub(crate) struct Options {
+pub(crate) struct ExportOptions {
     pub(crate) target: Target,
     pub(crate) db: String,
     pub(crate) collection: String,
@@ -79,13 +79,13 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
 }
 
-impl Options {
+impl ExportOptions {
     /// Parses the command line; `None` if help was requested.
-    pub(crate) fn parse(call: &Call) -> Result<Option<Options>, Failure> {
+    pub(crate) fn parse(call: &Call) -> Result<Option<ExportOptions>, Failure> {
         let bad = |text: String| {
             Failure::options(format!("{text}\n\n'quire export --help' lists the options"))
         };
-        let mut options = Options { header: true, ..Options::default() };
+        let mut options = ExportOptions { header: true, ..ExportOptions::default() };
         let mut parser = Parser::from_args(call.words.iter().cloned());
         while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
             if let Some(taken) = options.target.take(&word) {
@@ -209,8 +209,8 @@ mod tests {
     use super::*;
     use quire_document::doc;
 
-    fn parsed(words: &[&str]) -> Result<Options, String> {
-        crate::tests::parsed("quire export", words, Options::parse)
+    fn parsed(words: &[&str]) -> Result<ExportOptions, String> {
+        crate::call::tests::parsed("quire export", words, ExportOptions::parse)
     }
 
     #[test]

@@ -10,11 +10,11 @@ mod source;
 mod statements;
 mod workers;
 
+use crate::call::{Call, print};
 use crate::connect::CallError;
 use crate::exit::{FAILED, FOUND, Failure};
 use crate::progress::{CountingReader, Progress};
-use crate::{Call, print};
-use options::{Input, Options};
+use options::{ImportOptions, Input};
 use quire_document::doc;
 use source::{Item, Source};
 use statements::Statements;
@@ -27,7 +27,7 @@ const BATCH_BYTES: usize = 8 << 20;
 
 /// Runs `quire import`: reads documents from a file or from the standard input and writes them.
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
-    let Some(options) = Options::parse(call)? else {
+    let Some(options) = ImportOptions::parse(call)? else {
         print(&options::help());
         return Ok(());
     };
@@ -85,7 +85,7 @@ struct Feed {
 fn feed(
     source: &mut dyn Source,
     statements: &Statements,
-    options: &Options,
+    options: &ImportOptions,
     workers: &Workers,
     progress: &Progress,
 ) -> Feed {

@@ -4,7 +4,7 @@ use super::columns::Grace;
 use super::csv::{CsvSource, Layout};
 use super::json::JsonSource;
 use super::source::Source;
-use crate::Call;
+use crate::call::Call;
 use crate::connect::{self, Target};
 use crate::exit::Failure;
 use lexopt::{Arg, Parser, ValueExt};
@@ -88,7 +88,7 @@ enum Kind {
 
 /// The parsed command line.
 #[derive(Default)]
-pub(crate) struct Options {
+pub(crate) struct ImportOptions {
     pub(crate) target: Target,
     pub(crate) db: String,
     pub(crate) collection: String,
@@ -111,13 +111,13 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
 }
 
-impl Options {
+impl ImportOptions {
     /// Parses the command line; `None` if help was requested.
-    pub(crate) fn parse(call: &Call) -> Result<Option<Options>, Failure> {
+    pub(crate) fn parse(call: &Call) -> Result<Option<ImportOptions>, Failure> {
         let bad = |text: String| {
             Failure::options(format!("{text}\n\n'quire import --help' lists the options"))
         };
-        let mut options = Options { workers: 1, ..Options::default() };
+        let mut options = ImportOptions { workers: 1, ..ImportOptions::default() };
         let mut parser = Parser::from_args(call.words.iter().cloned());
         while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
             if let Some(taken) = options.target.take(&word) {
@@ -330,8 +330,8 @@ fn write_concern(text: &str) -> Option<DocBuf> {
 mod tests {
     use super::*;
 
-    fn parsed(words: &[&str]) -> Result<Options, String> {
-        crate::tests::parsed("quire import", words, Options::parse)
+    fn parsed(words: &[&str]) -> Result<ImportOptions, String> {
+        crate::call::tests::parsed("quire import", words, ImportOptions::parse)
     }
 
     #[test]

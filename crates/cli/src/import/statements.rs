@@ -1,6 +1,6 @@
 //! The statement for each document: the four modes.
 
-use super::options::{Mode, Options};
+use super::options::{ImportOptions, Mode};
 use quire_document::{Doc, DocBuf, Path, Value, doc};
 
 /// Converts documents to statements.
@@ -10,7 +10,7 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    pub(crate) fn new(options: &Options) -> Statements {
+    pub(crate) fn new(options: &ImportOptions) -> Statements {
         let keys = options.upsert_fields.iter().map(|field| Path::new(field)).collect();
         Statements { mode: options.mode, keys }
     }

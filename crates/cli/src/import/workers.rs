@@ -1,7 +1,7 @@
 //! The threads that send batches, each over its own connection, and the counts of the server's
 //! replies.
 
-use super::options::{Mode, Options};
+use super::options::{ImportOptions, Mode};
 use crate::connect::{CallError, Client, Door, integer};
 use crate::exit::{FAILED, Failure};
 use crate::progress::Progress;
@@ -68,7 +68,7 @@ impl Workers {
     /// Connects every thread, so that a server that does not reply is detected at once.
     pub(crate) fn start(
         door: &Door,
-        options: &Options,
+        options: &ImportOptions,
         progress: &Progress,
     ) -> Result<Workers, Failure> {
         let shared = Arc::new(Shared {

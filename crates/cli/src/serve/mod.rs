@@ -12,8 +12,9 @@ mod settings;
 mod start;
 mod watch;
 
+use crate::call::{Call, print};
 use crate::exit::Failure;
-use crate::{Call, version};
+use crate::version;
 use given::Given;
 use settings::Settings;
 
@@ -21,11 +22,11 @@ use settings::Settings;
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let mut given = Given::from_words(&call.words, &call.program)?;
     if given.flag("help") {
-        crate::print(&options::help(&call.program));
+        print(&options::help(&call.program));
         return Ok(());
     }
     if given.flag("version") {
-        crate::print(&version::as_mongod());
+        print(&version::as_mongod());
         return Ok(());
     }
     if let Some(path) = given.text("config").map(str::to_owned) {

@@ -1,7 +1,8 @@
 //! `aggregate` of a collection and of a database.
 
-use crate::command::{Command, options, standard_options};
+use crate::command::Command;
 use crate::error::Result;
+use crate::setters::{options, standard_options};
 use crate::{Collection, Cursor, Database};
 use bson::Document;
 use std::marker::PhantomData;

@@ -1,6 +1,6 @@
 //! `bulk_write`: many writes to any collections, in as few commands as possible.
 
-use crate::command::{Command, standard_options};
+use crate::command::Command;
 use crate::embedded::Documents;
 use crate::error::{BulkWriteError, Error, Result, WriteError};
 use crate::options::Namespace;
@@ -8,6 +8,7 @@ use crate::reply::{Fields, labels, needed, write_concern_error};
 use crate::results::{
     DeleteResult, InsertOneResult, SummaryBulkWriteResult, UpdateResult, VerboseBulkWriteResult,
 };
+use crate::setters::standard_options;
 use crate::write_model::{Kind, WriteModel};
 use crate::{Client, Cursor};
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};

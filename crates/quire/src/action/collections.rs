@@ -1,7 +1,8 @@
 //! Creating and dropping collections, dropping databases.
 
-use crate::command::{Command, count, options, standard_options};
+use crate::command::{Command, count};
 use crate::error::{Error, ErrorKind, Result};
+use crate::setters::{options, standard_options};
 use crate::{Collection, Database};
 use bson::Document;
 use std::time::Duration;

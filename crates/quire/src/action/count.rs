@@ -1,8 +1,9 @@
 //! `count_documents` and `estimated_document_count`.
 
-use crate::command::{Command, standard_options};
+use crate::command::Command;
 use crate::error::Result;
 use crate::reply::{Fields, needed};
+use crate::setters::standard_options;
 use crate::{Collection, Cursor};
 use bson::{Document, doc};
 

@@ -1,10 +1,11 @@
 //! Actions on all databases of a client: listing, shutting down.
 
 use crate::Client;
-use crate::command::{Command, options, standard_options};
+use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::reply::{Fields, needed};
 use crate::results::DatabaseSpecification;
+use crate::setters::{options, standard_options};
 use bson::Document;
 
 impl Client {

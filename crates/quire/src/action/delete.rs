@@ -1,10 +1,11 @@
 //! `delete_one` and `delete_many`.
 
 use crate::Collection;
-use crate::command::{Command, Statement, standard_options};
+use crate::command::{Command, Statement};
 use crate::error::{Error, Result};
 use crate::reply::{Fields, needed};
 use crate::results::DeleteResult;
+use crate::setters::standard_options;
 use bson::{Document, doc};
 
 impl<T: Send + Sync> Collection<T> {

@@ -1,9 +1,10 @@
 //! `distinct`.
 
 use crate::Collection;
-use crate::command::{Command, standard_options};
+use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::reply::{Fields, needed};
+use crate::setters::standard_options;
 use bson::{Bson, Document};
 
 impl<T: Send + Sync> Collection<T> {

@@ -1,8 +1,9 @@
 //! `find` and `find_one`.
 
-use crate::command::{Command, count, options, standard_options};
+use crate::command::{Command, count};
 use crate::error::{Error, Result};
 use crate::options::{CursorType, millis};
+use crate::setters::{options, standard_options};
 use crate::{Collection, Cursor};
 use bson::Document;
 use serde::de::DeserializeOwned;

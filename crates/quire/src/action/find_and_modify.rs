@@ -2,9 +2,10 @@
 
 use super::find::document;
 use crate::Collection;
-use crate::command::{Command, options, standard_options};
+use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::options::{ReturnDocument, UpdateModifications};
+use crate::setters::{options, standard_options};
 use bson::{Bson, Document};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

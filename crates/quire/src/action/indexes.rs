@@ -1,9 +1,10 @@
 //! Creating, listing and dropping indexes.
 
-use crate::command::{Command, standard_options};
+use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::options::IndexModel;
 use crate::results::{CreateIndexResult, CreateIndexesResult};
+use crate::setters::standard_options;
 use crate::{Collection, Cursor};
 use bson::Document;
 

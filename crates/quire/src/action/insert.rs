@@ -1,12 +1,13 @@
 //! `insert_one` and `insert_many`.
 
 use crate::Collection;
-use crate::command::{Command, options, standard_options};
+use crate::command::Command;
 use crate::embedded::Documents;
 use crate::error::{Error, InsertManyError, Result};
 use crate::prepare::{Prepared, prepare};
 use crate::reply::{labels, write_concern_error, write_errors};
 use crate::results::{InsertManyResult, InsertOneResult};
+use crate::setters::{options, standard_options};
 use bson::{Bson, RawDocumentBuf};
 use quire_document::limits::{MESSAGE_BYTES_MAX, WRITE_BATCH_MAX};
 use serde::Serialize;

@@ -1,8 +1,9 @@
 //! `list_collections` and `list_collection_names`.
 
-use crate::command::{Command, options, standard_options};
+use crate::command::Command;
 use crate::error::Result;
 use crate::results::CollectionSpecification;
+use crate::setters::{options, standard_options};
 use crate::{Cursor, Database};
 use bson::Document;
 

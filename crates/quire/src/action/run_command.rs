@@ -1,8 +1,9 @@
 //! `run_command` and `run_cursor_command`: run any command of the server.
 
-use crate::command::{Command, standard_options};
+use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::options::millis;
+use crate::setters::standard_options;
 use crate::{Cursor, Database};
 use bson::Document;
 use std::time::Duration;

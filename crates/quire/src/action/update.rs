@@ -1,12 +1,13 @@
 //! `update_one`, `update_many` and `replace_one`.
 
 use crate::Collection;
-use crate::command::{Command, Statement, options, standard_options};
+use crate::command::{Command, Statement};
 use crate::error::{Error, Result};
 use crate::options::UpdateModifications;
 use crate::prepare;
 use crate::reply::{Fields, needed};
 use crate::results::UpdateResult;
+use crate::setters::{options, standard_options};
 use bson::{Bson, Document, doc};
 use serde::Serialize;
 use std::borrow::Borrow;
