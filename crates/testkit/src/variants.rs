@@ -348,11 +348,13 @@ impl Again {
             self.call(&Node::from_doc(doc! { "listIndexes": collection, "$db": db }.as_doc()));
         let Some(Node::Array(indexes)) = reply.at("cursor.firstBatch") else { return Vec::new() };
         let whole = |index: &&Node| {
-            let partial = ["sparse", "partialFilterExpression", "hidden", "collation"];
+            let partial = ["sparse", "partialFilterExpression", "hidden"];
             let key = index.get("key").and_then(Node::fields).unwrap_or_default();
-            let numeric = |node: &Node| node.as_leaf().is_some_and(|value| value.is_number());
+            let holds_all = |way: &Node| {
+                way.as_str() == Some("hashed") || way.as_leaf().is_some_and(|way| way.is_number())
+            };
             partial.iter().all(|option| index.get(option).is_none())
-                && key.iter().all(|(path, way)| numeric(way) && !path.contains("$**"))
+                && key.iter().all(|(path, way)| holds_all(way) && !path.contains("$**"))
         };
         let names = indexes.iter().filter(whole).filter_map(|index| index.get("name")?.as_str());
         names.map(str::to_owned).collect()

@@ -20,9 +20,6 @@ pub enum Compressor {
 }
 
 impl Compressor {
-    /// The names that the handshake announces, in mongod's default order.
-    pub const ANNOUNCED: &[&str] = &["snappy", "zstd", "zlib"];
-
     /// Returns the compressor with this number on the wire.
     pub const fn from_number(number: u8) -> Option<Compressor> {
         Some(match number {

@@ -2,22 +2,10 @@
 
 use crate::request;
 use quire_document::doc;
+use quire_document::testing::Generator;
 use quire_wire::client::Request;
 use quire_wire::limits::HEADER_BYTES;
 use quire_wire::{Compressor, Flags, Header, OpCode, expand, parse};
-
-/// A random number generator with a fixed seed (Marsaglia, "Xorshift RNGs"), so that a failure can
-/// be repeated.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % below.max(1) as u64) as usize
-    }
-}
 
 fn receive(bytes: &[u8]) {
     let Some(first) = bytes.first_chunk::<HEADER_BYTES>() else { return };
@@ -37,7 +25,8 @@ fn receive(bytes: &[u8]) {
 
 #[test]
 fn damaged_messages_never_panic() {
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut random = Generator::new(1);
+    let mut below = |end: usize| random.below(end as u64) as usize;
     let compressors =
         [None, Some(Compressor::Snappy), Some(Compressor::Zlib), Some(Compressor::Zstd)];
     for round in 0..5_000 {
@@ -48,13 +37,13 @@ fn damaged_messages_never_panic() {
             ..request(doc! { "insert": "c", "$db": "test", "n": { "deep": { "er": true } } })
         };
         let mut bytes = sent.to_bytes().unwrap();
-        for _ in 0..=random.next(4) {
-            let at = random.next(bytes.len());
-            match random.next(4) {
-                0 => bytes[at] = random.next(256) as u8,
-                1 => bytes[at] ^= 1 << random.next(8),
+        for _ in 0..=below(4) {
+            let at = below(bytes.len());
+            match below(4) {
+                0 => bytes[at] = below(256) as u8,
+                1 => bytes[at] ^= 1 << below(8),
                 2 => bytes.truncate(at.max(1)),
-                _ => bytes.insert(at, random.next(256) as u8),
+                _ => bytes.insert(at, below(256) as u8),
             }
         }
         receive(&bytes);
