@@ -3,6 +3,7 @@
 
 mod ci;
 mod codes;
+mod imports;
 mod layers;
 mod structure;
 mod tidy;

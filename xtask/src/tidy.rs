@@ -50,19 +50,31 @@ pub fn check(root: &Path) -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
-/// Returns the paths in documents that do not exist.
+/// Returns the paths in documents that do not exist. Records of decisions name files by their crate:
+/// `planner/src/plan.rs`.
 fn dead_paths(root: &Path) -> Result<Vec<String>, String> {
+    let mut documents: Vec<PathBuf> =
+        ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"].map(|name| root.join(name)).into();
+    for folder in ["docs", "docs/adr"] {
+        collect(&root.join(folder), "md", &mut documents);
+    }
+    documents.sort();
+    documents.dedup();
     let mut problems = Vec::new();
-    for name in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"] {
-        let Ok(text) = std::fs::read_to_string(root.join(name)) else {
+    for document in documents {
+        let name = shown(root, &document);
+        let Ok(text) = std::fs::read_to_string(&document) else {
             problems.push(format!("{name} is missing"));
             continue;
         };
         for quoted in text.split('`').skip(1).step_by(2) {
             let starts = ["crates/", "docs/", "tests/", "xtask/", "fuzz/"];
             let plain = !quoted.contains(['*', ' ', '<', '{', '…']);
+            let in_crate = quoted.contains("/src/") && root.join("crates").join(quoted).exists();
+            let is_path = starts.iter().any(|start| quoted.starts_with(start));
             if plain
-                && starts.iter().any(|start| quoted.starts_with(start))
+                && (is_path || quoted.contains("/src/"))
+                && !in_crate
                 && !root.join(quoted).exists()
             {
                 problems.push(format!("{name}: {quoted} does not exist"));
@@ -97,7 +109,7 @@ fn long_functions(text: &str) -> Vec<(usize, usize)> {
 fn sources(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     let mut paths = Vec::new();
     for folder in ["crates", "xtask", "fuzz/fuzz_targets"] {
-        collect(&root.join(folder), &mut paths);
+        collect(&root.join(folder), "rs", &mut paths);
     }
     paths.sort();
     let read = |path: PathBuf| match std::fs::read_to_string(&path) {
@@ -107,12 +119,13 @@ fn sources(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     paths.into_iter().map(read).collect()
 }
 
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
+/// The files below a folder whose names end so.
+fn collect(folder: &Path, ending: &str, paths: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            collect(&path, paths);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            collect(&path, ending, paths);
+        } else if path.extension().is_some_and(|extension| extension == ending) {
             paths.push(path);
         }
     }
