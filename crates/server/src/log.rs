@@ -164,7 +164,7 @@ mod tests {
 
     /// Each `logRotate` left a file, as fast as clients asked for it.
     #[test]
-    fn few_files_are_put_aside_in_a_second() -> io::Result<()> {
+    fn rotation_keeps_few_files_for_each_second() -> io::Result<()> {
         let directory = tempfile::tempdir()?;
         let path = directory.path().join("log");
         let mut refused = 0;

@@ -460,7 +460,7 @@ mod tests {
 
     /// 500,000 sessions that were used once stayed for half an hour.
     #[test]
-    fn many_sessions_that_hold_nothing_are_forgotten_soon() {
+    fn idle_sessions_end_earlier_if_there_are_many() {
         let (store, sessions) = (store(), Sessions::default());
         let numbered = |number: u64| {
             let mut bytes = [0; 16];

@@ -1,6 +1,6 @@
 //! The cluster time of a server: what clients receive, and how far ahead of the wall clock they may
-//! advance it. After the wall clock was ahead and was set back, drivers return times that are far ahead
-//! of it. So the latest date that it has shown is stored.
+//! advance it. After the wall clock was ahead and was set back, drivers send times that are far ahead
+//! of it. So the latest date of the wall clock is stored.
 
 use quire_collections::Store;
 use quire_document::{Timestamp, Value, doc};
@@ -24,7 +24,7 @@ pub(crate) struct ClusterClock {
     store: Arc<Store>,
     wall: Arc<dyn Clock>,
     /// The latest cluster time that was sent to or received from clients.
-    told: AtomicU64,
+    exchanged: AtomicU64,
     /// The stored date: the latest that the wall clock has shown, rounded up by as much as a day, in
     /// seconds since 1970.
     wall_secs_max: AtomicI64,
@@ -35,7 +35,7 @@ impl ClusterClock {
     /// Returns the cluster time of a server that starts, with the stored date.
     ///
     /// # Errors
-    /// What the storage reports.
+    /// The errors of the storage.
     pub fn open(
         engine: &Arc<dyn Engine>,
         store: &Arc<Store>,
@@ -50,7 +50,7 @@ impl ClusterClock {
             engine: Arc::clone(engine),
             store: Arc::clone(store),
             wall,
-            told: AtomicU64::new(0),
+            exchanged: AtomicU64::new(0),
             wall_secs_max: AtomicI64::new(latest / 1000),
             storing: Mutex::default(),
         })
@@ -59,8 +59,8 @@ impl ClusterClock {
     /// Returns the time of the last commit, or a later one that a client knows; never before the
     /// start of this process.
     pub fn now(&self) -> Timestamp {
-        let told = self.told.load(Ordering::Acquire);
-        Timestamp::from_u64(self.engine.cluster_time().0.max(told))
+        let exchanged = self.exchanged.load(Ordering::Acquire);
+        Timestamp::from_u64(self.engine.cluster_time().0.max(exchanged))
     }
 
     /// Advances the cluster time to the wall clock.
@@ -80,9 +80,9 @@ impl ClusterClock {
     /// Advances the cluster time to the time of a client's request.
     ///
     /// # Errors
-    /// 205 ClusterTimeFailsRateLimiter for one that is too far ahead.
+    /// 205 ClusterTimeFailsRateLimiter for a time that is too far ahead.
     pub fn hear(&self, time: Timestamp) -> Result<()> {
-        // Drivers return a time that this server sent.
+        // Drivers send a time that this server has sent before.
         if time <= self.now() {
             return Ok(());
         }
@@ -103,7 +103,7 @@ impl ClusterClock {
     /// ahead. The service calls it when it opens, and the background job twice a second.
     ///
     /// # Errors
-    /// What the storage reports; the next call tries again.
+    /// The errors of the storage; the next call tries again.
     pub fn keep(&self) -> Result<()> {
         if self.wall_secs() <= self.wall_secs_max.load(Ordering::Acquire) {
             return Ok(());
@@ -119,7 +119,7 @@ impl ClusterClock {
     /// Advances the clock: every later commit has a later time.
     fn advance(&self, to: Timestamp) {
         let to = to.to_u64();
-        if self.told.fetch_max(to, Ordering::AcqRel) < to {
+        if self.exchanged.fetch_max(to, Ordering::AcqRel) < to {
             self.engine.advance_clock(ClusterTime(to));
         }
     }

@@ -1,4 +1,4 @@
-//! The system's allocator, with the calls and the bytes of each thread counted.
+//! The system's allocator, which counts the calls and the bytes of each thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -42,12 +42,13 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Calls of the allocator on this thread so far: a measure of work that no clock disturbs.
+/// Returns the number of calls of the allocator on this thread so far: a measure of work that does not
+/// depend on the load of the machine.
 pub fn calls() -> u64 {
     CALLS.get()
 }
 
-/// The result of `work`, and the most bytes that this thread held meanwhile beyond those before.
+/// Returns the result of `work`, and the most bytes that this thread had in addition meanwhile.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     PEAK.set(before);

@@ -1,7 +1,7 @@
-//! A request of many parts looks at its interrupt while it works on them, and no step of it takes more than
-//! in proportion to them. The work between two looks, and from the last look to the end, is counted in calls
-//! of the allocator, which depend on no machine: what is done to each part of a request allocates or frees.
-//! How late requests end by the clock is measured by `tests/soak/late.py`.
+//! A request of many parts checks its interrupt while it works on them, and the work of each step is
+//! proportional to their number. The work between two checks, and after the last check, is counted in
+//! calls of the allocator, which do not depend on the machine: the work on each part of a request
+//! allocates or frees memory. `tests/soak/late.py` measures by the clock how late requests end.
 
 use crate::{Client, Server, allocator, code};
 use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc, limits};
@@ -10,20 +10,20 @@ use quire_storage::{Interrupt, Interruption};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Parts of the lists in the requests here.
+/// The number of parts of the lists in these requests.
 const PARTS: i32 = 20_000;
 
-/// Calls of the allocator for each part between two looks, and from a kill to the end. A step that compares
-/// or copies all parts for each of them takes thousands.
+/// The largest number of calls of the allocator, for each part, between two checks and from a kill to the
+/// end. A step that compares or copies all parts for each part takes thousands.
 const CALLS_A_PART: u64 = 400;
 
-/// Looks that follow the one at which a request is killed.
+/// The largest number of checks after the one at which a request is killed.
 const LATE_LOOKS_MAX: u64 = 1000;
 
-/// Bytes that a request may hold for each part.
+/// The most bytes of memory that a request may have for each part.
 const BYTES_A_PART: usize = 6000;
 
-/// What a request has done up to the last look.
+/// The counts of a request up to its last check of the interrupt.
 #[derive(Default)]
 struct Seen {
     looks: Cell<u64>,
@@ -38,8 +38,8 @@ impl Seen {
     }
 }
 
-/// Runs a command that is killed at the look `kill_at`. Returns its code, the looks, and the most calls
-/// between two of them or before and after all.
+/// Runs a command that is killed at its check number `kill_at`. Returns its code, the number of checks, and
+/// the largest number of calls between two checks, before the first or after the last.
 fn run(client: &mut Client, command: &DocBuf, kill_at: u64) -> (i32, u64, u64) {
     let seen = Rc::new(Seen::default());
     seen.calls.set(allocator::calls());
@@ -80,7 +80,7 @@ fn fields<'v>(prefix: &str, value: impl Into<Value<'v>>) -> DocBuf {
     })
 }
 
-/// Filters of many parts, by name. The collection has indexes on `i`, on `j`, and on both.
+/// Returns filters of many parts, by name. The collection has indexes on `i`, on `j`, and on both.
 fn filters() -> Vec<(&'static str, DocBuf)> {
     let ranges = |operator: &'static str| list(move |at| doc! { "i": { operator: at } });
     let ins = list(|at| doc! { "i": { "$in": [at, 1, 2] } });
@@ -200,7 +200,7 @@ fn updates() -> Vec<(&'static str, ValueBuf)> {
     all
 }
 
-/// Every command that takes such a part.
+/// Returns every command that has such a filter, stage or update.
 fn commands() -> Vec<(String, DocBuf)> {
     let mut all = Vec::new();
     for (name, filter) in filters() {
@@ -268,7 +268,7 @@ fn loaded() -> (Server, Client) {
 
 /// `$and` of 400,000 ranges on an indexed field took minutes, and one of as many `$or`s all memory.
 #[test]
-fn a_request_of_many_parts_looks_at_its_interrupt_while_it_works_on_them() {
+fn a_request_of_many_parts_checks_its_interrupt_while_it_works_on_them() {
     let (_server, mut client) = loaded();
     let calls_max = PARTS as u64 * CALLS_A_PART;
     let mut failed = Vec::new();

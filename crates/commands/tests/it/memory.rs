@@ -1,13 +1,13 @@
-//! What commands hold at once, counted by the allocator, where a small request asks for much.
+//! The peak memory of commands, counted by the allocator, for small requests with large results.
 
 use crate::{Client, Server, allocator, code};
 use quire_document::{ArrayBuf, DocBuf, ValueBuf, doc};
 
-/// Bytes that a command may hold at once: the 100 MiB of an evaluation, twice while its buffer grows, and
-/// the documents themselves.
+/// The bound of a command's memory in bytes: the 100 MiB of an evaluation, twice while its buffer grows,
+/// and the documents themselves.
 const HELD_BYTES_MAX: usize = 320 << 20;
 
-/// 200 documents of 100 kB.
+/// Returns a server with 200 documents of 100 kB.
 fn loaded() -> (Server, Client) {
     let server = Server::new();
     let mut client = server.client(1);
@@ -19,10 +19,10 @@ fn loaded() -> (Server, Client) {
     (server, client)
 }
 
-/// Each was written whole, in the scan that runs the projection, before its size was looked at: 10 GB for
+/// The scan that runs the projection wrote each document completely before it checked the size: 10 GB for
 /// a thousand times `$$ROOT` of 10 MB.
 #[test]
-fn a_projection_holds_no_more_than_it_may() {
+fn a_projection_has_the_memory_limit_of_an_evaluation() {
     let (_server, mut client) = loaded();
     let many = |count: usize| -> ArrayBuf { (0..count).map(|_| "$$ROOT").collect() };
     let fields = DocBuf::build(|writer| {
@@ -31,7 +31,7 @@ fn a_projection_holds_no_more_than_it_may() {
         }
     });
     let mut projections: Vec<DocBuf> = vec![fields];
-    // One that is refused while it is written, one when it is too large, one that may be.
+    // One that is refused while it is written, one that is refused after it, one that is allowed.
     for (count, works) in [(20_000, false), (300, false), (100, true)] {
         let projection = doc! { "x": &many(count) };
         let find = doc! { "find": "c", "projection": &projection, "batchSize": 1, "$db": "test" };
@@ -61,9 +61,9 @@ fn a_projection_holds_no_more_than_it_may() {
     }
 }
 
-/// The lists and the copies that a plan has of them.
+/// A plan keeps the lists and few copies of them.
 #[test]
-fn a_list_of_constants_is_kept_about_once() {
+fn a_list_of_constants_is_in_memory_about_once() {
     let (_server, mut client) = loaded();
     let numbers: ArrayBuf = (0..100_000).collect();
     let bytes = numbers.as_array().as_bytes().len();

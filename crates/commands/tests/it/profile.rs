@@ -182,9 +182,9 @@ fn settings_of_very_many_databases_are_refused() {
     client.works(set(1000, &filter));
 }
 
-/// Names and errors of megabytes stood in lines and entries as a whole.
+/// Lines and entries contained names and errors of megabytes completely.
 #[test]
-fn what_is_long_is_not_told_as_a_whole() {
+fn long_names_and_errors_are_shortened() {
     let lines = Lines::default();
     let server = Server::logging(&lines);
     let mut client = server.client(1);

@@ -175,10 +175,10 @@ fn a_clients_cluster_time_moves_the_clock_on() {
     assert_eq!(code(&client.run(liar)), 205);
 }
 
-/// A clock that was three years ahead told times that no driver could bring back after a restart with the
-/// right clock: every request of every driver that had talked to the server before was refused.
+/// After a restart with the right clock, a server whose clock had been three years ahead refused every
+/// request of the drivers that had been connected to it, because they sent its own times.
 #[test]
-fn a_clock_that_was_ahead_and_came_back_refuses_no_time_that_the_server_told() {
+fn a_clock_that_was_set_back_refuses_no_time_that_the_server_has_sent() {
     const DAY: u32 = 24 * 3600;
     const NOW: u32 = 2_000_000_000;
     let clock = Arc::new(ManualClock::new(u64::from(NOW) * 1000));
@@ -193,7 +193,7 @@ fn a_clock_that_was_ahead_and_came_back_refuses_no_time_that_the_server_told() {
         let Some(Value::Timestamp(now)) = reply.get("operationTime") else { panic!("{reply:?}") };
         (code(&reply), now.seconds)
     };
-    // Clients cannot push it ahead, start by start: what counts is what the wall clock showed.
+    // Clients cannot advance it further with each start: only the wall clock counts.
     for _ in 0..3 {
         let server = open();
         assert_eq!(told(&server, NOW + 364 * DAY), (0, NOW + 364 * DAY));
@@ -206,11 +206,11 @@ fn a_clock_that_was_ahead_and_came_back_refuses_no_time_that_the_server_told() {
     show(NOW);
     let server = open();
     assert_eq!(told(&server, ahead), (0, ahead));
-    // What clients had told the server while it was ahead comes back as well.
+    // Times that clients sent to the server while it was ahead are accepted as well.
     assert_eq!(told(&server, ahead + 364 * DAY), (0, ahead + 364 * DAY));
     assert_eq!(told(&server, ahead + 367 * DAY).0, 205);
 
-    // The clock jumps while the server runs: the job that runs beside it notices.
+    // The clock jumps while the server runs: the background job notices.
     let later = ahead + 5 * 365 * DAY;
     let jobs = server.0.start_jobs().unwrap();
     show(later);
