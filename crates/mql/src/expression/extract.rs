@@ -24,6 +24,8 @@ pub struct Extractor {
 #[derive(Debug, Default)]
 struct Level {
     names: NumberedNames,
+    /// The first name: one alone is found faster than several.
+    first: Box<str>,
     branches: Vec<Branch>,
 }
 
@@ -145,6 +147,9 @@ impl Level {
     fn add(&mut self, path: &[Box<str>], slot: u32) {
         let Some((first, rest)) = path.split_first() else { return };
         let at = self.names.number(first);
+        if self.branches.is_empty() {
+            self.first = first.clone();
+        }
         if at == self.branches.len() {
             self.branches.push(Branch::default());
         }
@@ -220,6 +225,10 @@ fn walk<'a>(
     let mut left = level.names.len();
     if left == 0 {
         return Ok(());
+    }
+    if let [only] = &level.branches[..] {
+        let Some(element) = doc.find(&level.first) else { return Ok(()) };
+        return only.take(element.value(), cx, put);
     }
     let mut seen = Seen::none_of(left);
     for element in doc.iter() {

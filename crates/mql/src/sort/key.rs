@@ -5,8 +5,9 @@
 //! in the pattern's order. A missing field counts as null, and an empty array as undefined, which
 //! is below null.
 
-use super::pattern::{MetaKind, SortBy, SortPattern};
+use super::pattern::{Direction, MetaKind, SortBy, SortPattern};
 use crate::context::EvalContext;
+use quire_document::key::{TypeBits, append_full};
 use quire_document::number::Number;
 use quire_document::path::{ExpandError, Lookup, expand_keys};
 use quire_document::{Doc, Value, ValueBuf};
@@ -52,6 +53,23 @@ impl SortPattern {
             return Ok(fields);
         }
         self.with_metadata(fields, cx)
+    }
+
+    /// Returns true if the first part of the document's sort key shows that its bytes are greater than `bound`.
+    /// `key` is memory to work with. After false the key may still be greater.
+    pub fn begins_beyond(&self, doc: Doc<'_>, bound: &[u8], key: &mut Vec<u8>) -> bool {
+        let Some(part) = self.parts().first() else { return false };
+        let Some(path) = part.path() else { return false };
+        let value = match path.lookup(doc) {
+            Lookup::Missing => Value::Null,
+            Lookup::Value(Value::Array(_)) | Lookup::Array(..) => return false,
+            Lookup::Value(value) => value,
+        };
+        key.clear();
+        let descending = part.direction == Direction::Descending;
+        append_full(value, descending, self.collator.as_deref(), key, &mut TypeBits::new());
+        let shared = key.len().min(bound.len());
+        key.get(..shared) > bound.get(..shared)
     }
 
     /// Returns the sort key as one that owns its bytes.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::context::{EvalContext, ParseContext, Shared};
 use bumpalo::Bump;
+use quire_document::testing::Generator;
 use quire_document::{Doc, DocBuf, Value, doc};
 
 fn pattern(sort: DocBuf) -> SortPattern {
@@ -75,4 +76,42 @@ fn natural_order() {
     assert_eq!(natural(doc! { "$natural": -1.0 }.as_doc()).unwrap(), Some(Direction::Descending));
     assert_eq!(natural(doc! { "a": 1 }.as_doc()).unwrap(), None);
     assert!(natural(doc! { "$natural": 1, "a": 1 }.as_doc()).is_err());
+}
+
+/// What begins beyond a key is beyond it, and of keys of one part everything that is beyond begins so,
+/// arrays apart.
+#[test]
+fn keys_that_begin_beyond_are_beyond() {
+    let mut random = Generator::new(3);
+    let (arena, shared, mut scratch) = (Bump::new(), Shared::new(0), Vec::new());
+    let patterns =
+        [doc! { "a": 1 }, doc! { "a": -1 }, doc! { "a": -1, "b": 1 }, doc! { "a.b": 1, "b": -1 }];
+    let patterns = patterns.map(pattern);
+    let mut beyond = 0;
+    for _ in 0..2000 {
+        let docs = [0, 1].map(|_| {
+            let mut doc = doc! { "a": &random.value(), "b": random.below(3) as i32 };
+            if random.one_in(4) {
+                doc = doc! { "b": &random.value() };
+            }
+            doc
+        });
+        for pattern in &patterns {
+            let key = |doc: &DocBuf| {
+                let cx = EvalContext::new(&arena, doc.as_doc(), &shared);
+                let mut bytes = Vec::new();
+                pattern.append_bytes(&pattern.key(doc.as_doc(), &cx).ok()?, &mut bytes);
+                Some(bytes)
+            };
+            let [Some(key), Some(bound)] = [key(&docs[0]), key(&docs[1])] else { continue };
+            let found = pattern.begins_beyond(docs[0].as_doc(), &bound, &mut scratch);
+            assert!(!found || key > bound, "{docs:?} {pattern:?}");
+            let is_array = docs[0].get("a").is_some_and(|value| matches!(value, Value::Array(_)));
+            if pattern.parts().len() == 1 && !is_array {
+                assert_eq!(found, key > bound, "{docs:?} {pattern:?}");
+            }
+            beyond += usize::from(found);
+        }
+    }
+    assert!(beyond > 1000, "{beyond}");
 }

@@ -6,7 +6,7 @@ use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext, Slot};
-use crate::expression::{Dependencies, Expression, ExpressionNode};
+use crate::expression::{Dependencies, Expression, ExpressionNode, Extractor};
 use crate::options::Options;
 use crate::projection::Projection;
 use crate::sort::SortPattern;
@@ -35,6 +35,8 @@ pub struct WindowFields {
     sort_by: Option<DocBuf>,
     sorted_by: SortedBy,
     outputs: Vec<Output>,
+    /// Takes the values of all paths that the partition and the functions read from a document.
+    extractor: Extractor,
     /// Sets the results, which are bound to the slots from `first_slot`, in a document; `None` if
     /// there are no outputs.
     projection: Option<Projection>,
@@ -151,7 +153,10 @@ impl WindowFields {
             cx.part()?;
             Output::parse(field, value, &sorted_by, cx)
         });
-        let outputs: Vec<Output> = outputs.collect::<Result<_>>()?;
+        let mut outputs: Vec<Output> = outputs.collect::<Result<_>>()?;
+        let (mut partition_by, mut extractor) = (partition_by, Extractor::default());
+        partition_by.iter_mut().for_each(|by| extractor.attach(by));
+        outputs.iter_mut().for_each(|output| output.attach(&mut extractor));
         let names: Vec<String> = (0..outputs.len()).map(|at| format!("result{at}")).collect();
         let (inner, first_slot) = cx.bind_all(names.iter().map(String::as_str));
         let spec = DocBuf::build(|writer| {
@@ -164,7 +169,15 @@ impl WindowFields {
             Projection::parse_add_fields("$setWindowFields", spec, &inner)
         };
         let projection = (!outputs.is_empty()).then(parse).transpose()?;
-        Ok(WindowFields { partition_by, sort_by, sorted_by, outputs, projection, first_slot })
+        Ok(WindowFields {
+            partition_by,
+            sort_by,
+            sorted_by,
+            outputs,
+            extractor,
+            projection,
+            first_slot,
+        })
     }
 
     /// Returns the output fields with their functions, in order.
@@ -191,6 +204,12 @@ impl WindowFields {
         }
     }
 
+    /// Returns the context with the values of all paths of `cx.root` that the partition and the functions read,
+    /// so that evaluating these does not search for them.
+    pub fn extract<'a>(&self, cx: &EvalContext<'a>) -> Result<EvalContext<'a>> {
+        self.extractor.context(cx)
+    }
+
     /// Returns the state of a new partition.
     pub fn partition(&self, cx: &EvalContext<'_>) -> Result<Partition> {
         Partition::new(&self.outputs, cx)
@@ -204,7 +223,6 @@ impl WindowFields {
     ) -> Result<Doc<'a>> {
         let results = partition.results(cx)?;
         let Some(projection) = &self.projection else { return Ok(cx.root) };
-        let results = cx.arena.alloc_slice_copy(&results);
         projection.transform(&cx.bind_all(self.first_slot, results))
     }
 }

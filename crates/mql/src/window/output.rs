@@ -7,7 +7,7 @@ use super::ranks::{Rank, Ranking};
 use super::registry::{WindowFunction, find_window_function};
 use super::sliding::{Given, Sliding, SlidingSpec};
 use crate::context::{EvalContext, ParseContext};
-use crate::expression::{Dependencies, Expression, FieldPath};
+use crate::expression::{Dependencies, Expression, Extractor, FieldPath};
 use crate::sort::SortPattern;
 use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
@@ -81,6 +81,24 @@ impl Output {
             _ => ValueBuf::new(argument),
         };
         Ok(Output { field: field.into(), function, shown, kind })
+    }
+
+    /// Gives the paths that the function reads to an extractor.
+    pub(crate) fn attach(&mut self, extractor: &mut Extractor) {
+        match &mut self.kind {
+            Kind::Sliding(spec) => {
+                if let Some(spec) = Arc::get_mut(spec) {
+                    spec.attach(extractor);
+                }
+            }
+            Kind::LinearFill(spec) => {
+                if let Some(spec) = Arc::get_mut(spec) {
+                    extractor.attach(&mut spec.sorted_by);
+                    extractor.attach(&mut spec.input);
+                }
+            }
+            Kind::Rank(..) => {}
+        }
     }
 
     /// Returns the path of the output field.

@@ -83,11 +83,15 @@ impl Partition {
         Ok(true)
     }
 
-    /// Returns the results for the next document, one for each output.
-    pub(crate) fn results<'a>(&mut self, cx: &EvalContext<'a>) -> Result<Vec<Option<Value<'a>>>> {
+    /// Returns the results for the next document, one for each output, in the context's arena.
+    pub(crate) fn results<'a>(&mut self, cx: &EvalContext<'a>) -> Result<&'a [Option<Value<'a>>]> {
         let at = self.given;
         self.given += 1;
-        self.evaluators.iter_mut().map(|evaluator| evaluator.result(at, cx)).collect()
+        let results = cx.arena.alloc_slice_fill_copy(self.evaluators.len(), None);
+        for (result, evaluator) in results.iter_mut().zip(&mut self.evaluators) {
+            *result = evaluator.result(at, cx)?;
+        }
+        Ok(results)
     }
 
     /// Returns the memory of all functions in bytes.

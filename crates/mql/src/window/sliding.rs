@@ -5,7 +5,7 @@ use super::contents::{Contents, Seen, Values};
 use super::partition::Evaluator;
 use crate::accumulator::{Ranking, evaluate_n, outside_group};
 use crate::context::EvalContext;
-use crate::expression::{Expression, Unit, moved_date, total};
+use crate::expression::{Expression, Extractor, Unit, moved_date, total};
 use quire_document::{Doc, Value, ValueBuf, compare};
 use quire_error::{Error, Result};
 use std::collections::VecDeque;
@@ -53,6 +53,26 @@ impl Given {
                 let values = [first.eval(cx)?, second.eval(cx)?];
                 cx.array_of(values.map(|value| value.unwrap_or(Value::Null))).map(Some)
             }
+        }
+    }
+}
+
+impl SlidingSpec {
+    /// Returns true if values enter when they are pushed and need not be kept.
+    fn enters_at_once(&self) -> bool {
+        self.bounds.is_whole() && !self.reads_window && !self.reads_current
+    }
+
+    /// Gives the paths that are read of each document to an extractor.
+    pub fn attach(&mut self, extractor: &mut Extractor) {
+        self.sorted_by.iter_mut().for_each(|sorted_by| extractor.attach(sorted_by));
+        match &mut self.given {
+            Given::One(given) => extractor.attach(given),
+            Given::Pair(first, second) => {
+                extractor.attach(first);
+                extractor.attach(second);
+            }
+            Given::Ranked(_) => {}
         }
     }
 }
@@ -109,11 +129,6 @@ impl Sliding {
             bytes: 0,
             whole: None,
         })
-    }
-
-    /// Returns true if values enter when they are pushed and need not be kept.
-    fn enters_at_once(&self) -> bool {
-        self.spec.bounds.is_whole() && !self.spec.reads_window && !self.spec.reads_current
     }
 
     /// Returns the window of document `at`, as far as documents were pushed.
@@ -176,13 +191,12 @@ fn size_of_value(value: &Option<ValueBuf>) -> usize {
 
 impl Evaluator for Sliding {
     fn push(&mut self, cx: &EvalContext<'_>) -> Result<()> {
-        let spec = Arc::clone(&self.spec);
         self.pushed += 1;
-        if let (Bounds::Range(..), Some(sorted_by)) = (&spec.bounds, &spec.sorted_by) {
+        if let (Bounds::Range(..), Some(sorted_by)) = (&self.spec.bounds, &self.spec.sorted_by) {
             self.keys.push(sorted_by.eval(cx)?);
         }
-        let value = spec.given.eval(cx)?;
-        if self.enters_at_once() {
+        let value = self.spec.given.eval(cx)?;
+        if self.spec.enters_at_once() {
             return self.contents.add(value);
         }
         let value = value.map(ValueBuf::new);
@@ -214,7 +228,7 @@ impl Evaluator for Sliding {
             return whole.as_ref().map(|value| cx.copy(value.as_value())).transpose();
         }
         let is_whole = self.spec.bounds.is_whole();
-        if !self.enters_at_once() {
+        if !self.spec.enters_at_once() {
             let ends = self.ends(at)?;
             self.slide(ends)?;
         }
