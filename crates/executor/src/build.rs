@@ -9,13 +9,16 @@ use quire_mql::stage::{Stage, StageBody};
 use quire_planner::explain::NodeStats;
 use quire_planner::{Inner, Node, Reshape};
 
-use crate::grouping::group::{GroupOp, Source};
-use crate::joins::facet::FacetOp;
+use crate::columns::Grouping;
+use crate::env::Env;
+use crate::grouping::group::GroupOp;
+use crate::joins::facet::{FacetOp, Heads};
+use crate::joins::facet_heads::{Collected, Head};
 use crate::joins::graph_lookup::GraphLookupOp;
 use crate::joins::lookup::LookupOp;
 use crate::joins::union_with::UnionWith;
 use crate::operators::bucket_auto::BucketAutoOp;
-use crate::operators::chain::Chain;
+use crate::operators::chain::{Chain, ChainOp};
 use crate::operators::densify::DensifyOp;
 use crate::operators::feed::{Feed, FeedOp, ServedOp};
 use crate::operators::fetch::Fetch;
@@ -27,7 +30,7 @@ use crate::operators::scores::{FusionInputs, Scores};
 use crate::operators::simple::{ClusteredScan, Count, Limit, ReturnKey, Skip, Subplan};
 use crate::operators::sort::Sort;
 use crate::operators::union::{Merge, Union};
-use crate::operators::windows::Windows;
+use crate::operators::windows::{Input, Windows};
 use crate::operators::would_write::WouldWrite;
 use crate::operators::{BoxedOperator, Eof};
 use crate::scans::collection_scan::CollectionScan;
@@ -41,12 +44,61 @@ use crate::table::Table;
 /// Builds the operators of a plan. `feed` provides the documents of a leaf without a collection.
 pub(crate) fn build(root: &Node, feed: Option<Box<dyn Feed>>) -> Result<BoxedOperator> {
     let leaf = feed.map(|feed| Box::new(FeedOp::new(feed)) as BoxedOperator);
-    Builder { leaf }.node(root, Needs::default())
+    Builder { leaf, head: None }.node(root, Needs::default())
 }
 
 /// Builds the operators of stages above `leaf`, which replaces their `Node::Feed`.
 pub(crate) fn build_over(root: &Node, leaf: BoxedOperator) -> Result<BoxedOperator> {
-    Builder { leaf: Some(leaf) }.node(root, Needs::default())
+    Builder { leaf: Some(leaf), head: None }.node(root, Needs::default())
+}
+
+/// Builds the operators of a branch of a `$facet` whose head has read the whole input. `leaf` has the counters
+/// of the input.
+pub(crate) fn build_above(
+    branch: &Node,
+    head: (Head, Collected),
+    leaf: NodeStats,
+    env: &Env,
+) -> Result<BoxedOperator> {
+    let head = TakenHead { head, leaf, env };
+    Builder { leaf: None, head: Some(head) }.node(branch, Needs::default())
+}
+
+/// Returns the head of a branch of a `$facet`: its first stages, if they keep less than all documents. `None`
+/// if they keep all documents or read metadata.
+pub(crate) fn head_of(branch: &Node) -> Result<Option<Head>> {
+    let (mut node, mut stages) = (branch, Vec::new());
+    while let Node::Stage { stage, input, .. } = node {
+        stages.push(stage);
+        node = input;
+    }
+    stages.reverse();
+    let streaming = stages.iter().take_while(|stage| stage.streams()).count();
+    let (before, rest) = stages.split_at(streaming);
+    let read = before.iter().chain(rest.first());
+    if read.into_iter().any(|stage| !stage.needs().reads.metadata.is_empty()) {
+        return Ok(None);
+    }
+    let chain = chain_of(Chain::default(), before.iter().copied())?;
+    Ok(match rest {
+        [Stage::Group(group), ..] => Some(Head::Group(Grouping::new(chain, Arc::clone(group)))),
+        [Stage::Sort(sort), ..] if sort.limit > 0 => Head::best(chain, &sort.pattern, sort.limit),
+        [Stage::Limit(limit), ..] => Some(Head::first(chain, limit.0)),
+        [Stage::Skip(skip), Stage::Limit(limit), ..] => {
+            Some(Head::first(chain, skip.0.saturating_add(limit.0)))
+        }
+        _ => None,
+    })
+}
+
+/// Returns the chain with more stages at its end.
+fn chain_of<'s>(mut chain: Chain, stages: impl IntoIterator<Item = &'s Stage>) -> Result<Chain> {
+    for stage in stages {
+        if let Some(stage) = chain.push(stage.clone()) {
+            return Err(Error::internal(format!("{} does not stream", stage.name())));
+        }
+    }
+    Ok(chain)
 }
 
 /// What the nodes above need of a node's rows besides their documents.
@@ -74,12 +126,38 @@ impl Needs {
     }
 }
 
-struct Builder {
+struct Builder<'e> {
     /// The operator that replaces the leaf without a collection.
     leaf: Option<BoxedOperator>,
+    /// Replaces that leaf and the stages above it that are the head of a branch.
+    head: Option<TakenHead<'e>>,
 }
 
-impl Builder {
+/// The head of a branch that has taken all of its input.
+struct TakenHead<'e> {
+    head: (Head, Collected),
+    /// The counters of the input.
+    leaf: NodeStats,
+    env: &'e Env,
+}
+
+impl Builder<'_> {
+    /// Returns the operator of the head if it stands at a stage with this input: between the stage and the leaf
+    /// there are only stages that stream.
+    fn head_above(&mut self, input: &Node, needs: Needs) -> Result<Option<BoxedOperator>> {
+        let mut node = input;
+        while let Node::Stage { stage, input, .. } = node
+            && stage.streams()
+        {
+            node = input;
+        }
+        let head = self.head.take_if(|_| matches!(node, Node::Feed { .. }));
+        let finish = |TakenHead { head: (head, collected), leaf, env }: TakenHead<'_>| {
+            collected.finish(head, leaf, needs.sort_keys, env)
+        };
+        head.map(finish).transpose()
+    }
+
     fn node(&mut self, node: &Node, needs: Needs) -> Result<BoxedOperator> {
         let stats = NodeStats::default();
         Ok(match node {
@@ -110,12 +188,7 @@ impl Builder {
                 let inputs = self.nodes(inputs, Needs { keys: true, ..needs })?;
                 Box::new(Merge::new(inputs, Arc::clone(pattern)))
             }
-            Node::Sort { pattern, limit, simple, input } => {
-                let inner = Needs { keys: needs.keys || !simple, ..needs };
-                let owned = owns_rows(input);
-                let input = self.node(input, inner)?;
-                Box::new(Sort::new(input, Arc::clone(pattern), *limit, needs.sort_keys, owned))
-            }
+            Node::Sort { .. } => Box::new(self.sort(node, needs)?),
             Node::Skip { count, input } => {
                 Box::new(Skip { input: self.node(input, needs)?, left: *count, stats })
             }
@@ -144,6 +217,21 @@ impl Builder {
 
     fn nodes(&mut self, nodes: &[Node], needs: Needs) -> Result<Vec<BoxedOperator>> {
         nodes.iter().map(|node| self.node(node, needs)).collect()
+    }
+
+    /// Builds a sort of the query or of the pipeline.
+    fn sort(&mut self, node: &Node, needs: Needs) -> Result<Sort> {
+        let (pattern, limit, input) = match node {
+            Node::Sort { pattern, limit, simple, input } => {
+                let inner = Needs { keys: needs.keys || !simple, ..needs };
+                (pattern, *limit, self.node(input, inner)?)
+            }
+            Node::Stage { stage: stage @ Stage::Sort(sort), input, .. } => {
+                (&sort.pattern, sort.limit, self.node(input, needs.below(stage))?)
+            }
+            _ => return Err(Error::internal(format!("{} does not sort", node.name()))),
+        };
+        Ok(Sort::new(input, Arc::clone(pattern), limit, needs.sort_keys))
     }
 
     /// Builds a node that reads a collection.
@@ -209,15 +297,38 @@ impl Builder {
         needs: Needs,
     ) -> Result<BoxedOperator> {
         let stats = NodeStats::default();
+        let head = match stage {
+            Stage::Group(_) | Stage::Sort(_) | Stage::Limit(_) | Stage::Skip(_) => {
+                self.head_above(input, needs)?
+            }
+            _ => None,
+        };
+        Ok(match (stage, head) {
+            (Stage::Group(_) | Stage::Sort(_), Some(head)) => head,
+            (Stage::Limit(limit), Some(input)) => Box::new(Limit { input, left: limit.0, stats }),
+            (Stage::Skip(skip), Some(input)) => Box::new(Skip { input, left: skip.0, stats }),
+            _ => return self.stage_over(stage, input, node, needs),
+        })
+    }
+
+    /// Builds a stage that is not the head of a branch.
+    fn stage_over(
+        &mut self,
+        stage: &Stage,
+        input: &Node,
+        node: &Node,
+        needs: Needs,
+    ) -> Result<BoxedOperator> {
+        let stats = NodeStats::default();
         let below = needs.below(stage);
         Ok(match stage {
             Stage::Match(_) | Stage::Transform(_) | Stage::Unwind(_) | Stage::Redact(_) => {
                 let (source, chain) = self.source(node, needs)?;
-                source.through(chain)
+                if chain.is_empty() { source } else { ChainOp::over(source, chain) }
             }
             Stage::Group(group) => {
                 let (source, chain) = self.source(input, below)?;
-                Box::new(GroupOp::new(source, chain, Arc::clone(group)))
+                Box::new(GroupOp::new(source, Grouping::new(chain, Arc::clone(group))))
             }
             Stage::Limit(limit) => {
                 Box::new(Limit { input: self.node(input, below)?, left: limit.0, stats })
@@ -230,7 +341,13 @@ impl Builder {
             }
             Stage::WindowFields(stage) => {
                 let owned = owns_rows(input);
-                Box::new(Windows::new(self.node(input, below)?, owned, Arc::clone(stage)))
+                let input = match input {
+                    Node::Sort { .. } | Node::Stage { stage: Stage::Sort(_), .. } => {
+                        Input::Sort(Box::new(self.sort(input, below)?))
+                    }
+                    _ => Input::Rows(self.node(input, below)?),
+                };
+                Box::new(Windows::new(input, owned, Arc::clone(stage)))
             }
             Stage::FusionInput(stage) => {
                 Box::new(FusionInputs::new(self.node(input, below)?, Arc::clone(stage)))
@@ -243,13 +360,9 @@ impl Builder {
                 Box::new(BucketAutoOp::new(input, Arc::clone(stage)))
             }
             Stage::Sample(sample) => Box::new(Sample::new(self.node(input, below)?, sample.0)),
-            Stage::Sort(sort) => {
-                let owned = owns_rows(input);
-                let input = self.node(input, below)?;
-                let pattern = Arc::clone(&sort.pattern);
-                Box::new(Sort::new(input, pattern, sort.limit, needs.sort_keys, owned))
-            }
-            Stage::UnionWith(_) | Stage::Lookup(_) | Stage::Facet(_) | Stage::GraphLookup(_) => {
+            Stage::Sort(_) => Box::new(self.sort(node, needs)?),
+            Stage::Facet(_) => return self.facet(node, input, below),
+            Stage::UnionWith(_) | Stage::Lookup(_) | Stage::GraphLookup(_) => {
                 let owned = owns_rows(input);
                 let input = self.node(input, below)?;
                 return with_inner(node, input, owned);
@@ -262,9 +375,28 @@ impl Builder {
         })
     }
 
+    fn facet(&mut self, node: &Node, input: &Node, below: Needs) -> Result<BoxedOperator> {
+        let Node::Stage { stage: Stage::Facet(stage), inner: Inner::Branches(branches), .. } = node
+        else {
+            return Err(Error::internal(format!("{} was not planned", node.name())));
+        };
+        let heads = Heads::of(branches)?;
+        // Heads read only the fields that they need. Copies with fewer fields pay only if they are kept.
+        let (input, owned) = match scan_alone(input).filter(|_| !heads.keep_rows()) {
+            Some((scan, narrowing)) if !below.metadata => {
+                let narrows = narrowing.is_some_and(|spec| spec.projection.is_some());
+                let scan: BoxedOperator =
+                    if narrows { Box::new(scan.unshaped()) } else { Box::new(scan) };
+                (scan, false)
+            }
+            _ => (self.node(input, below)?, owns_rows(input)),
+        };
+        Ok(Box::new(FacetOp::new(input, owned, stage, (branches, heads))))
+    }
+
     /// Splits off the stages at the top of `node` that process each document separately, as one
     /// chain. Returns the input of the chain, and the chain.
-    fn source(&mut self, node: &Node, needs: Needs) -> Result<(Source, Chain)> {
+    fn source(&mut self, node: &Node, needs: Needs) -> Result<(BoxedOperator, Chain)> {
         let (mut node, mut needs, mut stages) = (node, needs, Vec::new());
         while let Node::Stage { stage, input, .. } = node
             && stage.streams()
@@ -275,21 +407,16 @@ impl Builder {
         }
         let mut chain = Chain::default();
         chain.reads_metadata = needs.metadata;
-        let source = match scan_alone(node).filter(|_| !needs.metadata) {
+        let source: BoxedOperator = match scan_alone(node).filter(|_| !needs.metadata) {
             Some((scan, kept)) => {
                 if let Some(kept) = kept.and_then(|spec| spec.projection.as_ref()) {
                     chain.keep(Arc::clone(kept));
                 }
-                Source::Scan(Box::new(scan))
+                Box::new(scan)
             }
-            None => Source::Rows(self.node(node, needs)?),
+            None => self.node(node, needs)?,
         };
-        for stage in stages.into_iter().rev() {
-            if let Some(stage) = chain.push(stage.clone()) {
-                return Err(Error::internal(format!("{} does not stream", stage.name())));
-            }
-        }
-        Ok((source, chain))
+        Ok((source, chain_of(chain, stages.into_iter().rev())?))
     }
 }
 
@@ -300,9 +427,6 @@ fn with_inner(node: &Node, input: BoxedOperator, owned: bool) -> Result<BoxedOpe
     };
     Ok(match (stage, inner) {
         (Stage::UnionWith(_), Inner::Union(others)) => Box::new(UnionWith::new(input, others)),
-        (Stage::Facet(facet), Inner::Branches(branches)) => {
-            Box::new(FacetOp::new(input, owned, facet, branches))
-        }
         (Stage::Lookup(lookup), Inner::Foreign(foreign)) => {
             Box::new(LookupOp::new(input, owned, lookup, foreign))
         }

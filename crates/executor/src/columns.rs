@@ -15,6 +15,7 @@ use quire_mql::stage::Group;
 use crate::env::Scope;
 use crate::operators::chain::{Chain, StepCounts};
 use crate::operators::filtering::{renew, reset};
+use crate::taking::{Documents, Scratch, Taken, Taker};
 
 /// The largest size in bytes of the columns of documents that a chain has changed.
 const COLUMNS_BYTES_MAX: usize = 4 << 20;
@@ -59,7 +60,7 @@ impl Grouping {
 
     /// Returns the columns of some documents; `None` if one of them fails or they need too much
     /// memory together. The chain must not read metadata.
-    pub fn columns(&self, docs: &[Doc<'_>], arena: &mut Bump, scope: Scope<'_>) -> Option<Columns> {
+    fn columns(&self, docs: &[Doc<'_>], arena: &mut Bump, scope: Scope<'_>) -> Option<Columns> {
         let Scope { env, variables } = scope;
         if self.chain.is_empty() {
             reset(arena);
@@ -97,6 +98,12 @@ impl Grouping {
             arguments: arguments.iter().map(|column| column.owned()).collect(),
             passed: StepCounts::default(),
         })
+    }
+}
+
+impl Taker for Grouping {
+    fn take(&self, docs: &Documents<'_>, scratch: &mut Scratch, scope: Scope<'_>) -> Option<Taken> {
+        self.columns(docs.docs, &mut scratch.arena, scope).map(Taken::Columns)
     }
 }
 

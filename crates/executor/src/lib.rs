@@ -21,8 +21,10 @@ mod params;
 mod record_set;
 mod row;
 mod scans;
+mod sorting;
 mod statistics;
 mod table;
+mod taking;
 mod unit;
 mod views;
 

@@ -53,6 +53,15 @@ impl Extra {
         writer.append_some("scoreDetails", details.map(Value::Document));
     }
 
+    /// Bytes that it holds in memory.
+    pub fn size(&self) -> usize {
+        let key = self.key.as_ref();
+        let details = self.score_details.as_ref();
+        key.map_or(0, |(_, entry)| 64 + entry.values.len() + entry.type_bits.len())
+            + details.map_or(0, |details| 64 + details.as_bytes().len())
+            + self.sort_key.as_ref().map_or(0, ValueBuf::size)
+    }
+
     /// Reads the result of `to_spill`; no bytes give `None`.
     pub fn from_spill(bytes: &[u8]) -> Option<Box<Extra>> {
         if bytes.is_empty() {
@@ -114,15 +123,9 @@ impl Row {
 
     /// Returns the bytes that it holds in memory.
     pub fn size(&self) -> usize {
-        let extra = self.extra.as_ref();
-        let key = extra.and_then(|extra| extra.key.as_ref());
-        let details = extra.and_then(|extra| extra.score_details.as_ref());
-        let sort_key = extra.and_then(|extra| extra.sort_key.as_ref());
-        std::mem::size_of::<Row>()
+        size_of::<Row>()
             + self.doc.as_ref().map_or(0, Bytes::len)
-            + key.map_or(0, |(_, entry)| 64 + entry.values.len() + entry.type_bits.len())
-            + details.map_or(0, |details| 64 + details.as_bytes().len())
-            + sort_key.map_or(0, ValueBuf::size)
+            + self.extra.as_ref().map_or(0, |extra| extra.size())
     }
 
     /// Returns the values of its index key; a missing value is `None`.

@@ -1,8 +1,6 @@
 //! `$group`: batches of documents are added to a table of groups. If the memory is not enough, the
 //! states of groups are saved in runs on disk, which are merged by key.
 
-use std::sync::Arc;
-
 use bumpalo::Bump;
 use quire_document::{Doc, DocBuf, DocWriter, ValueBuf};
 use quire_error::Result;
@@ -12,14 +10,14 @@ use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
 
 use crate::columns::{Columns, Grouping};
-use crate::env::{Run, Scope};
+use crate::env::{Env, Run, Scope};
 use crate::grouping::runs::{MergedGroup, MergedGroups, SpilledGroups};
 use crate::grouping::table::GroupTable;
-use crate::operators::chain::{Chain, ChainOp, Sent, StepCounts};
+use crate::operators::chain::{Sent, StepCounts};
 use crate::operators::filtering::{renew, reset};
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::row::Row;
-use crate::scans::collection_scan::{CollectionScan, Given};
+use crate::taking::{Given, Taken};
 
 /// The rows pulled at a time.
 const ROWS_MAX: usize = 1024;
@@ -28,20 +26,13 @@ const BATCH_ROWS: usize = 256;
 
 /// The operator of `$group`: reads all rows, then returns the groups.
 pub(crate) struct GroupOp {
-    source: Source,
+    input: BoxedOperator,
     grouping: Grouping,
     /// How many documents each step of the chain has let through.
     passed: StepCounts,
     output: Output,
     arena: Bump,
     stats: NodeStats,
-}
-
-/// The input of the `$group`.
-pub(crate) enum Source {
-    Rows(BoxedOperator),
-    /// A scan whose documents are only grouped: its threads compute the columns.
-    Scan(Box<CollectionScan>),
 }
 
 enum Output {
@@ -52,41 +43,50 @@ enum Output {
 }
 
 impl GroupOp {
-    pub fn new(source: Source, chain: Chain, group: Arc<Group>) -> Self {
+    pub fn new(input: BoxedOperator, grouping: Grouping) -> Self {
         GroupOp {
-            passed: chain.none_passed(),
-            source,
-            grouping: Grouping::new(chain, group),
+            passed: grouping.chain.none_passed(),
+            input,
+            grouping,
             output: Output::NotYet,
             arena: Bump::new(),
             stats: NodeStats::default(),
         }
     }
 
+    /// A `$group` that has taken all of its input, of which `input` knows no more than the counters.
+    pub fn of_all(
+        input: BoxedOperator,
+        grouping: Grouping,
+        all: Intake,
+        env: &Env,
+    ) -> Result<Self> {
+        let mut group = GroupOp::new(input, grouping);
+        group.take_all(all, env)?;
+        Ok(group)
+    }
+
     fn collect(&mut self, run: &mut Run<'_>) -> Result<()> {
         let scope = run.scope();
-        let env = scope.env;
-        let mut intake = Intake {
-            grouping: &self.grouping,
-            passed: &mut self.passed,
-            scope,
-            table: GroupTable::new(&self.grouping.group, env.shared.collator.as_ref()),
-            runs: SpilledGroups::default(),
-            arena: Bump::new(),
-        };
+        let mut intake = Intake::new(&self.grouping, scope.env);
         let mut rows: Vec<Row> = Vec::new();
-        while self.source.operator_mut().next(run, ROWS_MAX, &mut rows)? {
-            intake.take(&mut rows)?;
+        loop {
+            if !self.grouping.chain.reads_metadata {
+                let give = &mut |given| intake.take(&self.grouping, given, scope);
+                self.input.feed(run, &self.grouping, give)?;
+            }
+            let more = self.input.next(run, ROWS_MAX, &mut rows)?;
+            intake.take_rows(&self.grouping, &mut rows, scope)?;
             rows.clear();
-            if let Source::Scan(scan) = &mut self.source {
-                scan.feed(run, &self.grouping, &mut |given| match given {
-                    Given::Rows(mut rows) => intake.take(&mut rows),
-                    Given::Columns(columns) => intake.take_columns(&columns),
-                })?;
+            if !more {
+                return self.take_all(intake, scope.env);
             }
         }
-        intake.take(&mut rows)?;
-        let Intake { mut table, mut runs, .. } = intake;
+    }
+
+    fn take_all(&mut self, all: Intake, env: &Env) -> Result<()> {
+        let Intake { passed, mut table, mut runs, .. } = all;
+        self.passed = passed;
         self.output = if runs.is_empty() {
             Output::Memory(table, 0)
         } else {
@@ -121,95 +121,106 @@ impl GroupOp {
     }
 }
 
-impl Source {
-    /// Returns the operator of the chain above this source.
-    pub fn through(self, chain: Chain) -> BoxedOperator {
-        let input = match self {
-            Source::Rows(input) => input,
-            Source::Scan(scan) => scan,
-        };
-        if chain.is_empty() { input } else { ChainOp::over(input, chain) }
-    }
-
-    fn operator(&self) -> &dyn Operator {
-        match self {
-            Source::Rows(input) => &**input,
-            Source::Scan(scan) => &**scan,
-        }
-    }
-
-    fn operator_mut(&mut self) -> &mut dyn Operator {
-        match self {
-            Source::Rows(input) => &mut **input,
-            Source::Scan(scan) => &mut **scan,
-        }
-    }
-}
-
 /// Adds documents to the groups.
-struct Intake<'i> {
-    grouping: &'i Grouping,
-    passed: &'i mut StepCounts,
-    scope: Scope<'i>,
+pub(crate) struct Intake {
+    passed: StepCounts,
     table: GroupTable,
     runs: SpilledGroups,
     arena: Bump,
 }
 
-impl Intake<'_> {
-    fn take(&mut self, rows: &mut [Row]) -> Result<()> {
-        let Grouping { chain, .. } = self.grouping;
+impl Intake {
+    pub fn new(grouping: &Grouping, env: &Env) -> Self {
+        Intake {
+            passed: grouping.chain.none_passed(),
+            table: GroupTable::new(&grouping.group, env.shared.collator.as_ref()),
+            runs: SpilledGroups::default(),
+            arena: Bump::new(),
+        }
+    }
+
+    /// Takes what was read for the `$group`.
+    pub fn take(&mut self, grouping: &Grouping, given: Given, scope: Scope<'_>) -> Result<()> {
+        match given {
+            Given::Rows(mut rows) => self.take_rows(grouping, &mut rows, scope),
+            Given::Taken(Taken::Columns(columns)) => self.take_columns(grouping, &columns, scope),
+            Given::Taken(_) => Err(Taken::mistaken("$group")),
+        }
+    }
+
+    /// Takes rows, whose documents need not be known.
+    pub fn take_rows(
+        &mut self,
+        grouping: &Grouping,
+        rows: &mut [Row],
+        scope: Scope<'_>,
+    ) -> Result<()> {
         rows.chunks_mut(BATCH_ROWS).try_for_each(|rows| {
-            self.scope.env.check_interrupt()?;
+            scope.env.check_interrupt()?;
             rows.iter_mut().try_for_each(Row::know_doc)?;
-            if chain.is_empty() && !chain.reads_metadata {
+            if grouping.chain.is_empty() && !grouping.chain.reads_metadata {
                 let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();
-                self.take_batch(&docs)
+                self.take_batch(grouping, &docs, scope)
             } else {
-                self.take_one_by_one(rows)
+                self.take_one_by_one(grouping, rows, scope)
             }
         })
     }
 
     /// Groups documents in one batch. If one of them fails, groups them one by one, so that the
     /// documents before it count and the first error is returned.
-    fn take_batch(&mut self, docs: &[Doc<'_>]) -> Result<()> {
-        let Scope { env, variables } = self.scope;
+    fn take_batch(
+        &mut self,
+        grouping: &Grouping,
+        docs: &[Doc<'_>],
+        scope: Scope<'_>,
+    ) -> Result<()> {
+        let Scope { env, variables } = scope;
         let shared = &env.shared;
         reset(&mut self.arena);
         let context = EvalContext::new(&self.arena, Doc::empty(), shared);
-        if self.table.add_batch(self.grouping, docs, &context.with_variables(variables))? {
+        if self.table.add_batch(grouping, docs, &context.with_variables(variables))? {
             return self.runs.limit(&mut self.table, env);
         }
         for doc in docs {
             renew(&mut self.arena, env)?;
             let context = EvalContext::new(&self.arena, *doc, shared);
-            self.table.add(self.grouping, &context.with_variables(variables))?;
+            self.table.add(grouping, &context.with_variables(variables))?;
             self.runs.limit(&mut self.table, env)?;
         }
         Ok(())
     }
 
     /// Groups documents by the columns that a thread computed.
-    fn take_columns(&mut self, columns: &Columns) -> Result<()> {
+    fn take_columns(
+        &mut self,
+        grouping: &Grouping,
+        columns: &Columns,
+        scope: Scope<'_>,
+    ) -> Result<()> {
         reset(&mut self.arena);
         self.passed.add(&columns.passed);
-        let Scope { env, variables } = self.scope;
+        let Scope { env, variables } = scope;
         let context = EvalContext::new(&self.arena, Doc::empty(), &env.shared);
         let context = context.with_variables(variables);
-        self.table.add_columns(self.grouping, columns, &context)?;
+        self.table.add_columns(grouping, columns, &context)?;
         self.runs.limit(&mut self.table, env)
     }
 
     /// Groups the documents that the chain returns for each row.
-    fn take_one_by_one(&mut self, rows: &[Row]) -> Result<()> {
-        let Intake { grouping, passed, scope, table, runs, arena } = self;
+    fn take_one_by_one(
+        &mut self,
+        grouping: &Grouping,
+        rows: &[Row],
+        scope: Scope<'_>,
+    ) -> Result<()> {
+        let Intake { passed, table, runs, arena } = self;
         // One document can become very many.
         let mut take = |context: &EvalContext<'_>| {
             table.add(grouping, context)?;
             runs.limit(table, scope.env)
         };
-        let sent = |row| Sent { row, scope: *scope };
+        let sent = |row| Sent { row, scope };
         rows.iter().try_for_each(|row| grouping.chain.run(sent(row), arena, passed, &mut take))
     }
 }
@@ -251,7 +262,7 @@ impl Operator for GroupOp {
     }
 
     fn stats(&self) -> NodeStats {
-        let below = self.grouping.chain.stats(&self.passed, self.source.operator().stats());
+        let below = self.grouping.chain.stats(&self.passed, self.input.stats());
         let held_bytes = match &self.output {
             Output::Memory(table, next) if *next < table.len() => table.bytes() as u64,
             _ => 0,

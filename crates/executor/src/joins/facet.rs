@@ -1,4 +1,6 @@
-//! `$facet`: reads its input once, into memory or to disk, and runs each branch over it.
+//! `$facet`: reads its input once and runs each branch over it. If the first stage of a branch keeps less
+//! than all documents, it takes them while they are read. For the other branches the documents are kept, in
+//! memory or on disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,19 +9,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quire_collections::{Helpers, RecordId, SpillReader, SpillWriter};
-use quire_document::{ArrayBuf, DocBuf};
+use quire_document::{ArrayBuf, Doc, DocBuf};
 use quire_error::{Error, Result};
 use quire_mql::stage::Facet;
 use quire_planner::explain::NodeStats;
 use quire_planner::{Inner, Node};
 
-use crate::build::build_over;
-use crate::env::{Env, Run};
+use crate::build::{build_above, build_over, head_of};
+use crate::chunks::Chunks;
+use crate::env::{Env, Run, Scope};
+use crate::joins::facet_heads::{Collected, Head};
 use crate::joins::rows::drain;
+use crate::operators::chain::StepCounts;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::{Extra, Row};
+use crate::taking::{Documents, Given, Scratch, Taken, Taker};
 use crate::views::OpenViews;
+
+/// Rows asked for at a time.
+const ROWS_MAX: usize = 1024;
 
 /// The operator of `$facet`.
 pub(crate) struct FacetOp {
@@ -28,8 +37,25 @@ pub(crate) struct FacetOp {
     owned_rows: bool,
     stage: Arc<Facet>,
     branches: Arc<[Node]>,
+    heads: Heads,
     branch_stats: Vec<NodeStats>,
     stats: NodeStats,
+}
+
+/// The heads of the branches.
+pub(crate) struct Heads {
+    /// `None` for a branch that needs the documents themselves.
+    heads: Vec<Option<Head>>,
+}
+
+/// The input of the branches.
+struct Input {
+    /// The documents, for branches that need them.
+    shared: Shared,
+    /// What the heads of the others have taken.
+    collected: Vec<Mutex<Option<(Head, Collected)>>>,
+    /// The number of documents.
+    count: u64,
 }
 
 /// The input of the branches.
@@ -55,32 +81,180 @@ struct Found {
     stats: NodeStats,
 }
 
+impl Heads {
+    pub fn of(branches: &[Node]) -> Result<Self> {
+        Ok(Heads { heads: branches.iter().map(head_of).collect::<Result<_>>()? })
+    }
+
+    /// True if a branch needs the documents themselves.
+    pub fn keep_rows(&self) -> bool {
+        self.heads.iter().any(Option::is_none)
+    }
+}
+
+impl Taker for Heads {
+    fn take(&self, docs: &Documents<'_>, scratch: &mut Scratch, scope: Scope<'_>) -> Option<Taken> {
+        let mut each = Vec::with_capacity(self.heads.len() + 1);
+        for head in self.heads.iter().flatten() {
+            each.push(head.take(docs, scratch, scope)?);
+        }
+        if self.keep_rows() {
+            let chunks = &mut scratch.chunks;
+            let copy = |(at, doc): (usize, &Doc<'_>)| {
+                Row::of_document((docs.record)(at), chunks.copy(doc.as_bytes()))
+            };
+            let rows = docs.docs.iter().enumerate().map(copy).collect();
+            each.push(Taken::Rows(rows, StepCounts::default()));
+        }
+        Some(Taken::Each(each, docs.docs.len() as u64))
+    }
+}
+
 impl FacetOp {
     pub fn new(
         input: BoxedOperator,
         owned_rows: bool,
         stage: &Arc<Facet>,
-        branches: &Arc<[Node]>,
+        (branches, heads): (&Arc<[Node]>, Heads),
     ) -> Self {
         FacetOp {
             input,
             owned_rows,
             stage: Arc::clone(stage),
             branches: Arc::clone(branches),
+            heads,
             branch_stats: Vec::new(),
             stats: NodeStats::default(),
         }
     }
+
+    /// Reads the whole input.
+    fn collect(&mut self, run: &mut Run<'_>) -> Result<Input> {
+        let scope = run.scope();
+        let heads = &self.heads;
+        let mut intake = FacetIntake {
+            heads,
+            collected: heads.heads.iter().flatten().map(|head| head.begin(scope.env)).collect(),
+            kept: heads.keep_rows().then(KeptRows::default),
+            owned_rows: self.owned_rows,
+            count: 0,
+        };
+        let (input, mut rows) = (&mut self.input, Vec::new());
+        run.for_all(|run| {
+            loop {
+                input.feed(run, heads, &mut |given| intake.take(given, scope))?;
+                let more = input.next(run, ROWS_MAX, &mut rows)?;
+                intake.take_rows(std::mem::take(&mut rows), scope)?;
+                if !more {
+                    return Ok::<(), Error>(());
+                }
+            }
+        })?;
+        let FacetIntake { collected, kept, count, .. } = intake;
+        let mut kept = kept.unwrap_or_default();
+        let shared = kept.end()?;
+        self.stats.spills = kept.spills;
+        let mut collected = collected.into_iter();
+        let heads = std::mem::take(&mut self.heads.heads).into_iter();
+        let with_collected =
+            |head: Option<Head>| Mutex::new(head.and_then(|head| Some((head, collected.next()?))));
+        Ok(Input { shared, collected: heads.map(with_collected).collect(), count })
+    }
 }
 
-/// Runs the branches: several at a time if each works on many rows in memory and reads nothing
-/// else. Returns their results in order, up to the first error.
-fn run_all(branches: &[Node], shared: &Shared, run: &mut Run<'_>) -> Result<Vec<Found>> {
+/// Takes the documents of the input.
+struct FacetIntake<'h> {
+    heads: &'h Heads,
+    /// What the heads have taken, one for each.
+    collected: Vec<Collected>,
+    /// The documents themselves, if a branch needs them.
+    kept: Option<KeptRows>,
+    owned_rows: bool,
+    count: u64,
+}
+
+impl FacetIntake<'_> {
+    fn take(&mut self, given: Given, scope: Scope<'_>) -> Result<()> {
+        let each = match given {
+            Given::Rows(rows) => return self.take_rows(rows, scope),
+            Given::Taken(Taken::Each(each, count)) => {
+                self.count += count;
+                each
+            }
+            Given::Taken(_) => return Err(Taken::mistaken("$facet")),
+        };
+        let mut each = each.into_iter();
+        let heads = self.heads.heads.iter().flatten();
+        for ((head, collected), taken) in heads.zip(&mut self.collected).zip(each.by_ref()) {
+            collected.take(head, taken, scope);
+        }
+        match (&mut self.kept, each.next()) {
+            (Some(kept), Some(Taken::Rows(rows, _))) => {
+                rows.into_iter().try_for_each(|row| kept.push(row, scope.env))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn take_rows(&mut self, mut rows: Vec<Row>, scope: Scope<'_>) -> Result<()> {
+        self.count += rows.len() as u64;
+        rows.iter_mut().try_for_each(Row::know_doc)?;
+        for (head, collected) in self.heads.heads.iter().flatten().zip(&mut self.collected) {
+            collected.take_rows(head, &mut rows, scope);
+        }
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        for mut row in rows {
+            if !self.owned_rows {
+                row.detach_into(&mut kept.chunks);
+            }
+            kept.push(row, scope.env)?;
+        }
+        Ok(())
+    }
+}
+
+/// Documents that are kept for branches, in memory or beyond that on disk.
+#[derive(Default)]
+struct KeptRows {
+    rows: Vec<Row>,
+    chunks: Chunks,
+    bytes: usize,
+    writer: Option<SpillWriter>,
+    spills: u64,
+}
+
+impl KeptRows {
+    fn push(&mut self, row: Row, env: &Env) -> Result<()> {
+        self.bytes += row.size();
+        self.rows.push(row);
+        if self.bytes > env.params.stage_bytes_max {
+            let writer = match &mut self.writer {
+                Some(writer) => writer,
+                none => none.insert(spill_file(env)?),
+            };
+            self.spills += 1;
+            self.rows.drain(..).try_for_each(|row| write_row(writer, &row))?;
+            self.bytes = 0;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<Shared> {
+        let rows = std::mem::take(&mut self.rows);
+        let Some(mut writer) = self.writer.take() else {
+            return Ok(Shared::Memory(Arc::new(rows)));
+        };
+        rows.iter().try_for_each(|row| write_row(&mut writer, row))?;
+        Ok(Shared::Disk(Arc::new(Mutex::new(writer.into_reader()?))))
+    }
+}
+
+/// Runs the branches: several at a time if each works on many rows and reads nothing else. Returns their
+/// results in order, up to the first error.
+fn run_all(branches: &[Node], input: &Input, run: &mut Run<'_>) -> Result<Vec<Found>> {
     let params = &run.env.params;
-    let long = match shared {
-        Shared::Memory(rows) => rows.len() as u64 >= params.long_scan_docs,
-        Shared::Disk(_) => false,
-    };
+    let in_memory = matches!(input.shared, Shared::Memory(_));
+    let long = in_memory && input.count >= params.long_scan_docs;
     let most = params.threads_max.min(branches.len());
     let helpers = match long && !branches.iter().any(reads_more) {
         true => Helpers::acquire(most.saturating_sub(1)),
@@ -88,8 +262,8 @@ fn run_all(branches: &[Node], shared: &Shared, run: &mut Run<'_>) -> Result<Vec<
     };
     let mut left = STAGE_BYTES_MAX;
     if helpers.count() == 0 {
-        let one_by_one = branches.iter().map(|node| {
-            let found = run_branch(node, shared, run, left)?;
+        let one_by_one = branches.iter().enumerate().map(|(at, node)| {
+            let found = run_branch((at, node), input, run, left)?;
             left -= found.bytes;
             Ok(found)
         });
@@ -105,7 +279,7 @@ fn run_all(branches: &[Node], shared: &Shared, run: &mut Run<'_>) -> Result<Vec<
         loop {
             let at = taken.fetch_add(1, Ordering::Relaxed);
             let Some(node) = branches.get(at) else { return };
-            let found = run_branch(node, shared, &mut run, STAGE_BYTES_MAX);
+            let found = run_branch((at, node), input, &mut run, STAGE_BYTES_MAX);
             done.lock().insert(at, found);
         }
     };
@@ -119,12 +293,26 @@ fn run_all(branches: &[Node], shared: &Shared, run: &mut Run<'_>) -> Result<Vec<
 }
 
 /// Runs a branch. Its result may take `bytes_max` bytes.
-fn run_branch(node: &Node, shared: &Shared, run: &mut Run<'_>, bytes_max: usize) -> Result<Found> {
-    if let Shared::Disk(reader) = shared {
-        reader.lock().restart()?;
-    }
-    let leaf = Leaf { shared: shared.clone(), next: 0, stats: NodeStats::default() };
-    let mut operator = build_over(node, Box::new(leaf))?;
+fn run_branch(
+    (at, node): (usize, &Node),
+    input: &Input,
+    run: &mut Run<'_>,
+    bytes_max: usize,
+) -> Result<Found> {
+    let collected = input.collected.get(at).and_then(|collected| collected.lock().take());
+    let mut operator = match collected {
+        Some(head) => {
+            let leaf = NodeStats { returned: input.count, is_eof: true, ..NodeStats::default() };
+            build_above(node, head, leaf, run.env)?
+        }
+        None => {
+            if let Shared::Disk(reader) = &input.shared {
+                reader.lock().restart()?;
+            }
+            let shared = input.shared.clone();
+            build_over(node, Box::new(Leaf { shared, next: 0, stats: NodeStats::default() }))?
+        }
+    };
     let (mut found, mut bytes) = (Vec::new(), 0);
     drain(&mut operator, run, &mut |row| {
         // Many small documents take more memory than their bytes.
@@ -155,37 +343,6 @@ fn reads_more(node: &Node) -> bool {
     reads || node.inputs().iter().any(reads_more)
 }
 
-/// Reads all rows of the input.
-fn collect(
-    input: &mut BoxedOperator,
-    owned_rows: bool,
-    run: &mut Run<'_>,
-    spills: &mut u64,
-) -> Result<Shared> {
-    let (env, mut rows, mut bytes) = (run.env, Vec::new(), 0);
-    let mut writer: Option<SpillWriter> = None;
-    drain(input, run, &mut |mut row: Row| {
-        if !owned_rows {
-            row.detach();
-        }
-        bytes += row.size();
-        rows.push(row);
-        if bytes > env.params.stage_bytes_max {
-            let writer = match &mut writer {
-                Some(writer) => writer,
-                none => none.insert(spill_file(env)?),
-            };
-            *spills += 1;
-            rows.drain(..).try_for_each(|row| write_row(writer, &row))?;
-            bytes = 0;
-        }
-        Ok(true)
-    })?;
-    let Some(mut writer) = writer else { return Ok(Shared::Memory(Arc::new(rows))) };
-    rows.iter().try_for_each(|row| write_row(&mut writer, row))?;
-    Ok(Shared::Disk(Arc::new(Mutex::new(writer.into_reader()?))))
-}
-
 fn spill_file(env: &Env) -> Result<SpillWriter> {
     match env.spill_directory() {
         Some(directory) => SpillWriter::create(directory),
@@ -198,9 +355,9 @@ impl Operator for FacetOp {
         if self.stats.is_eof || max == 0 {
             return Ok(!self.stats.is_eof);
         }
-        let shared = collect(&mut self.input, self.owned_rows, run, &mut self.stats.spills)?;
+        let input = self.collect(run)?;
         let mut doc = DocBuf::new();
-        let all = run_all(&self.branches, &shared, run)?;
+        let all = run_all(&self.branches, &input, run)?;
         for ((name, _), found) in self.stage.branches.iter().zip(all) {
             doc.append(name, &found.documents);
             self.branch_stats.push(found.stats);

@@ -5,6 +5,7 @@
 //! their keys), then one file for each stage.
 
 pub(crate) mod facet;
+pub(crate) mod facet_heads;
 mod foreign;
 pub(crate) mod graph_lookup;
 mod keyed_rows;

@@ -24,6 +24,26 @@ impl Rows {
     }
 }
 
+/// Gives the rows of an operator in the place of another one, which has been counted already.
+pub(crate) struct Counted {
+    pub rows: BoxedOperator,
+    pub stats: NodeStats,
+}
+
+impl Operator for Counted {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        self.rows.next(run, max, out)
+    }
+
+    fn rest(&mut self) {
+        self.rows.rest();
+    }
+
+    fn stats(&self) -> NodeStats {
+        self.stats.clone()
+    }
+}
+
 impl Operator for Rows {
     fn next(&mut self, _: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let before = out.len();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use quire_collections::RecordId;
 use quire_document::key::{self, TypeBits};
 use quire_document::{Doc, DocBuf, Value, ValueBuf, compare};
 use quire_error::Result;
@@ -12,10 +13,13 @@ use quire_mql::stage::BucketAuto;
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Run, Scope};
+use crate::operators::chain::StepCounts;
 use crate::operators::filtering::{renew, reset};
-use crate::operators::sort::{Sorted, Sorter};
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::Row;
+use crate::sorting::batch::{BATCH_BYTES_MAX, KeyedBatch};
+use crate::sorting::sorter::{Sorted, Sorter};
+use crate::taking::{Documents, Given, Keyed, Scratch, Taken, Taker};
 
 /// The rows pulled at a time.
 const ROWS_MAX: usize = 1024;
@@ -37,22 +41,23 @@ impl BucketAutoOp {
 
     fn collect(&mut self, run: &mut Run<'_>) -> Result<Cutter> {
         let (mut sorter, mut count) = (Sorter::by_given_keys("$bucketAuto"), 0u64);
-        let (mut rows, mut arena): (Vec<Row>, _) = (Vec::new(), Bump::new());
+        let (mut rows, mut scratch, scope) = (Vec::new(), Scratch::default(), run.scope());
+        let stage = &*self.stage;
         loop {
+            let mut give = |given| match given {
+                Given::Rows(rows) => {
+                    count += rows.len() as u64;
+                    take_rows(stage, rows, &mut sorter, &mut scratch, scope)
+                }
+                Given::Taken(Taken::Keyed(keyed)) => {
+                    count += keyed.batch.len() as u64;
+                    sorter.push_batch(keyed.batch, keyed.bytes, scope.env)
+                }
+                Given::Taken(_) => Err(Taken::mistaken("$bucketAuto")),
+            };
+            self.input.feed(run, stage, &mut give)?;
             let more = self.input.next(run, ROWS_MAX, &mut rows)?;
-            let Scope { env, variables } = run.scope();
-            for mut row in rows.drain(..) {
-                row.know_doc()?;
-                renew(&mut arena, env)?;
-                let context = EvalContext::new(&arena, row.doc(), &env.shared);
-                let context = context.with_variables(variables);
-                let (value, given) = self.stage.intake(&context)?;
-                let mut bytes = Vec::with_capacity(16);
-                let bits = &mut TypeBits::new();
-                key::append_full(value, false, context.collator(), &mut bytes, bits);
-                sorter.push_keyed(bytes, Row::made(given), env)?;
-                count += 1;
-            }
+            give(Given::Rows(std::mem::take(&mut rows)))?;
             if !more {
                 break;
             }
@@ -61,6 +66,53 @@ impl BucketAutoOp {
         let sorted = sorter.finish(run.env)?;
         Cutter::new(sorted, count, self.stage.buckets())
     }
+}
+
+/// What documents are put into buckets by becomes their key.
+impl Taker for BucketAuto {
+    fn take(&self, docs: &Documents<'_>, scratch: &mut Scratch, scope: Scope<'_>) -> Option<Taken> {
+        let mut batch = KeyedBatch::default();
+        for doc in docs.docs {
+            let given = intake(self, *doc, scratch, scope).ok()?;
+            batch.push(&scratch.key, RecordId(0), given.as_bytes(), None);
+            if batch.size() > BATCH_BYTES_MAX {
+                return None;
+            }
+        }
+        batch.end();
+        Some(Taken::Keyed(Keyed { batch, bytes: 0, passed: StepCounts::default() }))
+    }
+}
+
+fn take_rows(
+    stage: &BucketAuto,
+    rows: Vec<Row>,
+    sorter: &mut Sorter,
+    scratch: &mut Scratch,
+    scope: Scope<'_>,
+) -> Result<()> {
+    rows.into_iter().try_for_each(|mut row| {
+        row.know_doc()?;
+        let given = intake(stage, row.doc(), scratch, scope)?;
+        sorter.push_keyed(&scratch.key, Row::made(given), scope.env)
+    })
+}
+
+/// Makes what is kept of a document, and its key in the scratch.
+fn intake(
+    stage: &BucketAuto,
+    doc: Doc<'_>,
+    scratch: &mut Scratch,
+    scope: Scope<'_>,
+) -> Result<DocBuf> {
+    let Scratch { arena, key, .. } = scratch;
+    renew(arena, scope.env)?;
+    let context = EvalContext::new(arena, doc, &scope.env.shared);
+    let context = context.with_variables(scope.variables);
+    let (value, given) = stage.intake(&context)?;
+    key.clear();
+    key::append_full(value, false, context.collator(), key, &mut TypeBits::new());
+    Ok(given)
 }
 
 impl Operator for BucketAutoOp {

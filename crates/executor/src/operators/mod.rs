@@ -14,6 +14,7 @@ pub(crate) mod scores;
 pub(crate) mod simple;
 pub(crate) mod sort;
 pub(crate) mod union;
+mod window_parts;
 pub(crate) mod windows;
 pub(crate) mod would_write;
 
@@ -22,6 +23,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
 use crate::row::Row;
+use crate::taking::{Given, Taker};
 
 /// The bytes of new rows after which a call ends: the next row may be as large.
 pub(crate) const BATCH_BYTES: usize = 4 << 20;
@@ -81,6 +83,18 @@ pub(crate) trait Operator: Send {
     /// appended fewer rows than requested, even none. Reads no more from its input than the rows
     /// need, so that counters are exact and a limit stops the scan.
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool>;
+
+    /// Passes what `taker` takes of the next rows to `give`, in order, as long as several threads compute it.
+    /// The stage above reads its whole input: it calls this and `next` in turns. Passes nothing if one thread
+    /// works. An operator that implements this returns rows with documents and records and no metadata.
+    fn feed(
+        &mut self,
+        _: &mut Run<'_>,
+        _: &dyn Taker,
+        _: &mut dyn FnMut(Given) -> Result<()>,
+    ) -> Result<()> {
+        Ok(())
+    }
 
     /// Skips at most `max` rows without producing them, for a `$skip` or a count. The statistics
     /// count the keys and documents that it examines.

@@ -7,9 +7,9 @@ use quire_planner::explain::NodeStats;
 use quire_storage::rng::Rng;
 
 use crate::env::Run;
-use crate::operators::sort::{Sorted, Sorter};
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::Row;
+use crate::sorting::sorter::{Sorted, Sorter};
 
 /// The rows pulled at a time.
 const ROWS_MAX: usize = 1024;
@@ -39,8 +39,8 @@ impl Sample {
                 if let Some(extra) = &mut row.extra {
                     extra.sort_key = None;
                 }
-                let key = random.next_u64().to_be_bytes().to_vec();
-                sorter.push_keyed(key, row, run.env)?;
+                let key = random.next_u64().to_be_bytes();
+                sorter.push_keyed(&key, row, run.env)?;
             }
             if !more {
                 self.stats.spills = sorter.spills;

@@ -11,7 +11,7 @@ use quire_mql::EvalContext;
 use quire_mql::sort::SortPattern;
 use quire_planner::explain::NodeStats;
 
-use crate::env::Run;
+use crate::env::{Run, Scope};
 use crate::operators::filtering::reset;
 use crate::operators::metadata::metadata_of;
 use crate::operators::{BoxedOperator, Filling, Operator};
@@ -111,7 +111,8 @@ impl Merge {
                         self.stats.dups_dropped += 1;
                         continue;
                     }
-                    let key = sort_bytes(&self.pattern, &row, run, &mut self.arena)?;
+                    let mut key = Vec::with_capacity(24);
+                    sort_bytes(&self.pattern, &row, run.scope(), &mut self.arena, &mut key)?;
                     branch.head = Some((key, row));
                 }
                 branch.done = !more;
@@ -125,19 +126,19 @@ impl Merge {
 pub(crate) fn sort_bytes(
     pattern: &SortPattern,
     row: &Row,
-    run: &Run<'_>,
+    scope: Scope<'_>,
     arena: &mut Bump,
-) -> Result<Vec<u8>> {
+    key: &mut Vec<u8>,
+) -> Result<()> {
     reset(arena);
     let bytes = row.doc_or_key()?;
     let doc = Doc::from_valid_bytes(&bytes);
     let metadata = pattern.reads_metadata().then(|| metadata_of(row)).transpose()?;
-    let context = EvalContext::new(arena, doc, &run.env.shared);
+    let context = EvalContext::new(arena, doc, &scope.env.shared);
     let context = context.with_metadata(metadata.as_ref().map(DocBuf::as_doc));
     let values = pattern.key(doc, &context)?;
-    let mut key = Vec::with_capacity(24);
-    pattern.append_bytes(&values, &mut key);
-    Ok(key)
+    pattern.append_bytes(&values, key);
+    Ok(())
 }
 
 impl Operator for Merge {

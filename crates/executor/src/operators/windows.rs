@@ -1,6 +1,6 @@
 //! `$setWindowFields` over sorted documents. The documents of a partition wait until their window
 //! functions have read enough later documents. Waiting documents beyond the memory limit go to
-//! disk.
+//! disk. If the rows of a sort are all in memory, several threads compute parts of them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,22 +16,32 @@ use quire_mql::stage::WindowFields;
 use quire_mql::window::Partition;
 use quire_planner::explain::{MemoryUse, NodeStats};
 
+use crate::chunks::Chunks;
 use crate::env::{Env, Run, Scope};
 use crate::operators::filtering::{renew, reset};
-use crate::operators::{BoxedOperator, Filling, Operator, over};
+use crate::operators::sort::Sort;
+use crate::operators::window_parts::{Made, Parts};
+use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::row::{Extra, Row};
+use crate::taking::{Given, Taker};
 
 /// The rows pulled at a time.
 const ROWS_MAX: usize = 256;
+/// The requested rows from which on parts are computed. A cursor requests few rows at a time, and keeps what
+/// is computed ahead in memory.
+const PARTED_ROWS_MIN: usize = 16 * 1024;
 /// The rows returned between two checks of the interrupt and of the memory.
 const CHECK_ROWS: u64 = 16;
 
 /// The operator of `$setWindowFields`.
 pub(crate) struct Windows {
-    input: BoxedOperator,
+    input: Input,
     /// True if the input's rows own their bytes.
     owned_rows: bool,
     stage: Arc<WindowFields>,
+    /// Rows with results that were computed in parts, and the error after them.
+    made: VecDeque<Row>,
+    failed: Option<Error>,
     /// Rows of the input that are not assigned to a partition yet.
     arrived: VecDeque<Row>,
     /// The current partition, with the value that its documents share.
@@ -39,24 +49,68 @@ pub(crate) struct Windows {
     /// The documents of the partition that have not been returned.
     held: Held,
     done: bool,
+    /// True if rows are read one by one, so that the input can take the last one back.
+    reads_one_by_one: bool,
     steps: u64,
     arena: Bump,
     stats: NodeStats,
     memory: MemoryUse,
 }
 
+/// The input of the stage: sorted documents.
+pub(crate) enum Input {
+    Rows(BoxedOperator),
+    Sort(Box<Sort>),
+}
+
+impl Input {
+    fn operator(&self) -> &dyn Operator {
+        match self {
+            Input::Rows(input) => &**input,
+            Input::Sort(sort) => &**sort,
+        }
+    }
+
+    fn operator_mut(&mut self) -> &mut dyn Operator {
+        match self {
+            Input::Rows(input) => &mut **input,
+            Input::Sort(sort) => &mut **sort,
+        }
+    }
+
+    /// Returns the sort if its rows can be computed in parts.
+    fn parted(&mut self, run: &mut Run<'_>) -> Result<Option<&mut Sort>> {
+        let Input::Sort(sort) = self else { return Ok(None) };
+        Ok(sort.documents(run)?.is_some().then_some(&mut **sort))
+    }
+}
+
+/// Fails if window functions hold more than they may.
+pub(super) fn check_functions(bytes: usize) -> Result<()> {
+    if bytes <= MEMORY_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!(
+        "Exceeded memory limit in DocumentSourceSetWindowFields, used {bytes} bytes but max allowed is {MEMORY_BYTES_MAX}"
+    );
+    Err(Error::location(5414201, text))
+}
+
 impl Windows {
-    pub fn new(input: BoxedOperator, owned_rows: bool, stage: Arc<WindowFields>) -> Self {
+    pub fn new(input: Input, owned_rows: bool, stage: Arc<WindowFields>) -> Self {
         let functions = stage.outputs().iter().map(|output| (Box::from(output.field()), 0));
         let memory = MemoryUse { functions: functions.collect(), total: 0 };
         Windows {
             input,
             owned_rows,
             stage,
+            made: VecDeque::new(),
+            failed: None,
             arrived: VecDeque::new(),
             partition: None,
             held: Held::default(),
             done: false,
+            reads_one_by_one: false,
             steps: 0,
             arena: Bump::new(),
             stats: NodeStats::default(),
@@ -85,7 +139,7 @@ impl Windows {
         row.know_doc()?;
         reset(&mut self.arena);
         let context = EvalContext::new(&self.arena, row.doc(), &scope.env.shared);
-        let context = context.with_variables(scope.variables);
+        let context = self.stage.extract(&context.with_variables(scope.variables))?;
         let key = self.stage.partition_of(&context)?;
         match &mut self.partition {
             Some((known, partition)) if equal(known.as_value(), key, context.collator()) => {
@@ -114,12 +168,7 @@ impl Windows {
         if self.steps.is_multiple_of(CHECK_ROWS) {
             self.memory.note(partition.sizes());
         }
-        if functions > MEMORY_BYTES_MAX {
-            let text = format!(
-                "Exceeded memory limit in DocumentSourceSetWindowFields, used {functions} bytes but max allowed is {MEMORY_BYTES_MAX}"
-            );
-            return Err(Error::location(5414201, text));
-        }
+        check_functions(functions)?;
         // The state of functions cannot go to disk; half of the memory is for documents.
         let limit = env.params.stage_bytes_max;
         if self.held.bytes + functions.min(limit / 2) <= limit {
@@ -127,6 +176,51 @@ impl Windows {
         }
         self.stats.spills += 1;
         self.held.spill(env)
+    }
+
+    /// Computes parts of the rows into `made`. Returns false if there are none.
+    fn compute_rows(&mut self, run: &mut Run<'_>) -> Result<bool> {
+        let (mut made, mut failed) = (VecDeque::new(), None);
+        self.compute_parts(run, None, &mut |part| {
+            // A part after the one that failed counts no more.
+            if failed.is_none() {
+                for given in part.given {
+                    let Given::Rows(rows) = given else { continue };
+                    made.extend(rows);
+                }
+                failed = part.failed;
+            }
+            Ok(())
+        })?;
+        (self.made, self.failed) = (made, failed);
+        Ok(!self.made.is_empty() || self.failed.is_some())
+    }
+
+    /// Computes rows in parts, if no partition is open and the input allows it.
+    fn compute_parts(
+        &mut self,
+        run: &mut Run<'_>,
+        taker: Option<&dyn Taker>,
+        give: &mut dyn FnMut(Made) -> Result<()>,
+    ) -> Result<()> {
+        let (stage, stats, memory) = (&self.stage, &mut self.stats, &mut self.memory);
+        let busy = self.partition.as_ref().is_some_and(|(_, partition)| !partition.is_finished());
+        if busy || !self.arrived.is_empty() || !self.made.is_empty() {
+            return Ok(());
+        }
+        self.partition = None;
+        let Some(sort) = self.input.parted(run)? else { return Ok(()) };
+        let Some(rows) = sort.documents(run)? else { return Ok(()) };
+        let none = MemoryUse { functions: memory.functions.clone(), total: 0 };
+        let parts = Parts { stage, rows, taker, memory: &none, scope: run.scope() };
+        let computed = parts.compute(&mut |made| {
+            stats.returned += made.count;
+            memory.note(made.memory.functions.iter().map(|(_, bytes)| *bytes as usize));
+            memory.total = memory.total.max(made.memory.total);
+            give(made)
+        })?;
+        sort.advance(computed);
+        Ok(())
     }
 
     /// Does one step: adds a row, reads more rows, or ends a partition. Returns false if nothing is
@@ -137,13 +231,23 @@ impl Windows {
         }
         if let Some(row) = self.arrived.pop_front() {
             if let Some(row) = self.take(row, run.scope())? {
-                self.arrived.push_front(row);
+                match &mut self.input {
+                    // The row begins a partition, which a part may contain.
+                    Input::Sort(sort) if self.reads_one_by_one => {
+                        sort.step_back();
+                        self.done = false;
+                    }
+                    _ => self.arrived.push_front(row),
+                }
             }
             return Ok(true);
         }
         if !self.done {
             run.env.check_interrupt()?;
-            self.done = !self.input.next(run, ROWS_MAX, rows)?;
+            let many = run.wanted >= PARTED_ROWS_MIN;
+            self.reads_one_by_one = many && self.input.parted(run)?.is_some();
+            let rows_max = if self.reads_one_by_one { 1 } else { ROWS_MAX };
+            self.done = !self.input.operator_mut().next(run, rows_max, rows)?;
             self.arrived.extend(rows.drain(..));
             return Ok(true);
         }
@@ -162,6 +266,16 @@ impl Operator for Windows {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let (mut rows, mut filling) = (Vec::new(), Filling::new(out, max));
         while !filling.is_full() {
+            if let Some(row) = self.made.pop_front() {
+                filling.push(row);
+                continue;
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            if run.wanted >= PARTED_ROWS_MIN && self.compute_rows(run)? {
+                continue;
+            }
             self.steps += 1;
             if self.steps.is_multiple_of(CHECK_ROWS) {
                 run.env.check_interrupt()?;
@@ -177,16 +291,30 @@ impl Operator for Windows {
         Ok(true)
     }
 
+    fn feed(
+        &mut self,
+        run: &mut Run<'_>,
+        taker: &dyn Taker,
+        give: &mut dyn FnMut(Given) -> Result<()>,
+    ) -> Result<()> {
+        self.compute_parts(run, Some(taker), &mut |made| {
+            made.given.into_iter().try_for_each(&mut *give)?;
+            made.failed.map_or(Ok(()), Err)
+        })
+    }
+
     fn rest(&mut self) {
         self.arrived.iter_mut().for_each(Row::detach);
-        self.input.rest();
+        self.input.operator_mut().rest();
     }
 
     fn stats(&self) -> NodeStats {
         let memory = Some(Box::new(self.memory.clone()));
         let functions = self.partition.as_ref().map_or(0, |(_, partition)| partition.size());
-        let held_bytes = (self.held.bytes + functions) as u64;
-        NodeStats { memory, held_bytes, ..over(&self.input, &self.stats) }
+        let made: usize = self.made.iter().map(Row::size).sum();
+        let held_bytes = (self.held.bytes + functions + made) as u64;
+        let inputs = vec![self.input.operator().stats()];
+        NodeStats { memory, held_bytes, inputs, ..self.stats.clone() }
     }
 }
 
@@ -195,6 +323,7 @@ impl Operator for Windows {
 struct Held {
     files: VecDeque<SpillReader>,
     rows: VecDeque<Row>,
+    chunks: Chunks,
     /// The bytes of `rows`.
     bytes: usize,
 }
@@ -203,7 +332,7 @@ impl Held {
     fn push(&mut self, row: Row, detaches: bool) {
         let mut row = row;
         if detaches {
-            row.detach();
+            row.detach_into(&mut self.chunks);
         }
         if let Some(extra) = &mut row.extra {
             extra.key = None;

@@ -9,7 +9,6 @@ use quire_mql::filter::Filter;
 use quire_planner::explain::NodeStats;
 use quire_storage::Direction;
 
-use crate::columns::{Columns, Grouping};
 use crate::env::Run;
 use crate::operators::filtering::Matcher;
 use crate::operators::projection::Shaper;
@@ -18,6 +17,7 @@ use crate::row::Row;
 use crate::scans::scan_pieces::{Found, Kept, Piece};
 use crate::scans::split_scan::{Splitter, Step, Stretch};
 use crate::table::Table;
+use crate::taking::{Given, Taker};
 
 /// The rows of the first page; later pages are larger.
 const PAGE_ROWS_FIRST: usize = 16;
@@ -27,13 +27,6 @@ const PAGE_ROWS_MAX: usize = 1024;
 const PASSED_ROWS_MAX: usize = 1024;
 /// The bytes of a page.
 const PAGE_BYTES: usize = 1 << 20;
-
-/// The input that a scan gives to a `$group`.
-pub(crate) enum Given {
-    Rows(Vec<Row>),
-    /// The columns of some documents.
-    Columns(Columns),
-}
 
 /// A scan of a collection.
 pub(crate) struct CollectionScan {
@@ -77,38 +70,9 @@ impl CollectionScan {
         ShapingScan(CollectionScan { shaper: Some(shaper), ..self })
     }
 
-    /// Passes the documents to a `$group` as long as several threads read them.
-    pub fn feed(
-        &mut self,
-        run: &mut Run<'_>,
-        grouping: &Grouping,
-        give: &mut dyn FnMut(Given) -> Result<()>,
-    ) -> Result<()> {
-        while let Some(last) = self.last
-            && self.is_long(run)
-        {
-            run.pause()?;
-            let filter = self.filter.as_ref().map(Matcher::filter);
-            let kept = Kept { filter, projection: None, grouping: Some(grouping) };
-            let (stats, end) = (&mut self.stats, &mut self.last);
-            let mut take = |piece: Piece| {
-                stats.docs_examined += piece.examined;
-                stats.returned += piece.passed;
-                *end = Some(piece.end);
-                match piece.columns {
-                    Some(columns) => give(Given::Columns(columns))?,
-                    None => give(Given::Rows(piece.rows.map(Found::into_row).collect()))?,
-                }
-                piece.failed.map_or(Ok(()), Err)
-            };
-            let (collection, from) = (self.table.resolve(run)?, after(last));
-            if !self.splitter.feed(run, collection, kept, from, &mut take)? {
-                break;
-            }
-            self.rest();
-            (self.cursor, self.generation) = (None, run.generation);
-        }
-        Ok(())
+    /// Returns the scan as an operator that also counts for a projection above it that is not run.
+    pub fn unshaped(self) -> ShapingScan {
+        ShapingScan(self)
     }
 
     /// Reads the next page or stretch. Returns false at the end.
@@ -121,7 +85,7 @@ impl CollectionScan {
         {
             let filter = self.filter.as_ref().map(Matcher::filter);
             let projection = self.shaper.as_ref().map(Shaper::projection);
-            let kept = Kept { filter, projection, grouping: None };
+            let kept = Kept { filter, projection, taker: None };
             self.stretch = self.splitter.read(run, collection, kept, after(last))?;
             if self.stretch.is_some() {
                 (self.cursor, self.generation) = (None, run.generation);
@@ -251,6 +215,40 @@ impl Operator for CollectionScan {
         Ok(true)
     }
 
+    fn feed(
+        &mut self,
+        run: &mut Run<'_>,
+        taker: &dyn Taker,
+        give: &mut dyn FnMut(Given) -> Result<()>,
+    ) -> Result<()> {
+        while let Some(last) = self.last
+            && self.is_long(run)
+        {
+            run.pause()?;
+            let filter = self.filter.as_ref().map(Matcher::filter);
+            let projection = self.shaper.as_ref().map(Shaper::projection);
+            let kept = Kept { filter, projection, taker: Some(taker) };
+            let (stats, end) = (&mut self.stats, &mut self.last);
+            let mut take = |piece: Piece| {
+                stats.docs_examined += piece.examined;
+                stats.returned += piece.passed;
+                *end = Some(piece.end);
+                give(match piece.taken {
+                    Some(taken) => Given::Taken(taken),
+                    None => Given::Rows(piece.rows.map(Found::into_row).collect()),
+                })?;
+                piece.failed.map_or(Ok(()), Err)
+            };
+            let (collection, from) = (self.table.resolve(run)?, after(last));
+            if !self.splitter.feed(run, collection, kept, from, &mut take)? {
+                break;
+            }
+            self.rest();
+            (self.cursor, self.generation) = (None, run.generation);
+        }
+        Ok(())
+    }
+
     /// Reads no documents if there is no filter.
     fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
         if self.generation != run.generation {
@@ -290,6 +288,15 @@ pub(crate) struct ShapingScan(CollectionScan);
 impl Operator for ShapingScan {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         self.0.next(run, max, out)
+    }
+
+    fn feed(
+        &mut self,
+        run: &mut Run<'_>,
+        taker: &dyn Taker,
+        give: &mut dyn FnMut(Given) -> Result<()>,
+    ) -> Result<()> {
+        self.0.feed(run, taker, give)
     }
 
     fn rest(&mut self) {

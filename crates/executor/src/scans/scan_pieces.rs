@@ -1,6 +1,6 @@
 //! The work of one thread of a split scan. A piece is a range of record ids that only one thread
-//! reads. Of each piece the thread keeps the rows that match the filter, or their columns for a
-//! `$group`.
+//! reads. Of each piece the thread keeps the rows that match the filter, or what the stage above
+//! takes of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::vec;
 
-use bumpalo::Bump;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quire_catalog::Collection;
@@ -19,11 +18,11 @@ use quire_mql::filter::Filter;
 use quire_mql::projection::Projection;
 use quire_storage::Direction;
 
-use crate::columns::{Columns, Grouping};
 use crate::env::{Run, Scope};
 use crate::operators::filtering::Matcher;
 use crate::operators::projection::Shaper;
 use crate::row::Row;
+use crate::taking::{Documents, Scratch, Taken, Taker};
 
 /// The kept bytes at which a piece ends early.
 const PIECE_BYTES: usize = 1 << 20;
@@ -35,8 +34,8 @@ pub(crate) struct Kept<'k> {
     pub filter: Option<&'k Arc<Filter>>,
     /// The projection of the matching documents.
     pub projection: Option<&'k Arc<Projection>>,
-    /// The `$group` that takes all of them.
-    pub grouping: Option<&'k Grouping>,
+    /// The stage above, if it reads its whole input.
+    pub taker: Option<&'k dyn Taker>,
 }
 
 /// The pieces of a collection, shared by the threads that read them.
@@ -76,8 +75,8 @@ impl Budget {
 /// The result of reading a piece.
 pub(crate) struct Piece {
     pub rows: vec::IntoIter<Found>,
-    /// The columns for the `$group`; there are no rows then.
-    pub columns: Option<Columns>,
+    /// What the stage above takes of the documents; there are no rows then.
+    pub taken: Option<Taken>,
     /// The number of examined documents, how many of them came after the last row, and how many
     /// matched.
     pub examined: u64,
@@ -111,7 +110,7 @@ impl Found {
 struct Worker {
     matcher: Option<Matcher>,
     shaper: Option<Shaper>,
-    arena: Bump,
+    scratch: Scratch,
     records: Vec<Record>,
 }
 
@@ -152,7 +151,8 @@ impl Pieces<'_> {
     pub fn work(&self, mut after: impl FnMut() -> Result<()>) -> Result<()> {
         let matcher = self.kept.filter.cloned().map(Matcher::sharing);
         let shaper = self.kept.projection.cloned().map(Shaper::sharing);
-        let mut worker = Worker { matcher, shaper, arena: Bump::new(), records: Vec::new() };
+        let (scratch, records) = (Scratch::default(), Vec::new());
+        let mut worker = Worker { matcher, shaper, scratch, records };
         loop {
             let at = self.taken.fetch_add(1, Ordering::Relaxed);
             let from = self.from.0.saturating_add((at as u64).saturating_mul(self.width));
@@ -177,8 +177,8 @@ impl Pieces<'_> {
     /// Returns true if as much was found as may be kept.
     fn is_enough(&self, piece: &Piece) -> bool {
         let rows = piece.rows.len();
-        let bytes = match &piece.columns {
-            Some(columns) => columns.size(),
+        let bytes = match &piece.taken {
+            Some(taken) => taken.size(),
             None if rows > 0 => piece.bytes,
             None => 0,
         };
@@ -189,7 +189,7 @@ impl Pieces<'_> {
     fn read(&self, worker: &mut Worker, from: RecordId, to: RecordId) -> Piece {
         let mut piece = Piece {
             rows: Vec::new().into_iter(),
-            columns: None,
+            taken: None,
             examined: 0,
             tail: 0,
             passed: 0,
@@ -200,11 +200,11 @@ impl Pieces<'_> {
         };
         let mut rows = Vec::new();
         match self.fill(&mut piece, worker, from, &mut rows) {
-            Ok(()) => piece.columns = self.columns(&rows, &mut worker.arena),
+            Ok(()) => piece.taken = self.take(&rows, &mut worker.scratch),
             Err(error) => piece.failed = Some(error),
         }
         piece.passed = rows.len() as u64;
-        if piece.columns.is_none() {
+        if piece.taken.is_none() {
             piece.rows = rows.into_iter();
         }
         piece
@@ -262,10 +262,11 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// Returns the columns of the documents for the `$group`, if they can be computed in one batch.
-    fn columns(&self, rows: &[Found], arena: &mut Bump) -> Option<Columns> {
-        let grouping = self.kept.grouping.filter(|_| !rows.is_empty())?;
+    /// Returns what the stage above takes of the documents, if it takes them in one batch.
+    fn take(&self, rows: &[Found], scratch: &mut Scratch) -> Option<Taken> {
+        let taker = self.kept.taker.filter(|_| !rows.is_empty())?;
         let docs: Vec<Doc<'_>> = rows.iter().map(|row| Doc::from_valid_bytes(&row.doc)).collect();
-        grouping.columns(&docs, arena, self.scope)
+        let record = |at: usize| rows.get(at).map_or(RecordId(0), |row| row.id);
+        taker.take(&Documents { docs: &docs, record: &record }, scratch, self.scope)
     }
 }

@@ -1,7 +1,7 @@
 //! A long collection scan by several threads. A stretch of record ids is divided into pieces. Each
 //! thread reads and filters the next free piece. The results are returned in order, with the number
-//! of examined documents, as if one thread had read everything. For a `$group` the threads also
-//! compute the columns of each document.
+//! of examined documents, as if one thread had read everything. For a stage that reads its whole input the
+//! threads also compute what it takes of each document.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -114,6 +114,19 @@ fn pipelines_are_those_of_one_thread() {
         "[{$sort: {v: 1, k: -1}}, {$group: {_id: \"$v\", all: {$push: \"$k\"}}}]",
         "[{$setWindowFields: {partitionBy: \"$v\", sortBy: {_id: 1}, output: {s: {$sum: \"$k\", window: {documents: [-3, 0]}}}}}, {$group: {_id: \"$v\", s: {$max: \"$s\"}}}]",
         "[{$facet: {a: [{$group: {_id: \"$v\", n: {$sum: 1}}}, {$sort: {_id: 1}}], b: [{$sort: {k: -1, _id: 1}}, {$limit: 7}, {$project: {k: 1}}], c: [{$match: {v: 1}}, {$count: \"n\"}]}}]",
+        "[{$facet: {a: [{$match: {v: 3}}, {$sort: {k: 1, _id: -1}}, {$skip: 3}, {$limit: 4}, {$project: {k: 1}}], b: [{$skip: 40}, {$limit: 6}, {$project: {_id: 1}}], c: [{$unwind: \"$n\"}, {$limit: 9}, {$project: {n: 1}}], d: [{$sortByCount: \"$v\"}]}}]",
+        "[{$facet: {a: [{$group: {_id: \"$v\"}}, {$sort: {_id: 1}}], b: [{$match: {v: 4, k: {$lt: 100}}}, {$project: {k: 1}}], c: [{$limit: 2}, {$project: {k: 1}}]}}]",
+        "[{$facet: {a: [{$match: {$expr: {$gt: [{$divide: [1, \"$z\"]}, 2]}}}, {$limit: 1}], b: [{$count: \"n\"}]}}]",
+        "[{$sort: {t: 1, k: 1, _id: -1}}, {$limit: 30}, {$project: {k: 1}}]",
+        "[{$sort: {k: 1}}, {$skip: 100}, {$limit: 2000}, {$project: {k: 1}}]",
+        "[{$project: {k: 1, r: {$divide: [1, \"$z\"]}}}, {$sort: {r: 1}}, {$limit: 3}]",
+        "[{$bucketAuto: {groupBy: \"$k\", buckets: 7, output: {n: {$sum: 1}, v: {$avg: \"$v\"}}}}]",
+        "[{$bucketAuto: {groupBy: {$divide: [\"$k\", \"$z\"]}, buckets: 3}}]",
+        "[{$setWindowFields: {partitionBy: \"$k\", sortBy: {_id: 1}, output: {s: {$sum: \"$v\", window: {documents: [\"unbounded\", \"current\"]}}, r: {$rank: {}}, n: {$avg: \"$_id\", window: {documents: [-1, 2]}}}}}, {$project: {t: 0, n: 0}}]",
+        "[{$setWindowFields: {partitionBy: {$cond: [{$lt: [\"$k\", 2500]}, 0, \"$k\"]}, sortBy: {k: 1, _id: 1}, output: {s: {$push: \"$_id\", window: {documents: [-2, 1]}}, d: {$shift: {output: \"$k\", by: 1}}}}}, {$project: {s: 1, d: 1}}]",
+        "[{$setWindowFields: {partitionBy: \"$v\", sortBy: {_id: 1}, output: {s: {$sum: {$divide: [1, \"$z\"]}, window: {documents: [-3, 0]}}}}}, {$project: {s: 1}}]",
+        "[{$setWindowFields: {partitionBy: {$cond: [{$eq: [\"$_id\", 9000]}, \"$n\", \"$v\"]}, output: {s: {$sum: 1}}}}, {$project: {s: 1}}]",
+        "[{$setWindowFields: {partitionBy: \"$gone\", sortBy: {k: 1}, output: {s: {$sum: \"$v\", window: {range: [-5, 5]}}}}}, {$group: {_id: \"$s\", n: {$sum: 1}}}, {$sort: {_id: 1}}]",
         "[{$facet: {a: [{$count: \"n\"}], b: [{$group: {_id: {$divide: [1, \"$z\"]}}}], c: [{$limit: 1}]}}]",
     ] {
         let pipeline = parse_doc(&format!("{{s: {stages}}}")).unwrap();
@@ -123,16 +136,19 @@ fn pipelines_are_those_of_one_thread() {
             pipeline: documents(pipeline).map(Doc::to_owned).collect(),
             ..AggregateRequest::default()
         };
-        let run = |threads, memory| {
+        let run = |threads, memory, batch| {
             let views = FreshViews::new(&store).unwrap();
             let mut params = on(threads);
-            params.group_bytes_max = memory;
+            (params.group_bytes_max, params.stage_bytes_max) = (memory, memory);
             let mut execution = open(&request, &views, params).unwrap();
-            outcome(&store, &mut execution, 1000)
+            outcome(&store, &mut execution, batch)
         };
         for memory in [1 << 30, 100_000] {
-            let (alone, helped) = (run(1, memory), run(4, memory));
+            let (alone, helped) = (run(1, memory, 1000), run(4, memory, 1000));
             assert!(alone == helped, "{stages} {memory}");
+            // Where many rows are wanted, more is done ahead.
+            let at_once = run(4, memory, 1_000_000).0;
+            assert!(alone.0 == at_once, "{stages} {memory} at once");
         }
     }
 }
