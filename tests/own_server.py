@@ -20,19 +20,20 @@ def in_own_environment():
     os.execv(str(venv / "bin/python"), [str(venv / "bin/python"), *sys.argv])
 
 
-class Quire:
-    """A server on a free port, with more `options`; `db` is its database `bench`."""
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
-    def __init__(self, binary, *options):
+
+class Server:
+    """A server on a port; `db` is its database `bench`."""
+
+    def __init__(self, command, port, **options):
         import pymongo
 
-        self.directory = tempfile.TemporaryDirectory(prefix="data-", dir=WORK)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        command = [binary, "serve", "--dbpath", self.directory.name, "--port", str(port), *options]
         self.server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.db = pymongo.MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=20_000, w=1).bench
+        self.db = pymongo.MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=20_000, w=1, **options).bench
 
     def load(self, name, documents):
         """Inserts documents, a thousand at a time."""
@@ -64,7 +65,28 @@ class Quire:
     def stop(self):
         self.server.send_signal(signal.SIGTERM)
         self.server.wait()
+
+
+class Quire(Server):
+    """Quire on a free port and an empty directory, with more `options`."""
+
+    def __init__(self, binary, *options):
+        self.directory = tempfile.TemporaryDirectory(prefix="data-", dir=WORK)
+        port = free_port()
+        super().__init__([binary, "serve", "--dbpath", self.directory.name, "--port", str(port), *options], port)
+
+    def stop(self):
+        super().stop()
         self.directory.cleanup()
+
+
+class Peer(Server):
+    """mongo-java-server on a free port, with the jars of a directory."""
+
+    def __init__(self, jars):
+        port = free_port()
+        source = pathlib.Path(__file__).parent / "joinbench" / "Peer.java"
+        super().__init__(["java", "-Xmx4g", "-cp", f"{jars}/*", str(source), str(port)], port, socketTimeoutMS=60_000)
 
 
 def best(rounds, work, clock=time.perf_counter):

@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
-"""Compares Quire and DuckDB on the same machine in the same run: joins, windows, facets, and writing
-results.
+"""Compares Quire, DuckDB and another server of MongoDB's protocol on the same machine in the same run: joins,
+windows, facets, and writing results.
 
     cargo build --release -p quire-cli
-    tests/joinbench/run.py [--scale 0.1] [--rounds 3] [--only TEXT] [--quire target/release/quire]
+    tests/joinbench/run.py [--scale 0.1] [--rounds 3] [--only TEXT,TEXT] [--quire target/release/quire] [--peer JARS]
+
+The other server is mongo-java-server with its backend in memory; `--peer` names the directory with the jars of
+`de.bwaldvogel:mongo-java-server:1.47.0` and of what it needs (Maven's `dependency:copy-dependencies`). Without it only the
+first two run. It answers each query once. A query that it refuses is shown so. Where it gives no answer in a minute, it is stopped,
+because it would go on with the query beside the next ones; `--only` asks it for others.
 
 Needs Python's venv module and, once, PyPI: `pymongo` and `duckdb` go into a virtual environment
 under the temporary directory. The server gets an empty directory there and a free port, and is
@@ -23,7 +28,7 @@ query. The machine should be otherwise idle; processor times are affected less i
 import argparse, csv, datetime, pathlib, random, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
-from own_server import WORK, Quire, best, in_own_environment
+from own_server import WORK, Peer, Quire, best, in_own_environment
 
 DAY = datetime.datetime(1992, 1, 1)
 SEGMENTS = ["AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"]
@@ -171,10 +176,30 @@ QUERIES = [
 ]
 
 
-def load(quire, db, scale):
+def load(servers, db, scale, collections):
+    """Loads the data sets that these collections belong to."""
+
+    def insert(name, documents):
+        documents = list(documents)
+        for server in servers:
+            server.load(name, documents)
+
+    if "points" in collections:
+        points = int(10_000_000 * scale)
+        insert("points", ({"_id": n, "series": n * 7919 % 100, "moment": n, "value": n * 7907 % 1000} for n in range(points)))
+        db.execute(f"CREATE TABLE points AS SELECT n AS id, n * 7919 % 100 AS series, n AS moment, n * 7907 % 1000 AS value FROM range({points}) r(n)")
+    if "tree" in collections:
+        tree = int(1_000_000 * scale)
+        insert("tree", ({"_id": n, "parent": n // 10 if n else None} for n in range(tree)))
+        db.execute(f"CREATE TABLE tree AS SELECT n AS id, CASE WHEN n > 0 THEN n // 10 END AS parent FROM range({tree}) r(n)")
+    if collections - {"points", "tree"}:
+        load_shop(insert, db, scale)
+
+
+def load_shop(insert, db, scale):
     customers, orders, lines = shop(scale)
     fields = ("_id", "name", "segment", "region", "nation")
-    quire.load("customers", (dict(zip(fields, customer)) for customer in customers))
+    insert("customers", (dict(zip(fields, customer)) for customer in customers))
     by_order = [[] for _ in orders]
     for line in lines:
         by_order[line[0]].append(line_document(line))
@@ -183,14 +208,9 @@ def load(quire, db, scale):
         number, customer, date, priority = row
         return {"_id": number, "customer": customer, "name": f"Customer {customer}", "date": date, "priority": priority}
 
-    quire.load("slim", (order(row) for row in orders))
-    quire.load("orders", (order(row) | {"lines": by_order[row[0]]} for row in orders))
-    quire.load("lines", ({"order": line[0]} | line_document(line) for line in lines))
-    points = int(10_000_000 * scale)
-    quire.load("points", ({"_id": n, "series": n * 7919 % 100, "moment": n, "value": n * 7907 % 1000} for n in range(points)))
-    tree = int(1_000_000 * scale)
-    quire.load("tree", ({"_id": n, "parent": n // 10 if n else None} for n in range(tree)))
-
+    insert("slim", (order(row) for row in orders))
+    insert("orders", (order(row) | {"lines": by_order[row[0]]} for row in orders))
+    insert("lines", ({"order": line[0]} | line_document(line) for line in lines))
     for table, columns, rows in [
         ("customers", "id BIGINT, name TEXT, segment TEXT, region TEXT, nation TEXT", customers),
         ("orders", "id BIGINT, customer BIGINT, date TIMESTAMP, priority BIGINT", orders),
@@ -202,8 +222,6 @@ def load(quire, db, scale):
         db.execute(f"CREATE TABLE {table} ({columns})")
         db.execute(f"COPY {table} FROM '{path}' (HEADER false)")
         path.unlink()
-    db.execute(f"CREATE TABLE points AS SELECT n AS id, n * 7919 % 100 AS series, n AS moment, n * 7907 % 1000 AS value FROM range({points}) r(n)")
-    db.execute(f"CREATE TABLE tree AS SELECT n AS id, CASE WHEN n > 0 THEN n // 10 END AS parent FROM range({tree}) r(n)")
 
 
 def main():
@@ -211,24 +229,26 @@ def main():
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1, help="threads that DuckDB may use")
-    parser.add_argument("--only", default="", help="queries whose name holds this text")
+    parser.add_argument("--only", default="", help="queries whose name holds one of these texts, with commas between")
     parser.add_argument("--quire", default="target/release/quire")
+    parser.add_argument("--peer", help="the directory with the jars of mongo-java-server")
     options = parser.parse_args()
     in_own_environment()
     import duckdb, pymongo
 
     quire, wrong = Quire(options.quire), []
+    peer = Peer(options.peer) if options.peer else None
     try:
         db = duckdb.connect()
         db.execute(f"SET threads = {options.threads}; SET TimeZone = 'UTC'")
-        load(quire, db, options.scale)
+        chosen = [query for query in QUERIES if any(text in query[0] for text in options.only.split(","))]
+        load([server for server in (quire, peer) if server], db, options.scale, {query[1] for query in chosen})
         print(f"scale {options.scale}, best of {options.rounds}, seconds and processor seconds; memory of Quire before and at its peak, MB")
-        print(f"{'':40} {'Quire':>8} {'CPU':>8} {'DuckDB':>8} {'CPU':>8} {'before':>8} {'peak':>8}")
-        for name, collection, pipeline, sql, row, index in QUERIES:
-            if options.only not in name:
-                continue
-            if index:
-                quire.db[index[0]].create_index(index[1], name="bench")
+        print(f"{'':40} {'Quire':>8} {'CPU':>8} {'DuckDB':>8} {'CPU':>8} {'before':>8} {'peak':>8} {'peer':>8} {'CPU':>8}")
+        for name, collection, pipeline, sql, row, index in chosen:
+            for server in (quire, peer):
+                if index and server:
+                    server.db[index[0]].create_index(index[1], name="bench")
             quire.forget_peak()
             before = quire.memory("VmRSS")
             try:
@@ -239,8 +259,13 @@ def main():
                 answer, shown = None, f"   error {error.code:8}"
                 wrong.append(f"{name}: {error}")
             peak = quire.memory("VmHWM")
-            if index:
-                quire.db[index[0]].drop_index("bench")
+            other = ask_peer(peer, collection, pipeline, row, answer, wrong, name) if peer else ""
+            if other is None:
+                peer.stop()
+                peer, other = None, "no answer"
+            for server in (quire, peer):
+                if index and server:
+                    server.db[index[0]].drop_index("bench")
             far = "       -        -"
             if sql:
                 execute = lambda: db.execute(sql).fetchall()
@@ -248,11 +273,29 @@ def main():
                 far = f"{taken:8.3f} {cpu:8.3f}"
                 if answer is not None and [tuple(map(int_of, row(document))) for document in answer] != [tuple(map(int_of, values)) for values in rows]:
                     wrong.append(f"{name}: {answer[:2]} is not {rows[:2]}")
-            print(f"{name:40} {shown} {far} {before:8} {peak:8}", flush=True)
+            print(f"{name:40} {shown} {far} {before:8} {peak:8} {other}", flush=True)
     finally:
         quire.stop()
+        if peer:
+            peer.stop()
     if wrong:
         sys.exit("\n".join(wrong))
+
+
+def ask_peer(peer, collection, pipeline, row, answer, wrong, name):
+    """What the other server needs for a query, as it is shown; None if it does not answer."""
+    import pymongo
+
+    aggregate = lambda: list(peer.db[collection].aggregate(pipeline))
+    try:
+        (taken, cpu), others = best(1, aggregate, [time.perf_counter, peer.cpu])
+    except pymongo.errors.OperationFailure as error:
+        return f"refused: {error.details.get('errmsg', '')[:60]}"
+    except pymongo.errors.PyMongoError:
+        return None
+    if row and answer and [tuple(map(int_of, row(document))) for document in others] != [tuple(map(int_of, row(document))) for document in answer]:
+        wrong.append(f"{name}: {answer[:2]} is not the peer's {others[:2]}")
+    return f"{taken:8.3f} {cpu:8.2f}"
 
 
 def int_of(value):
