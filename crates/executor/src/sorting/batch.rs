@@ -144,9 +144,9 @@ impl KeyedBatch {
     /// True if nothing is known about any row but its document.
     pub fn has_documents(&self) -> bool {
         let mut start = 0;
-        let mut has_document =
+        let has_document =
             |place: &Place| std::mem::replace(&mut start, place.doc_end) < place.doc_end;
-        self.extras.is_empty() && self.places.iter().all(|place| has_document(place))
+        self.extras.is_empty() && self.places.iter().all(has_document)
     }
 
     /// Takes what else is known about a row.
