@@ -1,22 +1,23 @@
-//! Which modules of its own crate a source file names, through `use` or in a path: `crate::frame::args`,
-//! `crate::{admin, ddl}`, `super::other`, and `crate::Name` where the crate's root gives the name on.
+//! Finds the modules of its own crate that a source file names, by `use` or by a path:
+//! `crate::frame::args`, `crate::{admin, ddl}`, `super::other`, and `crate::Name` if the crate's root
+//! re-exports the name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The top-level modules of one crate, and where the names that its root gives on come from.
+/// The top-level modules of one crate, and the modules of the names that its root re-exports.
 pub struct Modules<'t> {
     names: BTreeSet<&'t str>,
     reexports: BTreeMap<&'t str, &'t str>,
 }
 
-/// A top-level module that a file names, and the line.
+/// A top-level module that a file names, and the line where it does.
 pub struct Import<'t> {
     pub module: &'t str,
     pub line: usize,
 }
 
 impl<'t> Modules<'t> {
-    /// The modules of a crate with these files: the path below `src`, and the text.
+    /// Returns the modules of a crate. Each file is its path below `src` and its text.
     pub fn new(files: &[(&'t str, &'t str)]) -> Self {
         let names = files.iter().map(|(path, _)| top(path)).collect();
         let mut modules = Modules { names, reexports: BTreeMap::new() };
@@ -35,8 +36,8 @@ impl<'t> Modules<'t> {
         modules
     }
 
-    /// Every top-level module but its own that a file names. Code of tests may look up to see the whole,
-    /// and does not count, nor do the modules whose names the crate's root only gives on.
+    /// Returns the top-level modules that a file names, without its own. Tests do not count, because they
+    /// may import every module; nor do modules whose names the crate's root only re-exports.
     pub fn named_by(&self, path: &'t str, text: &'t str) -> Vec<Import<'t>> {
         let (own, code) = (top(path), &text[..code_end(text)]);
         let mut own_path: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
@@ -47,7 +48,7 @@ impl<'t> Modules<'t> {
         for (at, _) in code.match_indices("::") {
             let start = code[..at].rfind(|c| !is_word(c)).map_or(0, |end| end + 1);
             let (before, word) = (&code[..start], &code[start..at]);
-            // A macro's `$crate` stands for the place where the macro is used.
+            // A macro's `$crate` is the crate that defines the macro.
             if before.ends_with([':', '$']) || in_comment(before) {
                 continue;
             }
@@ -68,22 +69,22 @@ impl<'t> Modules<'t> {
         found
     }
 
-    /// The top-level module to which a path leads that begins with `crate` or `super`.
+    /// Returns the top-level module of a path that begins with `crate` or `super`.
     fn module_of(&self, named: &[&'t str], own: &[&'t str]) -> Option<&'t str> {
         let supers = named.iter().take_while(|word| **word == "super").count();
         let first = match named.first() {
             Some(&"crate") => *named.get(1)?,
-            // What stays within the own top-level module leads to that.
+            // The path stays within the file's own top-level module.
             _ if supers < own.len() => *own.first()?,
             _ => *named.get(supers)?,
         };
         let module = self.names.get(first).or_else(|| self.reexports.get(first));
-        // The root itself has what is neither.
+        // Every other name is an item of the root itself.
         Some(module.copied().unwrap_or("lib"))
     }
 }
 
-/// The name of the top-level module that a file is in.
+/// Returns the name of the top-level module that contains a file.
 pub fn top(path: &str) -> &str {
     path.split('/').next().unwrap_or(path).trim_end_matches(".rs")
 }
@@ -96,7 +97,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// True if what follows `before` stands in a statement that gives names on.
+/// Returns true if the text after `before` is part of a re-export.
 fn is_given_on(before: &str) -> bool {
     let statement = before.rsplit(';').next().unwrap_or(before);
     statement.contains("pub use") || statement.contains("pub(crate) use")
@@ -106,7 +107,7 @@ fn in_comment(before: &str) -> bool {
     before.rsplit('\n').next().is_some_and(|line| line.contains("//"))
 }
 
-/// Where the code of a file ends and its tests begin.
+/// Returns the position at which the tests of a file begin.
 fn code_end(text: &str) -> usize {
     let tests = text.match_indices("#[cfg(test)]").find(|(at, mark)| {
         let next = text[at + mark.len()..].trim_start().lines().next().unwrap_or_default();
@@ -115,7 +116,7 @@ fn code_end(text: &str) -> usize {
     tests.map_or(text.len(), |(at, _)| at)
 }
 
-/// The paths of a tree of imports that begins at `at`, each after `prefix`, and where the tree ends.
+/// Returns the paths of a tree of imports that begins at `at`, each with `prefix`, and the end of the tree.
 fn tree<'t>(text: &'t str, at: usize, prefix: &mut Vec<&'t str>) -> (Vec<Vec<&'t str>>, usize) {
     let skip = |at: usize, over: &dyn Fn(char) -> bool| {
         text[at..].find(|c| !over(c)).map_or(text.len(), |length| at + length)
@@ -131,7 +132,7 @@ fn tree<'t>(text: &'t str, at: usize, prefix: &mut Vec<&'t str>) -> (Vec<Vec<&'t
             }
             let (some, end) = tree(text, at, prefix);
             paths.extend(some);
-            // Anything but a name ends a list that is none.
+            // The text is not a list of imports.
             if end == at {
                 return (paths, at);
             }

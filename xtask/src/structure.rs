@@ -250,7 +250,8 @@ const CIRCLES: &[(&str, &[&str])] = &[
     ("executor", &["columns", "operators", "sorting", "taking"]),
 ];
 
-/// Crate and name of types that the whole crate sees and that have the same name as another one of it.
+/// The crate and the name of types that are visible in the whole crate and share their name with
+/// another one.
 const SAME_NAMES: &[(&str, &str)] = &[];
 
 /// The smallest number of words of a doc comment.
@@ -293,7 +294,7 @@ impl<'f> Imports<'f> {
         let mut found = Vec::new();
         for (name, text) in files {
             let Some((crate_name, path)) = place(name) else { continue };
-            // Tests may look up to see the whole.
+            // Tests may import every module.
             if path.ends_with("tests.rs") || path.contains("tests/") {
                 continue;
             }
@@ -311,7 +312,7 @@ pub fn upward_imports(files: &[(String, &str)]) -> Vec<String> {
     for (crate_name, own, name, imports) in &Imports::of(files).0 {
         let Some((_, order)) = ORDERS.iter().find(|(row, _)| row == crate_name) else { continue };
         let rank = |module: &str| order.iter().position(|row| *row == module);
-        // The root of a crate stands above everything in it.
+        // The root of a crate may import all of its modules.
         if matches!(*own, "lib" | "main") {
             continue;
         }
@@ -321,7 +322,7 @@ pub fn upward_imports(files: &[(String, &str)]) -> Vec<String> {
         };
         for Import { module, line } in imports {
             let upward = rank(module).is_none_or(|rank| rank > own_rank);
-            // Constants of the whole crate stand in its root.
+            // The root has the constants of the whole crate.
             if upward && *module != "lib" && !in_circle(crate_name, own, module) {
                 problems.push(format!("{name}:{line}: {own} may not import {module}"));
             }
@@ -330,7 +331,7 @@ pub fn upward_imports(files: &[(String, &str)]) -> Vec<String> {
     problems
 }
 
-/// True if `CIRCLES` says that two modules of a crate need each other.
+/// Returns true if `CIRCLES` says that two modules of a crate need each other.
 fn in_circle(crate_name: &str, one: &str, other: &str) -> bool {
     let mut rows = CIRCLES.iter().filter(|(row, _)| *row == crate_name);
     rows.any(|(_, modules)| modules.contains(&one) && modules.contains(&other))
@@ -350,15 +351,16 @@ pub fn circles(files: &[(String, &str)]) -> Vec<String> {
         match (reaches_itself(&imports, crate_name, own), in_circle(crate_name, own, own)) {
             (Some(by), false) => problems
                 .push(format!("crates/{crate_name}: {own} imports {by}, which needs {own} itself")),
-            (None, true) => problems
-                .push(format!("crates/{crate_name}: {own} is in no circle: take it off CIRCLES")),
+            (None, true) => problems.push(format!(
+                "crates/{crate_name}: {own} is not in a circle: remove it from CIRCLES"
+            )),
             _ => {}
         }
     }
     problems
 }
 
-/// The import by which a module comes back to itself.
+/// Returns the first import of a circle that leads from a module back to it.
 fn reaches_itself<'m>(
     imports: &BTreeMap<(&'m str, &'m str), BTreeSet<&'m str>>,
     crate_name: &'m str,
@@ -399,7 +401,7 @@ pub fn same_names(files: &[(String, &str)]) -> Vec<String> {
     twice.map(|((_, name), at)| format!("two types are named {name}: {}", at.join(", "))).collect()
 }
 
-/// The crate of a source file, and the file's path below its folder `src`.
+/// Returns the crate of a source file, and the path of the file below the crate's folder `src`.
 fn place(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix("crates/")?.split_once("/src/")
 }

@@ -1,4 +1,4 @@
-//! Opening a store: reads the catalog from the engine and removes what a crash has left unfinished.
+//! Opening a store: reads the catalog from the engine and removes the remains of work that a crash has interrupted.
 
 use std::sync::Arc;
 

@@ -16,8 +16,8 @@ use quire_storage::{
 use crate::Store;
 
 impl Store {
-    /// Takes the lock of statements that change the catalog, which holds the next number. Its owner
-    /// may be in a commit that waits for the disk, so the operation's interrupt ends the wait.
+    /// Takes the lock of statements that change the catalog; its value is the next number of a collection.
+    /// Its owner may be in a commit that waits for the disk, so the operation's interrupt ends the wait.
     pub(crate) fn begin_ddl(
         &self,
         interrupt: Option<&Interrupt>,

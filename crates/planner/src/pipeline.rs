@@ -2,8 +2,8 @@
 //! collection, and the other stages are put above it. (MongoDB manual, "Aggregation Pipeline
 //! Optimization".)
 //!
-//! Read in this order: this file, `rewrite` (what moves forward; `pushing` says what a filter becomes
-//! behind a stage, `group_keys`, `joins` and `windows` what it becomes behind these), `barrier` (what must
+//! Read in this order: this file, `rewrite` (moves stages forward; `pushing` translates a filter that moves
+//! before a stage, with `group_keys`, `joins` and `windows` for these stages), `barrier` (stages that must
 //! not move), `needed` (the fields that are read), `inner` (the plans inside of stages, with
 //! `joined_fields`), `resolve` and `target` (the collections that stages read and write).
 

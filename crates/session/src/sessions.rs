@@ -131,9 +131,10 @@ impl Sessions {
         }
     }
 
-    /// Forgets the sessions that [`evict`](Self::evict) may forget and that were not used since
-    /// `before_ms`, if there are more than 10,000: clients that use each session once would otherwise
-    /// leave half an hour of them. A client that comes back begins its session anew, and cannot tell.
+    /// Removes the sessions that [`evict`](Self::evict) may remove and that were not used since
+    /// `before_ms`, if there are more than 10,000. Otherwise clients that use each session once would
+    /// leave the sessions of half an hour. If a client uses a removed session again, the server creates it
+    /// again; the client notices no difference.
     pub fn trim(&self, held: &HashSet<SessionId>, before_ms: i64) {
         let mut all = self.all.write();
         if all.len() <= UNTRIMMED_MAX {

@@ -49,7 +49,7 @@ pub enum ReadConcerns {
 pub enum InTransaction {
     /// The command is refused.
     Refused,
-    /// The command is refused, and the error tells what to do instead.
+    /// The command is refused, and the error says what to do instead.
     RefusedFor(&'static str),
     /// The command may run, but not as the first statement.
     AfterFirst,

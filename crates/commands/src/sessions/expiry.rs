@@ -14,7 +14,8 @@ const IDLE_LOOK: Duration = Duration::from_secs(10);
 /// The interval between two scans of the records of retryable writes. MongoDB:
 /// `logicalSessionRefreshMillis`.
 const RECORDS_LOOK: Duration = Duration::from_secs(5 * 60);
-/// The idle time after which a session that holds nothing ends, if there are many sessions.
+/// The idle time after which a session without a cursor, a transaction and a retryable write ends, if
+/// there are many sessions.
 const EMPTY_KEPT_MS: i64 = 5 * 60_000;
 /// The idle time after which a session drops its retry records from memory; later it reads them
 /// from the store.

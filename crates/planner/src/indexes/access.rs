@@ -168,7 +168,7 @@ impl Access<'_> {
             for assigned in assignments(candidate, &usable, &served) {
                 let own =
                     assigned.iter().flatten().any(|at| usable[*at].conjunct < conjuncts.len());
-                // Each way has a copy of what is left to check.
+                // Each way has a copy of the conjuncts that its bounds do not answer.
                 if own && ways.len() * all.len() <= CONJUNCTS_COPIED_MAX {
                     if all.len() > UNCOUNTED_MAX {
                         self.stats.check_interrupt()?;

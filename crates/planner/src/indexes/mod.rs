@@ -1,7 +1,8 @@
 //! Which indexes can serve a request, and which of them does.
 //!
-//! Read in this order: `access` (the ways by which indexes reach the documents of a filter), `partial`,
-//! `covering` and `sort_order` (what an index can and gives), `hint` and `min_max` (what the request says),
+//! Read in this order: `access` (the ways to find the documents of a filter by indexes), `partial`,
+//! `covering` and `sort_order` (the documents, values and order of an index), `hint` and `min_max` (options
+//! of the request),
 //! `intersection`, `choose` (the cheapest plan).
 
 pub(crate) mod access;
