@@ -92,7 +92,7 @@ const OUTSIDE: &[&str] = &["atClusterTime", "afterClusterTime", "tailable", "$un
 const MEMORY: &[&str] =
     &["internalQueryMaxBlockingSortMemoryUsageBytes", "internalDocumentSourceGroupMaxMemoryBytes"];
 /// A limit that a few documents exceed.
-const SPILL_BYTES: i32 = 512;
+const SPILL_BYTES: i32 = 256;
 /// The default limit of a server.
 const MEMORY_BYTES: i32 = 100 << 20;
 
