@@ -2,7 +2,7 @@
 
 use crate::{ErrorClass, ErrorCode};
 
-/// Number, name and classes of every named code, in ascending order of the numbers.
+/// Number, name and classes of every named code, by rising number.
 #[rustfmt::skip]
 pub(crate) static NAMES: &[(i32, &str, &[ErrorClass])] = &[
     (1, "InternalError", &[]),

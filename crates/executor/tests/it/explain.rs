@@ -227,7 +227,7 @@ fn the_stages_of_each_branch_tell_what_they_did() {
     insert_all(&store, "db.c", docs.iter().map(DocBuf::as_doc));
     let case = Case { store, usable: true };
     let command = parse_doc(
-        "{aggregate: 'c', pipeline: [{$facet: {top: [{$sort: {v: -1}}, {$limit: 2}],
+        "{aggregate: \"c\", pipeline: [{$facet: {top: [{$sort: {v: -1}}, {$limit: 2}],
           some: [{$project: {v: 1}}, {$match: {v: 1}}]}}]}",
     );
     let reply = explained(&case, command.unwrap().as_doc(), Verbosity::ExecutionStats);
