@@ -89,7 +89,7 @@ fn shape(
     bytes: &mut Vec<u8>,
 ) -> Result<()> {
     bytes.clear();
-    context.limited(|| {
+    let mut write = || {
         let mut writer = DocWriter::new(bytes);
         projection.apply(context.root, &mut writer, context)?;
         if let Some(record) = record {
@@ -97,7 +97,11 @@ fn shape(
         }
         writer.finish();
         Ok(())
-    })?;
+    };
+    match projection.computes() {
+        true => context.limited(write)?,
+        false => write()?,
+    }
     projection.check(Doc::from_valid_bytes(bytes), context)
 }
 

@@ -74,6 +74,11 @@ impl Projection {
         &self.source
     }
 
+    /// Returns true if a field is computed, so that a result may be larger than its document.
+    pub fn computes(&self) -> bool {
+        self.root.computes
+    }
+
     /// Returns true if the projection does not change documents.
     pub fn is_identity(&self) -> bool {
         self.kind != Kind::Inclusion && self.root.fields.is_empty()
