@@ -31,12 +31,8 @@ const LATE_LOOKS_MAX: u32 = 64;
 /// The same for a command, which looks before each batch as well.
 const COMMAND_LOOKS_MAX: u32 = 2000;
 
-/// Calls of the allocator between two looks.
+/// Calls of the allocator between two looks, and from the last look of a command to its end.
 const CALLS_MAX: u64 = 1_000_000;
-
-/// Calls of the allocator from the last look of a command to its end: 100 MB of small rows in a blocking
-/// stage, and their keys.
-const FREED_MAX: u64 = 4_000_000;
 
 /// Bytes of the largest list in a request.
 const LIST_BYTES_MAX: usize = 1 << 20;
@@ -423,7 +419,7 @@ fn run_command(mut command: DocBuf) {
     LAST.set(counting::calls());
     CLIENT.with_borrow_mut(|client| observed(Box::new(observer), || run(client, &command)));
     let freed = counting::calls() - LAST.get();
-    assert!(freed < FREED_MAX, "too much work after the last look");
+    assert!(freed < CALLS_MAX, "too much work after the last look");
 }
 
 thread_local! {

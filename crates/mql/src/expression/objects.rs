@@ -192,7 +192,9 @@ fn constant_field(name: &str, value: Value<'_>, context: &ParseContext) -> Resul
         return Err(Error::location(4161108, text));
     }
     let field = Expression::parse(value, context)?;
-    let Some(constant) = field.as_constant() else {
+    // MongoDB looks before an array of constants becomes one.
+    let constant = field.as_constant().filter(|_| !matches!(value, Value::Array(_)));
+    let Some(constant) = constant else {
         let text = format!("{name} requires 'field' to evaluate to a constant");
         return Err(Error::location(4161106, text));
     };

@@ -267,6 +267,8 @@ fn objects_and_types() {
     fails(doc! { "$function": {} }, 115);
     fails(doc! { "$mergeObjects": [1, 2] }, 40400);
     fails(doc! { "$setField": { "field": "$x", "input": {}, "value": 1 } }, 4161108);
+    // An array is none, though an array of constants becomes one.
+    fails(doc! { "$setField": { "field": ["x"], "input": {}, "value": 1 } }, 4161106);
 }
 
 #[test]
