@@ -10,6 +10,9 @@ use quire_mql::stage::Group;
 use crate::env::Env;
 use crate::grouping::table::GroupTable;
 
+/// Groups written to disk between two checks of the interrupt.
+const INTERRUPT_GROUPS: usize = 1024;
+
 /// The groups on disk.
 #[derive(Default)]
 pub(crate) struct SpilledGroups {
@@ -33,7 +36,10 @@ impl SpilledGroups {
         let workspace = workspace(env)?;
         let mut run = RunWriter::create(workspace)?;
         let collator = env.shared.collator.as_deref().map(|collator| collator as &dyn Collator);
-        for (encoded, at) in table.sorted(collator) {
+        for (written, (encoded, at)) in table.sorted(collator, env)?.enumerate() {
+            if written.is_multiple_of(INTERRUPT_GROUPS) {
+                env.check_interrupt()?;
+            }
             let Some(key) = table.key(at) else { continue };
             let saved = DocBuf::build(|writer| {
                 writer.append("k", key);

@@ -2,6 +2,8 @@
 //! are in one table, and documents are added in batches.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
@@ -14,9 +16,13 @@ use quire_mql::column::{Column, OwnedColumn};
 use quire_mql::stage::Group;
 
 use crate::columns::{Columns, Grouping};
+use crate::env::Env;
 
 /// The bytes that a group takes besides its key and its states.
 const GROUP_BYTES: usize = 64;
+
+/// Keys that are sorted between two checks of the interrupt.
+const PART_KEYS: usize = 8192;
 
 /// Groups, numbered in the order of their first documents.
 pub(crate) struct GroupTable {
@@ -29,6 +35,37 @@ pub(crate) struct GroupTable {
     groups: Vec<u32>,
     /// True if a batch can be added accumulator by accumulator.
     by_column: bool,
+}
+
+/// An encoded key and the number of its group.
+type NumberedKey = (Vec<u8>, usize);
+
+/// Encoded keys with the numbers of their groups, in order: a merge of sorted parts.
+pub(crate) struct SortedKeys {
+    parts: Vec<std::vec::IntoIter<NumberedKey>>,
+    /// The least key of each part that has more, with the number of the part.
+    heads: BinaryHeap<Reverse<(NumberedKey, usize)>>,
+}
+
+impl SortedKeys {
+    fn new(mut parts: Vec<std::vec::IntoIter<NumberedKey>>) -> Self {
+        let heads = parts.iter_mut().enumerate();
+        let heads =
+            heads.filter_map(|(number, part)| Some(Reverse((part.next()?, number)))).collect();
+        Self { parts, heads }
+    }
+}
+
+impl Iterator for SortedKeys {
+    type Item = NumberedKey;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Reverse((key, number)) = self.heads.pop()?;
+        if let Some(next) = self.parts.get_mut(number)?.next() {
+            self.heads.push(Reverse((next, number)));
+        }
+        Some(key)
+    }
 }
 
 impl GroupTable {
@@ -63,18 +100,24 @@ impl GroupTable {
         self.tables.iter().filter_map(move |table| table.state(at))
     }
 
-    /// Returns the groups in the order of their encoded keys, by which runs on disk are merged.
-    pub fn sorted(&self, collator: Option<&dyn Collator>) -> Vec<(Vec<u8>, usize)> {
+    /// Returns the groups in the order of their encoded keys, by which runs on disk are merged. Sorts
+    /// them in parts, between which it checks the interrupt.
+    pub fn sorted(&self, collator: Option<&dyn Collator>, env: &Env) -> Result<SortedKeys> {
         let encoded = |value: &ValueBuf| {
             let mut encoded = Vec::with_capacity(16);
             let bits = &mut TypeBits::new();
             key::append_full(value.as_value(), false, collator, &mut encoded, bits);
             encoded
         };
-        let keys = self.keys.iter().map(|(_, value)| encoded(value)).zip(0..);
-        let mut sorted: Vec<(Vec<u8>, usize)> = keys.collect();
-        sorted.sort_unstable();
-        sorted
+        let mut parts = Vec::with_capacity(self.keys.len().div_ceil(PART_KEYS));
+        for (number, part) in self.keys.chunks(PART_KEYS).enumerate() {
+            env.check_interrupt()?;
+            let keys = part.iter().map(|(_, value)| encoded(value)).zip(number * PART_KEYS..);
+            let mut sorted: Vec<NumberedKey> = keys.collect();
+            sorted.sort_unstable();
+            parts.push(sorted.into_iter());
+        }
+        Ok(SortedKeys::new(parts))
     }
 
     /// Removes all groups.
