@@ -15,7 +15,7 @@ use crate::layout::{doc_key, record_id_of};
 use crate::{Record, RecordId, Store, StoredDoc};
 
 /// A snapshot with the catalog of the same moment. It is cheap to open. While it is open the engine
-/// keeps old versions of all data, so long operations replace it by a new one from time to time.
+/// keeps old versions of all data, so a long operation replaces it by a new one from time to time.
 pub struct ReadView {
     store: Arc<Store>,
     catalog: Arc<Catalog>,

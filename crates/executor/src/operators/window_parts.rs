@@ -151,7 +151,7 @@ impl Parts<'_> {
     }
 
     /// Returns where the partition of a row ends. `None` if it is too large from that row on, or if a
-    /// document fails: whoever reads one document after the other meets the first that does.
+    /// document fails: the documents are then read one after the other, so that the first error is returned.
     fn partition_end(&self, at: usize, arena: &mut Bump) -> Option<usize> {
         let bytes = (self.rows.bytes() / self.rows.all().max(1)).max(1);
         let rows_max = (PART_BYTES_MAX / bytes).clamp(1, PART_ROWS_MAX);
