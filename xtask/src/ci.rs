@@ -92,10 +92,10 @@ pub fn crash(args: &[String]) -> Result<(), String> {
         "build",
         "--release",
         "--package",
-        "quire-storage-fjall",
+        "quire-storage-lsm",
         "--examples",
     ]))?;
-    ["quire-storage-fjall", "quire-cli"].into_iter().try_for_each(|package| {
+    ["quire-storage-lsm", "quire-cli"].into_iter().try_for_each(|package| {
         let mut command = cargo();
         command.args(["test", "--release", "--package", package]);
         command.args(["--test", "it", "--", "crash", "damage", "--nocapture"]);

@@ -9,7 +9,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("error", 0),
     ("document", 1),
     ("storage", 1),
-    ("storage-fjall", 2),
+    ("storage-lsm", 2),
     ("wire", 2),
     ("access", 2),
     ("tls", 2),
@@ -30,14 +30,14 @@ const LAYERS: &[(&str, u8)] = &[
 const FORBIDDEN: &[(&str, &str)] = &[
     ("storage", "error"),
     ("storage", "document"),
-    ("storage-fjall", "document"),
+    ("storage-lsm", "document"),
     ("document", "storage"),
     ("mql", "storage"),
     ("wire", "storage"),
     ("access", "storage"),
     ("planner", "storage"),
     ("planner", "collections"),
-    ("commands", "storage-fjall"),
+    ("commands", "storage-lsm"),
     ("commands", "wire"),
 ];
 

@@ -163,7 +163,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "storage-fjall",
+        "storage-lsm",
         &[
             "error",
             "damage",

@@ -7,7 +7,7 @@ use crate::exit::{FAILED, Failure};
 use lexopt::{Arg, Parser};
 use quire_document::doc;
 use quire_storage::Interrupt;
-use quire_storage_fjall::{FjallOptions, is_database};
+use quire_storage_lsm::{LsmOptions, is_database};
 use std::path::{Path, PathBuf};
 
 const HELP: &str = "Usage: quire backup --uri URI DIR
@@ -59,7 +59,7 @@ fn copy_stopped(from: &Path, to: &Path) -> Result<(), Failure> {
     if !is_database(from) {
         return Err(Failure::new(FAILED, format!("{shown} is not a database directory of Quire")));
     }
-    let opened = crate::engine::open(from, FjallOptions::default())?;
+    let opened = crate::engine::open(from, LsmOptions::default())?;
     opened.warnings.iter().for_each(|warning| print(&format!("warning: {warning}")));
     let failed = |error| Failure::new(FAILED, format!("cannot copy {shown}: {error}"));
     opened.engine.backup(to, &Interrupt::new()).map_err(failed)?;

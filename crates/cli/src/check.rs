@@ -6,7 +6,7 @@ use crate::exit::{FAILED, FOUND, Failure};
 use lexopt::{Arg, Parser};
 use quire_collections::{Report, Store, StoreOptions};
 use quire_error::ErrorCode;
-use quire_storage_fjall::{FjallOptions, Opened, is_database};
+use quire_storage_lsm::{LsmOptions, Opened, is_database};
 use std::path::{Path, PathBuf};
 
 const HELP: &str = "Usage: quire check [--repair] DIR
@@ -35,7 +35,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     if !is_database(&request.directory) {
         return Err(Failure::new(FAILED, format!("{shown} is not a database directory of Quire")));
     }
-    let options = FjallOptions { repair: request.repair, ..FjallOptions::default() };
+    let options = LsmOptions { repair: request.repair, ..LsmOptions::default() };
     let (opened, damages) = match request.repair {
         true => (crate::engine::open(&request.directory, options)?, 0),
         false => examine(&request.directory, options)?,
@@ -56,7 +56,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     drop(store);
     opened.engine.close().map_err(|error| Failure::new(FAILED, format!("{shown}: {error}")))?;
     if request.repair {
-        quire_storage_fjall::end_repair(&request.directory)
+        quire_storage_lsm::end_repair(&request.directory)
             .map_err(|error| Failure::new(FAILED, format!("{shown}: {error}")))?;
     }
     show(&report, request.repair, damages)
@@ -64,9 +64,9 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
 
 /// Opens an image of the directory, because a check changes nothing. Prints the damages of the
 /// files and returns their number.
-fn examine(directory: &Path, options: FjallOptions) -> Result<(Opened, usize), Failure> {
+fn examine(directory: &Path, options: LsmOptions) -> Result<(Opened, usize), Failure> {
     let shown = directory.display();
-    let examined = quire_storage_fjall::examine(directory, options)
+    let examined = quire_storage_lsm::examine(directory, options)
         .map_err(|error| Failure::new(FAILED, format!("cannot open {shown}: {error}")))?;
     examined.damages.iter().for_each(|damage| print(damage));
     let found = examined.damages.len();

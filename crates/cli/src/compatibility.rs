@@ -43,7 +43,7 @@ const DIFFERENCES: &str = "
 - `storageEngine` and `indexOptionDefaults` of `create`, and `storageEngine` of an index, are checked, stored and shown as in MongoDB,
   and have no effect, because they are for another storage engine.
 - `serverStatus` has a section `wiredTiger` with the fields that tools read. Its values are those of Quire's engine, whose
-  name is `fjall` (or `memory`).
+  name is `lsm` (or `memory`).
 - `system.profile` is an ordinary collection with an `_id` index, which the profiler keeps below 1 MiB by deleting the oldest
   entries. While `fsync` blocks writes, nothing is recorded. A `bulkWrite` has one entry. Entries and slow-query lines have no
   `keysInserted`, `keysDeleted` and `queryHash`; `locks` and `storage` are empty.

@@ -2,13 +2,13 @@
 
 use crate::exit::{FAILED, Failure};
 use quire_storage::StorageError;
-use quire_storage_fjall::{FjallOptions, Opened};
+use quire_storage_lsm::{LsmOptions, Opened};
 use std::path::Path;
 
 /// Opens a database directory; creates it if it is missing.
-pub(crate) fn open(path: &Path, options: FjallOptions) -> Result<Opened, Failure> {
+pub(crate) fn open(path: &Path, options: LsmOptions) -> Result<Opened, Failure> {
     let repair = options.repair;
-    quire_storage_fjall::open(path, options).map_err(|error| {
+    quire_storage_lsm::open(path, options).map_err(|error| {
         let shown = path.display();
         let advice = match &error {
             StorageError::Corruption { .. } if repair => {

@@ -92,7 +92,7 @@ impl RecordIds {
         let waits = &mut |state: &mut State| !state.unfinished.is_empty();
         self.changed.wait_while_for(&mut state, waits, CUT_WAIT);
         drop(state);
-        // If this fails, fjall's own attempt fails too and poisons the engine.
+        // If this fails, the memtable becomes a table when it is full.
         let _ = engine.cut_table();
         self.state.lock().cutting = false;
         self.changed.notify_all();

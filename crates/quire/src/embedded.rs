@@ -9,7 +9,7 @@ use quire_commands::log::{LogSink, NoLog};
 use quire_commands::{Call, Connection, ConnectionInfo, Jobs, Service, ServiceOptions};
 use quire_document::{Doc, Value};
 use quire_storage::{Engine, Interrupt};
-use quire_storage_fjall::FjallOptions;
+use quire_storage_lsm::LsmOptions;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,13 +45,13 @@ pub(crate) struct Documents<'a> {
 
 impl Embedded {
     pub(crate) fn on_disk(path: &Path, options: OpenOptions) -> Result<Arc<Embedded>> {
-        let mut settings = FjallOptions::default();
+        let mut settings = LsmOptions::default();
         if let Some(bytes) = options.cache_bytes {
             settings.cache_bytes = bytes;
         }
         let failed = |error| Error::open(format!("cannot open {}: {error}", path.display()));
-        let opened = quire_storage_fjall::open(path, settings).map_err(failed)?;
-        Self::over(opened.engine, "fjall", Some(path), opened.warnings, options)
+        let opened = quire_storage_lsm::open(path, settings).map_err(failed)?;
+        Self::over(opened.engine, "lsm", Some(path), opened.warnings, options)
     }
 
     pub(crate) fn in_memory(options: OpenOptions) -> Result<Arc<Embedded>> {

@@ -24,8 +24,8 @@ pub fn memory() -> Arc<Service> {
 
 /// Returns a service on disk.
 pub fn on_disk(directory: &Path) -> Arc<Service> {
-    let opened = quire_storage_fjall::open(directory, quire_storage_fjall::FjallOptions::default());
-    service(opened.expect("a new directory opens").engine, "fjall")
+    let opened = quire_storage_lsm::open(directory, quire_storage_lsm::LsmOptions::default());
+    service(opened.expect("a new directory opens").engine, "lsm")
 }
 
 /// A listening server on a free port of this machine.

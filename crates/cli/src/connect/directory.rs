@@ -5,7 +5,7 @@ use crate::exit::{FAILED, Failure};
 use quire_commands::{Call, Connection, ConnectionInfo, Service, ServiceOptions};
 use quire_document::DocBuf;
 use quire_storage::Interrupt;
-use quire_storage_fjall::FjallOptions;
+use quire_storage_lsm::LsmOptions;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ pub(crate) struct Directory {
 impl Directory {
     /// Opens a directory; creates it if it is missing.
     pub(crate) fn open(path: &Path) -> Result<Directory, Failure> {
-        let opened = crate::engine::open(path, FjallOptions::default())?;
+        let opened = crate::engine::open(path, LsmOptions::default())?;
         opened.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-        let options = ServiceOptions::in_process("fjall", Some(path));
+        let options = ServiceOptions::in_process("lsm", Some(path));
         let service = Service::open(opened.engine, options).map_err(|error| {
             Failure::new(FAILED, format!("cannot open the data in {}: {error}", path.display()))
         })?;

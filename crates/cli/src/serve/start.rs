@@ -14,7 +14,7 @@ use quire_error::ErrorCode;
 use quire_server::log::{JsonLog, Output};
 use quire_server::{Endpoint, Listeners, Server, ServerOptions, StartError, Stop, signals};
 use quire_storage::{Engine, SystemClock};
-use quire_storage_fjall::FjallOptions;
+use quire_storage_lsm::LsmOptions;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::Write;
 use std::net::IpAddr;
@@ -66,7 +66,7 @@ fn serve_until_stopped(
         advertise: settings.advertise.clone(),
         argv: without_passwords(&call.line),
         parsed_options: settings.parsed.clone(),
-        storage_engine: if settings.dbpath.is_some() { "fjall" } else { "memory" },
+        storage_engine: if settings.dbpath.is_some() { "lsm" } else { "memory" },
         parameters: settings.parameters.clone(),
         clock: Arc::new(SystemClock),
         log: log.clone(),
@@ -162,7 +162,7 @@ fn open_engine(settings: &Settings, log: &JsonLog) -> Result<Arc<dyn Engine>, Fa
             Failure::new(FAILED, format!("cannot open the memory engine: {error}"))
         });
     };
-    let options = FjallOptions { cache_bytes: settings.cache_bytes, ..FjallOptions::default() };
+    let options = LsmOptions { cache_bytes: settings.cache_bytes, ..LsmOptions::default() };
     let opened = crate::engine::open(path, options)?;
     for warning in &opened.warnings {
         let attributes = doc! { "warning": warning.as_str() };

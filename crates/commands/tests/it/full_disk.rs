@@ -3,7 +3,7 @@
 use crate::{Client, NoLog, Server, at, code, number, replica_set};
 use quire_document::{Binary, DocBuf, Value, doc};
 use quire_storage::{Engine, Maintenance};
-use quire_storage_fjall::{DiskSpace, FjallOptions, open};
+use quire_storage_lsm::{DiskSpace, LsmOptions, open};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,8 +30,7 @@ impl Disk {
             let available_bytes = seen.load(Ordering::Relaxed);
             Some(DiskSpace { available_bytes, total_bytes: 2 * ENOUGH })
         });
-        let options =
-            FjallOptions { reserve_bytes: 100 << 20, space_probe, ..FjallOptions::default() };
+        let options = LsmOptions { reserve_bytes: 100 << 20, space_probe, ..LsmOptions::default() };
         Disk { available, engine: open(directory, options).unwrap().engine }
     }
 

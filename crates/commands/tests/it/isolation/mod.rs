@@ -11,7 +11,7 @@ use quire_document::{Doc, DocBuf, Value as Bson, doc};
 use quire_storage::rng::Rng;
 use quire_storage::simulated::{Crash, Faults, SimulatedDisk};
 use quire_storage::{Engine, open_memory};
-use quire_storage_fjall::FjallOptions;
+use quire_storage_lsm::LsmOptions;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -243,7 +243,7 @@ fn transactions_in_memory_are_isolated() {
 #[test]
 fn transactions_on_disk_are_isolated() {
     let directory = tempfile::tempdir().unwrap();
-    let opened = quire_storage_fjall::open(directory.path(), FjallOptions::default()).unwrap();
+    let opened = quire_storage_lsm::open(directory.path(), LsmOptions::default()).unwrap();
     on_engine(&opened.engine, 300);
     opened.engine.close().unwrap();
 }

@@ -1,0 +1,313 @@
+//! The log on disk: its files, how a batch is written, and the intact batches in a file. `log`
+//! appends to it, `replay` reads it at an open, `log_guard` decides how much of it can be used after
+//! a crash.
+//!
+//! The format (that of fjall 3, little endian): a batch is `01 count:u32 seqno:u64`, then `count`
+//! times an item `02 type:u8 compression:u8 keyspace:u64 key_len:u16 value_len:u32 stored_len:u32
+//! key value` or a clear `04 keyspace:u64`, then `03 xxh3:u64 "FJL\x03"`; the checksum covers the
+//! items. Type 0 is a value and 1 a deleted key. fjall compressed large values with LZ4
+//! (compression 1), wrote clears, and allocated files ahead, so that zeros may follow the last batch;
+//! this program does none of that, and reads all of it.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use quire_storage::committer::{GroupPlace, group_place};
+use quire_storage::{Op, Result, Space};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::bytes_at::Reader;
+use crate::layout::number_of;
+
+/// The end of a batch, and the content of the file that names this format.
+pub(crate) const TRAILER: &[u8; 4] = b"FJL\x03";
+const BATCH: u8 = 1;
+const ITEM: u8 = 2;
+const END: u8 = 3;
+const CLEAR: u8 = 4;
+const VALUE: u8 = 0;
+const DELETED: u8 = 1;
+const PLAIN: u8 = 0;
+const LZ4: u8 = 1;
+/// The sequence number of the next batch is greater than the last by at most this.
+const SEQNO_LEAP_MAX: u64 = 1 << 40;
+
+/// The content of a log file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// The path of the file.
+    pub path: PathBuf,
+    /// The byte ranges of the intact batches, in order.
+    pub intact: Vec<Range<usize>>,
+    /// The place of each of them in the history of commits, in the same order.
+    pub places: Vec<Option<GroupPlace>>,
+    /// The offset of the first damaged batch; `None` if only zeros follow the last intact one.
+    pub damaged_from: Option<usize>,
+    /// The length of the file in bytes.
+    pub length: usize,
+}
+
+impl Inspection {
+    /// Returns the number of intact batches after the first damage.
+    pub fn intact_after_damage(&self) -> usize {
+        let Some(from) = self.damaged_from else { return 0 };
+        self.intact.iter().filter(|batch| batch.start > from).count()
+    }
+
+    /// Returns the end of the last batch before the first damage.
+    pub(crate) fn good_end(&self) -> usize {
+        let before = |batch: &&Range<usize>| self.damaged_from.is_none_or(|from| batch.end <= from);
+        self.intact.iter().filter(before).map(|batch| batch.end).max().unwrap_or(0)
+    }
+}
+
+/// Appends the record of a batch to `record`.
+pub(crate) fn encode(ops: &[Op], seqno: u64, record: &mut Vec<u8>) {
+    record.push(BATCH);
+    record.extend(length(ops.len()).to_le_bytes());
+    record.extend(seqno.to_le_bytes());
+    let items = record.len();
+    for op in ops {
+        let value = op.value.as_deref().unwrap_or_default();
+        let kind = if op.value.is_some() { VALUE } else { DELETED };
+        let mut head = [0; 21];
+        head[..3].copy_from_slice(&[ITEM, kind, PLAIN]);
+        head[3..11].copy_from_slice(&number_of(op.space).to_le_bytes());
+        head[11..13].copy_from_slice(&(op.key.len() as u16).to_le_bytes());
+        head[13..17].copy_from_slice(&length(value.len()).to_le_bytes());
+        head[17..].copy_from_slice(&length(value.len()).to_le_bytes());
+        record.extend_from_slice(&head);
+        record.extend_from_slice(&op.key);
+        record.extend_from_slice(value);
+    }
+    let checksum = xxh3_64(record.get(items..).unwrap_or_default());
+    record.push(END);
+    record.extend(checksum.to_le_bytes());
+    record.extend(TRAILER);
+}
+
+fn length(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+/// An intact batch.
+struct Batch {
+    seqno: u64,
+    end: usize,
+    place: Option<GroupPlace>,
+}
+
+/// An item of a batch.
+enum Item<'b> {
+    Row { kind: u8, compression: u8, keyspace: u64, length: usize, key: &'b [u8], stored: &'b [u8] },
+    Clear,
+}
+
+impl Item<'_> {
+    /// Returns the change that the item makes to one of the four spaces, if it makes one.
+    fn op(&self) -> Option<Op> {
+        let Item::Row { kind, compression, keyspace, length, key, stored } = self else {
+            return None;
+        };
+        let space = Space::ALL.into_iter().find(|space| number_of(*space) == *keyspace)?;
+        let value = match (*kind, *compression) {
+            (VALUE, PLAIN) => Some(Bytes::copy_from_slice(stored)),
+            (VALUE, _) => Some(Bytes::from(lz4_flex::block::decompress(stored, *length).ok()?)),
+            _ => None,
+        };
+        Some(Op { space, key: Bytes::copy_from_slice(key), value })
+    }
+}
+
+/// Reads the next item of a batch.
+fn parse_item<'b>(reader: &mut Reader<'b>) -> Option<Item<'b>> {
+    match reader.array::<1>()? {
+        [ITEM] => {
+            let [kind, compression] = reader.array()?;
+            if !matches!(kind, VALUE | DELETED | 2 | 4) || compression > LZ4 {
+                return None;
+            }
+            let keyspace = u64::from_le_bytes(reader.array()?);
+            let key = u16::from_le_bytes(reader.array()?);
+            let length = usize::try_from(u32::from_le_bytes(reader.array()?)).ok()?;
+            let stored = usize::try_from(u32::from_le_bytes(reader.array()?)).ok()?;
+            let key = reader.take(usize::from(key))?;
+            let stored = reader.take(stored)?;
+            Some(Item::Row { kind, compression, keyspace, length, key, stored })
+        }
+        [CLEAR] => reader.take(8).map(|_| Item::Clear),
+        _ => None,
+    }
+}
+
+/// Returns the intact batch at offset `at`, if there is one. Calls `each` with its items, also
+/// before the checksum shows that they are intact.
+fn parse_batch(bytes: &[u8], at: usize, mut each: impl FnMut(&Item<'_>)) -> Option<Batch> {
+    let mut reader = Reader::starting_at(bytes, at);
+    if reader.array::<1>()? != [BATCH] {
+        return None;
+    }
+    let count = u32::from_le_bytes(reader.array()?);
+    let seqno = u64::from_le_bytes(reader.array()?);
+    let items = reader.position();
+    let mut place = None;
+    for _ in 0..count {
+        let item = parse_item(&mut reader)?;
+        if let Item::Row { kind: VALUE, compression: PLAIN, keyspace, key, stored, .. } = &item
+            && *keyspace == number_of(Space::Meta)
+        {
+            place = group_place(key, stored).or(place);
+        }
+        each(&item);
+    }
+    let content = bytes.get(items..reader.position())?;
+    let end = reader.array::<1>()? == [END];
+    let checksum = u64::from_le_bytes(reader.array()?);
+    let trailer = reader.array::<4>()? == *TRAILER;
+    let whole = end && trailer && checksum == xxh3_64(content);
+    whole.then(|| Batch { seqno, end: reader.position(), place })
+}
+
+/// Returns the number and the changes of the intact batch at the start of a range of a log file.
+pub(crate) fn decode(bytes: &[u8], batch: &Range<usize>) -> Option<(u64, Vec<Op>)> {
+    let mut ops = Vec::new();
+    let found = parse_batch(bytes, batch.start, |item| ops.extend(item.op()))?;
+    Some((found.seqno, ops))
+}
+
+/// Returns the length of the file without the zero pages that were allocated ahead.
+fn used_length(bytes: &[u8]) -> usize {
+    const PAGE: usize = 4096;
+    let pages = bytes.chunks(PAGE).rev().take_while(|page| [0; PAGE].starts_with(page));
+    let kept = bytes.len().div_ceil(PAGE) - pages.count();
+    let bytes = bytes.get(..kept * PAGE).unwrap_or(bytes);
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}
+
+/// Finds every intact batch of a log file.
+pub fn inspect(path: &Path) -> Result<Inspection> {
+    let bytes = std::fs::read(path)?;
+    let used = used_length(&bytes);
+    let mut found = Inspection {
+        path: path.to_owned(),
+        intact: Vec::new(),
+        places: Vec::new(),
+        damaged_from: None,
+        length: bytes.len(),
+    };
+    let (mut at, mut last_seqno) = (0, None);
+    while at < used {
+        let later = |seqno: u64| {
+            last_seqno.is_none_or(|last: u64| seqno > last && seqno - last < SEQNO_LEAP_MAX)
+        };
+        match parse_batch(&bytes, at, |_| {}).filter(|batch| later(batch.seqno)) {
+            Some(batch) => {
+                found.intact.push(at..batch.end);
+                found.places.push(batch.place);
+                (at, last_seqno) = (batch.end, Some(batch.seqno));
+            }
+            None => {
+                found.damaged_from.get_or_insert(at);
+                let rest = bytes.get(at + 1..used).unwrap_or_default();
+                match rest.iter().position(|byte| *byte == 1) {
+                    Some(next) => at += 1 + next,
+                    None => break,
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the log files of a database, oldest first.
+pub fn files(data: &Path) -> Result<Vec<PathBuf>> {
+    Ok(numbered(data)?.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Returns the numbers of the log files of a database, oldest first. The numbers rise without a
+/// gap; the last file, or the one before it, is written to.
+pub(crate) fn numbers(data: &Path) -> Result<Vec<u64>> {
+    Ok(numbered(data)?.into_iter().map(|(number, _)| number).collect())
+}
+
+/// Returns the path of the log file with this number.
+pub(crate) fn path(data: &Path, number: u64) -> PathBuf {
+    data.join(format!("{number}.jnl"))
+}
+
+pub(crate) fn numbered(data: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(data)? {
+        let path = entry?.path();
+        let number = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| name.strip_suffix(".jnl"))
+            .and_then(|number| number.parse::<u64>().ok());
+        if let Some(number) = number {
+            files.push((number, path));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_read_as_it_was_written() {
+        let op = |space, key: &'static str, value: Option<&'static str>| Op {
+            space,
+            key: Bytes::from_static(key.as_bytes()),
+            value: value.map(|value| Bytes::from_static(value.as_bytes())),
+        };
+        let ops = vec![
+            op(Space::Doc, "one", Some("value")),
+            op(Space::Idx, "two", None),
+            op(Space::Log, "three", Some("")),
+        ];
+        let mut bytes = Vec::new();
+        encode(&ops, 7, &mut bytes);
+        let first = bytes.len();
+        encode(&ops[..1], 8, &mut bytes);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("1.jnl");
+        std::fs::write(&path, &bytes).unwrap();
+        let found = inspect(&path).unwrap();
+        assert_eq!(found.intact, [0..first, first..bytes.len()]);
+        assert_eq!(found.damaged_from, None);
+        let (seqno, read) = decode(&bytes, &found.intact[0]).unwrap();
+        assert_eq!((seqno, read), (7, ops));
+        for at in 13..first {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 16;
+            assert!(decode(&damaged, &found.intact[0]).is_none(), "a flipped bit at {at}");
+        }
+    }
+
+    /// fjall compressed values of 4 KB and more.
+    #[test]
+    fn a_compressed_value_is_read() {
+        let value = vec![b'v'; 10_000];
+        let stored = lz4_flex::block::compress(&value);
+        let mut bytes = vec![BATCH, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0];
+        let items = bytes.len();
+        bytes.extend([ITEM, VALUE, LZ4]);
+        bytes.extend(number_of(Space::Doc).to_le_bytes());
+        bytes.extend(3_u16.to_le_bytes());
+        bytes.extend(10_000_u32.to_le_bytes());
+        bytes.extend((stored.len() as u32).to_le_bytes());
+        bytes.extend(b"key");
+        bytes.extend(stored);
+        let checksum = xxh3_64(&bytes[items..]);
+        bytes.push(END);
+        bytes.extend(checksum.to_le_bytes());
+        bytes.extend(TRAILER);
+        let (seqno, ops) = decode(&bytes, &(0..bytes.len())).unwrap();
+        assert_eq!(seqno, 9);
+        assert_eq!(ops[0].value.as_deref(), Some(&value[..]));
+    }
+}

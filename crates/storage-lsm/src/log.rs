@@ -1,0 +1,261 @@
+//! Appends batches to the log and syncs it. A batch is one write to the operating system. The file
+//! in use is replaced by the next one when it is full, without a sync: a thread of the store makes
+//! the next file ready, syncs full files, and removes the files that no memtable needs.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use quire_storage::{Op, Result, StorageError};
+
+use crate::durable_files::sync_directory;
+use crate::journal;
+use crate::private::file_options;
+
+/// The size of a file, in bytes, from which on the next one is used, and from which on the next one
+/// is made ready.
+const FILE_BYTES: u64 = 64 << 20;
+const HALF_BYTES: u64 = FILE_BYTES / 2;
+/// A record of up to this many bytes leaves its memory to the next one.
+const RECORD_BYTES_KEPT: usize = 8 << 20;
+
+/// The writer of the log.
+pub(crate) struct Log {
+    data: PathBuf,
+    writing: Mutex<Writing>,
+    /// The number of the file in use.
+    current: AtomicU64,
+    /// The bytes that were handed to the operating system since the open, and those that are on
+    /// stable storage. Files of before the open count as synced: the open syncs them.
+    written: AtomicU64,
+    synced: Mutex<u64>,
+    /// True after a failed write or sync. What is on disk is unknown then.
+    failed: AtomicBool,
+}
+
+struct Writing {
+    file: Arc<File>,
+    number: u64,
+    bytes: u64,
+    /// The next file, if it was made ahead.
+    next: Option<File>,
+    /// The full files that may not be synced yet, oldest first.
+    full: VecDeque<Arc<File>>,
+    record: Vec<u8>,
+}
+
+/// Where a batch was written.
+pub(crate) struct Appended {
+    /// The number of its file.
+    pub file: u64,
+    /// True if the next file must be made ready, or if the file is full and must be synced.
+    pub wants_care: bool,
+}
+
+impl Log {
+    /// Begins to write to file `number`, which is empty or missing.
+    pub fn begin(data: &Path, number: u64) -> Result<Self> {
+        let file = Arc::new(create(data, number)?);
+        let writing = Writing {
+            file,
+            number,
+            bytes: 0,
+            next: None,
+            full: VecDeque::new(),
+            record: Vec::new(),
+        };
+        Ok(Self {
+            data: data.to_owned(),
+            writing: Mutex::new(writing),
+            current: AtomicU64::new(number),
+            written: AtomicU64::new(0),
+            synced: Mutex::new(0),
+            failed: AtomicBool::new(false),
+        })
+    }
+
+    /// Writes a batch.
+    pub fn append(&self, ops: &[Op], seqno: u64) -> Result<Appended> {
+        self.check()?;
+        let mut writing = self.writing.lock();
+        let Writing { file, record, .. } = &mut *writing;
+        record.clear();
+        journal::encode(ops, seqno, record);
+        self.noted((&**file).write_all(record))?;
+        let bytes = record.len() as u64;
+        if record.capacity() > RECORD_BYTES_KEPT {
+            *record = Vec::new();
+        }
+        let file = writing.number;
+        let before = writing.bytes;
+        writing.bytes += bytes;
+        self.written.fetch_add(bytes, Ordering::Release);
+        let is_full = writing.bytes >= FILE_BYTES;
+        let is_half = before < HALF_BYTES && writing.bytes >= HALF_BYTES;
+        if is_full {
+            self.turn(&mut writing)?;
+        }
+        Ok(Appended { file, wants_care: is_full || is_half })
+    }
+
+    /// Begins the next file if the one in use has records.
+    pub fn end_file(&self) -> Result<()> {
+        let mut writing = self.writing.lock();
+        if writing.bytes > 0 { self.turn(&mut writing) } else { Ok(()) }
+    }
+
+    /// Begins the next file.
+    fn turn(&self, writing: &mut Writing) -> Result<()> {
+        let number = writing.number + 1;
+        let next = match writing.next.take() {
+            Some(next) => next,
+            None => create(&self.data, number).inspect_err(|_| self.fail())?,
+        };
+        let full = std::mem::replace(&mut writing.file, Arc::new(next));
+        writing.full.push_back(full);
+        (writing.number, writing.bytes) = (number, 0);
+        self.current.store(number, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes the next file ready, if the one in use is half full. A failure is met again, and
+    /// reported, by the write that needs the file.
+    pub fn prepare(&self) {
+        let number = {
+            let writing = self.writing.lock();
+            if writing.next.is_some() || writing.bytes < HALF_BYTES {
+                return;
+            }
+            writing.number + 1
+        };
+        let Ok(next) = create(&self.data, number) else { return };
+        let mut writing = self.writing.lock();
+        if writing.number + 1 == number && writing.next.is_none() {
+            writing.next = Some(next);
+        }
+    }
+
+    /// Forces everything written before the call to stable storage.
+    pub fn sync(&self) -> Result<()> {
+        let wanted = self.written.load(Ordering::Acquire);
+        let mut synced = self.synced.lock();
+        self.check()?;
+        if *synced >= wanted {
+            return Ok(());
+        }
+        let (files, covered) = {
+            let writing = self.writing.lock();
+            let files: Vec<Arc<File>> =
+                writing.full.iter().chain([&writing.file]).map(Arc::clone).collect();
+            (files, self.written.load(Ordering::Acquire))
+        };
+        for file in &files {
+            self.noted(file.sync_data())?;
+        }
+        *synced = covered;
+        // The last file is still in use, unless it became full meanwhile.
+        self.writing.lock().full.drain(..files.len() - 1);
+        Ok(())
+    }
+
+    /// Returns the number of the file in use.
+    pub fn current(&self) -> u64 {
+        self.current.load(Ordering::Acquire)
+    }
+
+    /// Removes the files before number `first`, oldest first, so that their numbers have no gap.
+    /// Returns handles on them, through which their blocks can be freed piece by piece.
+    pub fn remove_before(&self, first: u64) -> Result<Vec<File>> {
+        let first = first.min(self.current());
+        let mut removed = Vec::new();
+        for (number, path) in journal::numbered(&self.data)? {
+            if number < first {
+                removed.extend(File::options().write(true).open(&path).ok());
+                std::fs::remove_file(path)?;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Returns an error if an earlier write or sync failed.
+    pub fn check(&self) -> Result<()> {
+        match self.failed.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(StorageError::Unavailable(
+                "an earlier write or fsync of the log failed; restart to recover".into(),
+            )),
+        }
+    }
+
+    fn fail(&self) {
+        self.failed.store(true, Ordering::Release);
+    }
+
+    fn noted<T>(&self, result: std::io::Result<T>) -> Result<T> {
+        result.map_err(|error| {
+            self.fail();
+            error.into()
+        })
+    }
+}
+
+/// Creates an empty log file whose name survives a power cut.
+fn create(data: &Path, number: u64) -> Result<File> {
+    let file = file_options().append(true).open(journal::path(data, number))?;
+    sync_directory(data)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use quire_storage::Space;
+
+    fn op(bytes: usize) -> Vec<Op> {
+        let value = Some(Bytes::from(vec![7; bytes]));
+        vec![Op { space: Space::Doc, key: Bytes::from_static(b"key"), value }]
+    }
+
+    #[test]
+    fn files_follow_each_other_and_are_removed_from_the_oldest() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log::begin(directory.path(), 4).unwrap();
+        let half = op(40 << 20);
+        let numbers: Vec<u64> = (1..=5)
+            .map(|seqno| {
+                log.prepare();
+                log.append(&half, seqno).unwrap().file
+            })
+            .collect();
+        assert_eq!(numbers, [4, 4, 5, 5, 6]);
+        log.sync().unwrap();
+        assert!(log.writing.lock().full.is_empty());
+        log.append(&half, 6).unwrap();
+        assert_eq!((log.writing.lock().full.len(), log.current()), (1, 7));
+        assert_eq!(log.remove_before(6).unwrap().len(), 2);
+        assert_eq!(journal::numbers(directory.path()).unwrap(), [6, 7]);
+        assert_eq!(log.remove_before(u64::MAX).unwrap().len(), 1);
+        assert_eq!(journal::numbers(directory.path()).unwrap(), [7]);
+        log.end_file().unwrap();
+        assert_eq!(log.current(), 7, "the file is empty");
+        log.append(&half, 7).unwrap();
+        log.prepare();
+        log.end_file().unwrap();
+        assert_eq!(log.current(), 8);
+    }
+
+    #[test]
+    fn a_failed_write_is_not_forgotten() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log::begin(directory.path(), 1).unwrap();
+        let readable = File::open(journal::path(directory.path(), 1)).unwrap();
+        log.writing.lock().file = Arc::new(readable);
+        assert!(log.append(&op(1), 1).is_err());
+        assert!(log.check().is_err() && log.sync().is_err() && log.append(&op(1), 2).is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! The snapshot that readers use: the view of its time, and the last batch that it sees.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use quire_storage::backend::RawSnapshot;
+use quire_storage::{Direction, Page, Result, ScanRequest, Space, StorageError};
+
+use crate::damage::Damage;
+use crate::error::storage;
+use crate::gaps::Skip;
+use crate::heads::Heads;
+use crate::held::{HeldMark, HeldViews};
+use crate::locate;
+use crate::lookups;
+use crate::newest::{Newest, Walk};
+use crate::open_table;
+use crate::store::View;
+
+/// A snapshot of all spaces.
+pub struct LsmSnapshot {
+    view: Arc<View>,
+    /// The last batch that it sees.
+    seqno: u64,
+    heads: Arc<Heads>,
+    epoch: u64,
+    /// Counts the view among those that are held for long.
+    _held: Option<HeldMark>,
+}
+
+impl LsmSnapshot {
+    /// Returns a snapshot that sees the batches up to `seqno` of a view.
+    pub(crate) fn new((view, seqno): (Arc<View>, u64), heads: Arc<Heads>, epoch: u64) -> Self {
+        Self { view, seqno, heads, epoch, _held: None }
+    }
+
+    /// Returns a snapshot of the same content whose memory counts as held; see
+    /// [`Backend::hold`](quire_storage::backend::Backend::hold).
+    pub(crate) fn hold(&self, held: &Arc<HeldViews>) -> Self {
+        Self {
+            view: Arc::clone(&self.view),
+            seqno: self.seqno,
+            heads: Arc::clone(&self.heads),
+            epoch: self.epoch,
+            _held: Some(held.add(&self.view)),
+        }
+    }
+
+    /// Converts the error of a read near `key`. If the tables have a damaged block there, the error
+    /// names its file and position.
+    fn failure(
+        &self,
+        error: lsm_tree::Error,
+        space: Space,
+        key: &[u8],
+        direction: Direction,
+    ) -> StorageError {
+        named(storage(error, space.name()), || {
+            locate::damage_near(&self.view.of(space).tables, key, direction)
+        })
+    }
+
+    /// Converts the error of a scan that has returned the rows of `page`.
+    fn scan_failure(
+        &self,
+        error: lsm_tree::Error,
+        request: &ScanRequest<'_>,
+        page: &Page,
+    ) -> StorageError {
+        let begin = match request.direction {
+            Direction::Forward => request.start,
+            Direction::Reverse => request.end,
+        };
+        let reached = page.rows.last().map_or(begin, |(key, _)| key);
+        self.failure(error, request.space, reached, request.direction)
+    }
+}
+
+impl RawSnapshot for LsmSnapshot {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        lookups::get(self.view.of(space), self.seqno, key)
+            .map_err(|error| self.failure(error, space, key, Direction::Forward))
+    }
+
+    fn get_many(&self, space: Space, keys: &[&[u8]], out: &mut Vec<Option<Bytes>>) -> Result<()> {
+        if let [key] = keys {
+            out.push(self.get(space, key)?);
+            return Ok(());
+        }
+        let start = out.len();
+        out.resize(start + keys.len(), None);
+        let values = out.get_mut(start..).unwrap_or_default();
+        let view = self.view.of(space);
+        lookups::get_many(view, self.seqno, keys, values).map_err(|error| {
+            let near = |key: &&[u8]| locate::damage_near(&view.tables, key, Direction::Forward);
+            named(storage(error, space.name()), || keys.iter().find_map(near))
+        })
+    }
+
+    fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
+        let bound;
+        let mut request = *request;
+        match self.heads.gaps(request.space).skip(self.epoch, &request) {
+            Skip::Nothing => {}
+            Skip::All => return Ok(()),
+            Skip::To(key) => {
+                bound = key;
+                request = request.resumed(&bound);
+            }
+        }
+        if request.is_empty() {
+            return Ok(());
+        }
+        let since = Instant::now();
+        let mut from = Bytes::new();
+        loop {
+            let rest = if from.is_empty() { request } else { request.resumed(&from) };
+            match self.read(&request, &rest, page, since) {
+                Ok(Some(edge)) => from = edge,
+                Ok(None) => break,
+                Err(error) => return Err(self.scan_failure(error, &rest, page)),
+            }
+        }
+        if page.rows.is_empty() {
+            self.heads.gaps(request.space).learn(self.epoch, &request, None, since.elapsed());
+        }
+        self.heads.tombstones.scanned(request.space, page.rows.len(), since);
+        Ok(())
+    }
+}
+
+impl LsmSnapshot {
+    /// Fills the page from the next tables of the range `rest` of the scan `whole`. Returns the key
+    /// at which the scan continues if they contain no row.
+    fn read(
+        &self,
+        whole: &ScanRequest<'_>,
+        rest: &ScanRequest<'_>,
+        page: &mut Page,
+        since: Instant,
+    ) -> open_table::Result<Option<Bytes>> {
+        let newest = Newest::of(self.view.of(rest.space), self.seqno, rest);
+        match rest.direction {
+            Direction::Forward => {
+                let mut rows = newest.rows(rest)?;
+                self.learn(whole, &rows, since);
+                newest.fill(&mut rows, rest, page)
+            }
+            Direction::Reverse => {
+                let mut rows = newest.rows_back(rest)?;
+                self.learn(whole, &rows, since);
+                newest.fill(&mut rows, rest, page)
+            }
+        }
+    }
+
+    /// Remembers the empty range before the first row, if it took long to find that.
+    fn learn(&self, request: &ScanRequest<'_>, rows: &impl Walk, since: Instant) {
+        if rows.key().is_some() {
+            let gaps = self.heads.gaps(request.space);
+            gaps.learn(self.epoch, request, rows.key(), since.elapsed());
+        }
+    }
+}
+
+/// Returns the error, for damage with the place that `find` returns instead of the engine's text.
+fn named(error: StorageError, find: impl FnOnce() -> Option<Damage>) -> StorageError {
+    match error {
+        StorageError::Corruption { .. } => find().map_or(error, StorageError::from),
+        error => error,
+    }
+}

@@ -1,0 +1,538 @@
+//! The store: the log, a memtable and a tree of tables for each space, and the view that readers
+//! use. A batch is written to the log and then to the memtables; a full memtable is sealed, becomes
+//! a table in the background, and then the log files that only it needed are removed.
+//!
+//! A view is never changed. Each seal, flush or merge publishes another one, and a snapshot keeps
+//! the view of its time, so that it reads without locks and nothing has to know how old it is. Old
+//! views are freed by a thread of their own (`retired`).
+
+use std::collections::HashSet;
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use lsm_tree::{AbstractTree, Table};
+use parking_lot::{Condvar, Mutex, RwLock};
+use quire_storage::{Op, Result, Space, StorageError};
+use smallvec::{SmallVec, smallvec};
+
+use crate::dropped::DroppedRanges;
+use crate::error::storage;
+use crate::flush;
+use crate::log::{Appended, Log};
+use crate::memtable::Memtable;
+use crate::retired::Retired;
+use crate::tables::{NO_SNAPSHOT, TableList, Trees, of_space};
+use crate::tuning::{TABLE_BYTES, memtable_bytes};
+
+/// The unflushed bytes of all spaces together from which on commits wait.
+const MEMTABLES_BYTES_MAX: u64 = 160 << 20;
+/// The number of sealed memtables of one space from which on commits wait.
+const SEALED_MAX: usize = 3;
+/// The number of runs of flushed tables from which on commits wait.
+const FRESH_RUNS_MAX: usize = 16;
+/// The most log files. When one more begins, the memtables that need the oldest are flushed, so
+/// that an open has at most this much to replay.
+const LOG_FILES_MAX: u64 = 8;
+
+/// The rows of one space at one moment.
+#[derive(Clone)]
+pub(crate) struct SpaceView {
+    /// The active memtable, then the sealed ones, the newest first.
+    pub memtables: SmallVec<[Arc<Memtable>; 2]>,
+    pub tables: Arc<TableList>,
+}
+
+/// The rows of all spaces at one moment.
+#[derive(Clone)]
+pub(crate) struct View {
+    spaces: [SpaceView; 4],
+}
+
+impl View {
+    pub fn of(&self, space: Space) -> &SpaceView {
+        of_space(&self.spaces, space)
+    }
+
+    fn of_mut(&mut self, space: Space) -> &mut SpaceView {
+        let [meta, doc, idx, log] = &mut self.spaces;
+        match space {
+            Space::Meta => meta,
+            Space::Doc => doc,
+            Space::Idx => idx,
+            Space::Log => log,
+        }
+    }
+
+    /// Returns the tables of all spaces.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.spaces.iter().flat_map(|space| space.tables.tables())
+    }
+
+    /// Returns the memtables of all spaces.
+    pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        self.spaces.iter().flat_map(|space| &space.memtables)
+    }
+
+    /// Returns the memory of all memtables, in bytes.
+    pub fn memtable_bytes(&self) -> u64 {
+        self.memtables().map(|memtable| memtable.bytes()).sum()
+    }
+
+    /// Returns true if flushes or merges are so far behind that commits must wait.
+    pub fn is_behind(&self) -> bool {
+        let sealed = self.spaces.iter().map(|space| space.memtables.len() - 1).max().unwrap_or(0);
+        sealed >= SEALED_MAX
+            || (sealed > 0 && self.memtable_bytes() > MEMTABLES_BYTES_MAX)
+            || self.spaces.iter().any(|space| space.tables.fresh_runs >= FRESH_RUNS_MAX)
+    }
+}
+
+impl SpaceView {
+    /// Returns the memtable that is written to.
+    pub fn active(&self) -> &Arc<Memtable> {
+        // The list is never empty.
+        &self.memtables[0]
+    }
+}
+
+/// The log, memtables and tables of an open database.
+pub(crate) struct Store {
+    pub trees: Trees,
+    pub log: Log,
+    /// Held while a batch is written, and while a memtable is sealed.
+    writing: Mutex<()>,
+    /// The view of new snapshots.
+    view: RwLock<Arc<View>>,
+    /// Held while the next view is made.
+    changing: Mutex<()>,
+    /// The number of the last batch.
+    applied: AtomicU64,
+    /// The number of the next memtable.
+    memtables: AtomicU64,
+    retired: Retired,
+    work: Mutex<Work>,
+    /// Wakes the background threads, and those that wait for them.
+    changed: Condvar,
+    /// The failure of a background thread, after which the engine accepts no more writes.
+    failed: OnceLock<StorageError>,
+}
+
+/// What the background threads have to do.
+struct Work {
+    /// The spaces whose tables may need a merge.
+    unmerged: [bool; 4],
+    /// The next log file must be made ready, or a full one synced.
+    log_wants_care: bool,
+    stop: bool,
+}
+
+/// A task of a background thread.
+#[derive(Debug)]
+enum Task {
+    CareForLog,
+    Flush(Space),
+    Merge(Space),
+    Stop,
+}
+
+impl Store {
+    /// Opens the trees in `data` and begins a log file. The rows of earlier log files must be
+    /// replayed (`replay`).
+    pub fn open(
+        data: &Path,
+        cache_bytes: u64,
+        dropped: &Arc<DroppedRanges>,
+        log: u64,
+    ) -> Result<Self> {
+        let trees = Trees::open(data, cache_bytes, dropped)?;
+        let space = |space: Space| -> Result<SpaceView> {
+            let memtables = smallvec![Arc::new(Memtable::new(space.index() as u64))];
+            Ok(SpaceView { memtables, tables: Arc::new(TableList::of(trees.of(space))?) })
+        };
+        let view = View {
+            spaces: [
+                space(Space::Meta)?,
+                space(Space::Doc)?,
+                space(Space::Idx)?,
+                space(Space::Log)?,
+            ],
+        };
+        Ok(Self {
+            log: Log::begin(data, log)?,
+            writing: Mutex::new(()),
+            view: RwLock::new(Arc::new(view)),
+            changing: Mutex::new(()),
+            applied: AtomicU64::new(trees.seqno.get().saturating_sub(1)),
+            memtables: AtomicU64::new(4),
+            retired: Retired::default(),
+            work: Mutex::new(Work { unmerged: [true; 4], log_wants_care: false, stop: false }),
+            changed: Condvar::new(),
+            failed: OnceLock::new(),
+            trees,
+        })
+    }
+
+    /// Returns the view of now, and the number of the last batch in it. No batch may be under way.
+    pub fn snapshot(&self) -> (Arc<View>, u64) {
+        (self.view(), self.applied.load(Ordering::Acquire))
+    }
+
+    /// Returns the view of now.
+    pub fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.read())
+    }
+
+    /// Writes a batch to the log and to the memtables. If `sync` is true, then also forces it and
+    /// everything before it to stable storage.
+    pub fn write(&self, ops: Vec<Op>, sync: bool) -> Result<()> {
+        self.check()?;
+        let writing = self.writing.lock();
+        let seqno = self.trees.seqno.next();
+        let Appended { file, wants_care } = self.log.append(&ops, seqno)?;
+        let view = self.view();
+        self.fill(&view, ops, seqno, file);
+        self.applied.store(seqno, Ordering::Release);
+        drop(writing);
+        self.seal_full(&view);
+        if wants_care {
+            self.care_for_log();
+        }
+        if sync { self.log.sync() } else { Ok(()) }
+    }
+
+    /// Writes a batch of the earlier log file `log` to the memtables again.
+    pub fn restore(&self, ops: Vec<Op>, seqno: u64, log: u64) -> Result<()> {
+        let writing = self.writing.lock();
+        let view = self.view();
+        self.fill(&view, ops, seqno, log);
+        self.trees.seqno.fetch_max(seqno + 1);
+        self.applied.fetch_max(seqno, Ordering::AcqRel);
+        drop(writing);
+        self.seal_full(&view);
+        self.wait_until(|view| !view.is_behind())
+    }
+
+    fn fill(&self, view: &View, mut ops: Vec<Op>, seqno: u64, log: u64) {
+        // Most batches have few ops in the other spaces and most of their bytes in one.
+        for space in Space::ALL {
+            if ops.iter().any(|op| op.space == space) {
+                let of_space = ops.extract_if(.., |op| op.space == space);
+                view.of(space).active().write(of_space, seqno, log);
+            }
+        }
+    }
+
+    /// Seals the memtables that are full.
+    fn seal_full(&self, view: &View) {
+        for space in Space::ALL {
+            let active = view.of(space).active();
+            if active.bytes() >= memtable_bytes(space) {
+                self.seal(space, |now| Arc::ptr_eq(now, active));
+            }
+        }
+    }
+
+    /// Seals the active memtable of a space if it has rows and `is_due`. Returns false if it does
+    /// nothing.
+    pub fn seal(&self, space: Space, is_due: impl Fn(&Arc<Memtable>) -> bool) -> bool {
+        let _writing = self.writing.lock();
+        let sealed = self.change(|view| {
+            let active = view.of(space).active();
+            if active.is_empty() || !is_due(active) {
+                return Ok(false);
+            }
+            let number = self.memtables.fetch_add(1, Ordering::Relaxed);
+            view.of_mut(space).memtables.insert(0, Arc::new(Memtable::new(number)));
+            Ok(true)
+        });
+        if sealed.is_ok_and(|sealed| sealed) {
+            self.announce(|_| {});
+            return true;
+        }
+        false
+    }
+
+    /// Publishes a changed copy of the view, unless `change` returns false.
+    fn change(&self, change: impl FnOnce(&mut View) -> Result<bool>) -> Result<bool> {
+        let _changing = self.changing.lock();
+        let mut next = View::clone(&self.view());
+        let is_changed = change(&mut next)?;
+        if is_changed {
+            let before = std::mem::replace(&mut *self.view.write(), Arc::new(next));
+            self.retired.add(before);
+        }
+        Ok(is_changed)
+    }
+
+    /// Publishes the newest tables of a space. If they contain the rows of `flushed`, drops it.
+    fn publish_tables(&self, space: Space, flushed: Option<Arc<Memtable>>) -> Result<()> {
+        self.change(|view| {
+            let of_space = view.of_mut(space);
+            of_space.tables = Arc::new(TableList::of(self.trees.of(space))?);
+            if let Some(flushed) = flushed {
+                of_space.memtables.retain(|memtable| !Arc::ptr_eq(memtable, &flushed));
+            }
+            Ok(true)
+        })?;
+        self.announce(|work| {
+            if let Some(unmerged) = work.unmerged.get_mut(space.index()) {
+                *unmerged = true;
+            }
+        });
+        Ok(())
+    }
+
+    /// Makes a table of the oldest sealed memtable of a space. Its batches are synced first: the
+    /// rows of a batch in one space must not outlive those in the others.
+    fn flush_oldest(&self, space: Space) -> Result<()> {
+        let oldest = match &self.view().of(space).memtables[..] {
+            [_active, .., oldest] => Arc::clone(oldest),
+            _ => return Ok(()),
+        };
+        self.log.sync()?;
+        let tree = self.trees.of(space);
+        let rows = flush::rows(&oldest).map(Ok);
+        let failed = |error| storage(error, "flushing");
+        if let Some((tables, _)) = tree.flush_to_tables(rows).map_err(failed)? {
+            tree.register_tables(&tables, None, None, &[], NO_SNAPSHOT).map_err(failed)?;
+        }
+        self.publish_tables(space, Some(oldest))?;
+        self.free_log()
+    }
+
+    /// Removes the log files that no memtable needs.
+    fn free_log(&self) -> Result<()> {
+        let first = {
+            // While a batch is written, it can be in the log and in no memtable.
+            let _writing = self.writing.lock();
+            let first = self.view().memtables().map(|memtable| memtable.first_log()).min();
+            first.unwrap_or(u64::MAX).min(self.log.current())
+        };
+        let removed = self.log.remove_before(first)?;
+        self.retired.add_files(removed);
+        Ok(())
+    }
+
+    /// Seals the memtables that need a log file far behind the one in use, and lets a background
+    /// thread make the next file ready and sync the full one.
+    fn care_for_log(&self) {
+        let oldest = self.log.current().saturating_sub(LOG_FILES_MAX);
+        for space in Space::ALL {
+            self.seal(space, |active| active.first_log() <= oldest);
+        }
+        self.announce(|work| work.log_wants_care = true);
+    }
+
+    /// Makes tables of all rows of a space that are in memtables, and returns when they are in
+    /// use. Begins another log file, so that the present one can be removed when the other spaces
+    /// are flushed too.
+    pub fn flush(&self, space: Space) -> Result<()> {
+        {
+            let _writing = self.writing.lock();
+            self.log.end_file()?;
+        }
+        self.seal(space, |_| true);
+        let last = self.view().of(space).active().number();
+        self.wait_until(|view| {
+            view.of(space).memtables.last().is_some_and(|oldest| oldest.number() >= last)
+        })
+    }
+
+    /// Merges all tables of a space into new ones.
+    pub fn merge_all(&self, space: Space) -> Result<()> {
+        let tree = self.trees.of(space);
+        tree.major_compact(TABLE_BYTES, NO_SNAPSHOT)
+            .map_err(|error| storage(error, "compacting"))?;
+        self.publish_tables(space, None)
+    }
+
+    /// Drops the tables of a space that lie wholly inside a range.
+    pub fn drop_tables(&self, space: Space, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<()> {
+        let dropped = self.trees.of(space).drop_range::<&[u8], _>(bounds);
+        dropped.map_err(|error| storage(error, "dropping tables"))?;
+        self.publish_tables(space, None)
+    }
+
+    /// Fails if the log or a background thread has failed.
+    pub fn check(&self) -> Result<()> {
+        match self.failed.get() {
+            Some(error) => Err(error.clone()),
+            None => self.log.check(),
+        }
+    }
+
+    /// Starts to free what no reader uses any more.
+    pub fn free_retired(&self) {
+        self.retired.free();
+    }
+
+    fn announce(&self, change: impl FnOnce(&mut Work)) {
+        change(&mut self.work.lock());
+        self.changed.notify_all();
+    }
+
+    /// Waits until the view is as wanted.
+    fn wait_until(&self, is_reached: impl Fn(&View) -> bool) -> Result<()> {
+        let mut work = self.work.lock();
+        loop {
+            self.check()?;
+            if is_reached(&self.view()) {
+                return Ok(());
+            }
+            if work.stop {
+                return Err(StorageError::Closed);
+            }
+            self.changed.wait(&mut work);
+        }
+    }
+
+    /// Waits for a task that a thread of this kind does.
+    fn next_task(&self, flushes: bool) -> Task {
+        let mut work = self.work.lock();
+        loop {
+            if work.stop {
+                return Task::Stop;
+            }
+            if flushes && std::mem::take(&mut work.log_wants_care) {
+                return Task::CareForLog;
+            }
+            let found = match flushes {
+                true => self.next_flush(),
+                false => self.next_merge(&mut work),
+            };
+            match found {
+                Some(task) => return task,
+                None => self.changed.wait(&mut work),
+            }
+        }
+    }
+
+    /// Returns the space with the memtable that was sealed first.
+    fn next_flush(&self) -> Option<Task> {
+        let view = self.view();
+        let sealed = Space::ALL.into_iter().filter_map(|space| {
+            let memtables = &view.of(space).memtables;
+            let oldest = memtables.last().filter(|_| memtables.len() > 1)?;
+            Some((oldest.number(), space))
+        });
+        sealed.min_by_key(|(number, _)| *number).map(|(_, space)| Task::Flush(space))
+    }
+
+    /// Returns the space, among those whose tables may need a merge, with the most flushed tables.
+    fn next_merge(&self, work: &mut Work) -> Option<Task> {
+        let view = self.view();
+        let spaces = Space::ALL.into_iter().filter(|space| *of_space(&work.unmerged, *space));
+        let space = spaces.max_by_key(|space| view.of(*space).tables.fresh_runs)?;
+        if let Some(unmerged) = work.unmerged.get_mut(space.index()) {
+            *unmerged = false;
+        }
+        Some(Task::Merge(space))
+    }
+
+    /// Does the work of one background thread until the store stops: one thread flushes, the others
+    /// merge.
+    pub fn work(&self, flushes: bool) {
+        loop {
+            let task = self.next_task(flushes);
+            if matches!(task, Task::Stop) {
+                return;
+            }
+            // lsm-tree asserts some properties of the data that it reads.
+            let done = catch_unwind(AssertUnwindSafe(|| self.run(&task)));
+            let panicked = || StorageError::Io(format!("a background task failed: {task:?}"));
+            if let Err(error) = done.unwrap_or_else(|_| Err(panicked())) {
+                let _ = self.failed.set(error);
+                self.announce(|_| {});
+                return;
+            }
+        }
+    }
+
+    fn run(&self, task: &Task) -> Result<()> {
+        match *task {
+            Task::Stop => Ok(()),
+            Task::CareForLog => {
+                self.log.prepare();
+                self.log.sync()
+            }
+            Task::Flush(space) => self.flush_oldest(space),
+            Task::Merge(space) => self.merge(space),
+        }
+    }
+
+    fn merge(&self, space: Space) -> Result<()> {
+        if self.trees.compact(space)? {
+            self.publish_tables(space, None)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the memory of the memtables that something still uses, in bytes.
+    pub fn memtable_bytes(&self) -> u64 {
+        let mut counted = HashSet::new();
+        let views = self.retired.in_use().into_iter().chain([self.view()]);
+        let mut bytes = 0;
+        for memtable in views.flat_map(|view| view.memtables().cloned().collect::<Vec<_>>()) {
+            if counted.insert(Arc::as_ptr(&memtable)) {
+                bytes += memtable.bytes();
+            }
+        }
+        bytes
+    }
+
+    /// Returns true if every row is in a table.
+    pub fn is_flushed(&self) -> bool {
+        self.view().memtables().all(|memtable| memtable.is_empty())
+    }
+}
+
+/// A store and its background threads, which stop when it is dropped.
+pub(crate) struct Running {
+    store: Arc<Store>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Starts the threads: one that flushes, and `merges` that merge tables.
+    pub fn start(store: Store, merges: usize) -> Result<Self> {
+        let mut running = Self { store: Arc::new(store), threads: Vec::new() };
+        for number in 0..=merges {
+            let store = Arc::clone(&running.store);
+            let flushes = number == 0;
+            let name = if flushes { "quire-flush" } else { "quire-merge" };
+            let thread = std::thread::Builder::new().name(name.into());
+            running.threads.push(thread.spawn(move || store.work(flushes))?);
+        }
+        Ok(running)
+    }
+
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Stops the threads and frees what snapshots no longer use. Returns false if one still reads
+    /// after `limit`.
+    pub fn stop(mut self, limit: Duration) -> bool {
+        self.join();
+        self.store.retired.clear(limit) && Arc::strong_count(&self.store.view()) <= 2
+    }
+
+    fn join(&mut self) {
+        self.store.announce(|work| work.stop = true);
+        for thread in self.threads.drain(..) {
+            // A panic of a thread was noted as its failure.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.join();
+    }
+}

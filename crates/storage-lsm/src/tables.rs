@@ -1,0 +1,149 @@
+//! The trees of lsm-tree, one for each space, and lists of their tables. lsm-tree writes, merges
+//! and removes tables. Everything that a reader needs is in a [`TableList`], so that no reader and
+//! no writer waits for a lock of lsm-tree, under which it syncs files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lsm_tree::compaction::Leveled;
+use lsm_tree::compaction::filter::Factory as FilterFactory;
+use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
+use lsm_tree::descriptor_table::DescriptorTable;
+use lsm_tree::file_accessor::FileAccessor;
+use lsm_tree::{
+    AbstractTree, AnyTree, Cache, CompressionType, Config, SeqNo, SequenceNumberCounter, Table,
+    Tree,
+};
+use quire_storage::{Result, Space, StorageError};
+
+use crate::dropped::{DroppedRanges, Factory};
+use crate::error::storage;
+use crate::layout::{keyspace_path, number_of};
+use crate::manifest;
+use crate::tuning::{TABLE_BYTES, block_bytes, restart_interval};
+
+/// The number of table files that stay open.
+const OPEN_FILES: usize = 900;
+
+/// What lsm-tree is told about open snapshots: that there are none. A merge keeps the newest row of
+/// each key and no older one, because a snapshot keeps its tables and not their rows.
+pub(crate) const NO_SNAPSHOT: SeqNo = SeqNo::MAX;
+
+/// The trees of all spaces. They share a cache, the open files, and the counter of batches.
+pub(crate) struct Trees {
+    trees: [Tree; 4],
+    pub cache: Arc<Cache>,
+    /// The number of the next batch. lsm-tree takes numbers from it for its lists of tables too.
+    pub seqno: SequenceNumberCounter,
+}
+
+/// Returns the item of `space` in an array with one item for each space.
+pub(crate) fn of_space<T>(all: &[T; 4], space: Space) -> &T {
+    let [meta, doc, idx, log] = all;
+    match space {
+        Space::Meta => meta,
+        Space::Doc => doc,
+        Space::Idx => idx,
+        Space::Log => log,
+    }
+}
+
+impl Trees {
+    /// Opens the trees in `data`; creates those that are missing.
+    pub fn open(data: &Path, cache_bytes: u64, dropped: &Arc<DroppedRanges>) -> Result<Self> {
+        let cache = Arc::new(Cache::with_capacity_bytes(cache_bytes));
+        let files = Arc::new(DescriptorTable::new(OPEN_FILES));
+        let seqno = SequenceNumberCounter::new(1);
+        let open = |space: Space| {
+            let path = keyspace_path(data, number_of(space));
+            let filter: Arc<dyn FilterFactory> =
+                Factory::shared(space, dropped, path.join(manifest::TABLES));
+            let config = Config::new(path, seqno.clone(), SequenceNumberCounter::default())
+                .use_cache(Arc::clone(&cache))
+                .use_descriptor_table(Some(Arc::clone(&files)))
+                .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+                .data_block_size_policy(BlockSizePolicy::all(block_bytes(space)))
+                .data_block_restart_interval_policy(RestartIntervalPolicy::all(restart_interval(
+                    space,
+                )))
+                .expect_point_read_hits(matches!(space, Space::Doc))
+                .with_compaction_filter_factory(Some(filter));
+            match config.open().map_err(|error| storage(error, space.name()))? {
+                AnyTree::Standard(tree) => Ok(tree),
+                AnyTree::Blob(_) => Err(StorageError::Unsupported("values apart from their keys")),
+            }
+        };
+        let trees = [open(Space::Meta)?, open(Space::Doc)?, open(Space::Idx)?, open(Space::Log)?];
+        let newest = trees.iter().filter_map(AbstractTree::get_highest_persisted_seqno).max();
+        seqno.fetch_max(newest.map_or(1, |newest| newest + 1));
+        Ok(Self { trees, cache, seqno })
+    }
+
+    pub fn of(&self, space: Space) -> &Tree {
+        of_space(&self.trees, space)
+    }
+
+    /// Merges tables of a space as far as the levels need it. Returns true if the list of tables
+    /// has changed.
+    pub fn compact(&self, space: Space) -> Result<bool> {
+        let tree = self.of(space);
+        let before = tree.current_version().id();
+        let strategy = Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES));
+        tree.compact(strategy, NO_SNAPSHOT).map_err(|error| storage(error, "compacting"))?;
+        Ok(tree.current_version().id() != before)
+    }
+}
+
+/// The tables of a space at one moment. A list keeps its tables: their files are removed when the
+/// last list that contains them is dropped.
+pub(crate) struct TableList {
+    /// The runs, those with newer rows first. The tables of a run are in the order of their keys
+    /// and do not overlap.
+    pub runs: Vec<Vec<Table>>,
+    /// How many of the runs belong to the level that flushed memtables enter.
+    pub fresh_runs: usize,
+    tree: u64,
+    files: FileAccessor,
+}
+
+impl TableList {
+    /// Returns the newest list of a tree.
+    pub fn of(tree: &Tree) -> Result<Self> {
+        let no_files = || StorageError::Unsupported("a tree without open files");
+        let files = tree.config.descriptor_table.as_ref().map(Arc::clone).ok_or_else(no_files)?;
+        let version = tree.current_version();
+        let runs = version.iter_levels().flat_map(|level| level.iter());
+        Ok(Self {
+            runs: runs.map(|run| run.iter().cloned().collect()).collect(),
+            fresh_runs: version.l0().run_count(),
+            tree: tree.id(),
+            files: FileAccessor::DescriptorTable(files),
+        })
+    }
+
+    /// Returns the number of the tree, which is part of the address of a block in the cache.
+    pub fn tree(&self) -> u64 {
+        self.tree
+    }
+
+    pub fn files(&self) -> &FileAccessor {
+        &self.files
+    }
+
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.runs.iter().flatten()
+    }
+
+    /// Returns the tables that may contain a key, those with newer rows first.
+    pub fn for_key<'l>(&'l self, key: &'l [u8]) -> impl Iterator<Item = &'l Table> {
+        self.runs.iter().filter_map(move |run| {
+            let at = run.partition_point(|table| table.metadata.key_range.max()[..] < *key);
+            run.get(at).filter(|table| table.metadata.key_range.min()[..] <= *key)
+        })
+    }
+
+    /// Returns the size of all tables, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.tables().map(|table| table.metadata.file_size).sum()
+    }
+}

@@ -1,0 +1,36 @@
+//! The sizes of each space.
+
+use quire_storage::Space;
+
+/// Returns the memtable size of a space, in bytes. Spaces with more writes get larger memtables.
+pub(crate) const fn memtable_bytes(space: Space) -> u64 {
+    match space {
+        Space::Meta => 8 << 20,
+        Space::Doc => 32 << 20,
+        Space::Idx | Space::Log => 16 << 20,
+    }
+}
+
+/// Returns the block size of a space, in bytes. Index entries are small and looked up one by one.
+/// Documents are also scanned, and a scan pays two searches for every block; 32 KiB is also the
+/// page size of WiredTiger.
+pub(crate) const fn block_bytes(space: Space) -> u32 {
+    match space {
+        Space::Doc => 32 << 10,
+        Space::Meta | Space::Idx | Space::Log => 4 << 10,
+    }
+}
+
+/// Returns after how many keys of a block a key is written in full. A document's key is small
+/// compared with the document: a key written in full is read in place, a shortened one must be put
+/// together in separate memory for each document of a scan.
+pub(crate) const fn restart_interval(space: Space) -> u8 {
+    match space {
+        Space::Doc => 1,
+        Space::Meta | Space::Idx | Space::Log => 16,
+    }
+}
+
+/// The size at which tables are cut, in bytes: small enough that a dropped collection lies mostly
+/// in tables of its own, which are dropped whole.
+pub(crate) const TABLE_BYTES: u64 = 32 << 20;

@@ -1,0 +1,323 @@
+//! Memory and disk space stay bounded: dropped ranges are freed, and an idle snapshot cannot keep
+//! more than its limit.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quire_storage::committer::log_key;
+use quire_storage::{
+    CommitOptions, CommitterOptions, Engine, Maintenance, Mode, Space, StorageError, begin,
+};
+use quire_storage_lsm::{LsmOptions, open};
+use tempfile::TempDir;
+
+use crate::support::{document, fill, image, insert, key, numbers};
+
+const DOCUMENTS: u64 = 30_000;
+
+fn two_collections(directory: &TempDir) -> Arc<dyn Engine> {
+    let engine = open(directory.path(), LsmOptions::default()).unwrap().engine;
+    fill(&engine, 1, DOCUMENTS, 700);
+    fill(&engine, 2, DOCUMENTS, 700);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    engine
+}
+
+fn table_bytes(engine: &Arc<dyn Engine>) -> u64 {
+    let stats = engine.stats();
+    stats.disk_bytes - stats.journal_bytes
+}
+
+#[test]
+fn the_space_of_a_dropped_collection_comes_back() {
+    let directory = TempDir::new().unwrap();
+    let engine = two_collections(&directory);
+    let before = table_bytes(&engine);
+    let old = engine.snapshot().unwrap();
+    engine.drop_range(Space::Doc, &key(1, 0), &key(2, 0)).unwrap();
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(numbers(&*old, Space::Doc, 1).len() as u64, DOCUMENTS, "an older snapshot sees it");
+    assert_eq!(engine.stats().ranges_dropped, 1);
+    drop(old);
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let after = table_bytes(&engine);
+    assert!(after < before * 6 / 10, "{before} bytes before, {after} after");
+    let snapshot = engine.snapshot().unwrap();
+    assert_eq!(numbers(&*snapshot, Space::Doc, 1).len(), 0);
+    assert_eq!(numbers(&*snapshot, Space::Doc, 2).len() as u64, DOCUMENTS);
+    let value = snapshot.get(Space::Doc, &key(2, 77)).unwrap();
+    assert_eq!(value, Some(document(77, 700)));
+    let size = engine.approximate_size(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
+    assert!((DOCUMENTS / 2..=DOCUMENTS * 2).contains(&size.keys), "{size:?}");
+}
+
+/// Deleted and overwritten rows count as dead in their own range only, and no longer after a
+/// compaction.
+#[test]
+fn the_space_that_a_compaction_would_free_is_estimated() {
+    let directory = TempDir::new().unwrap();
+    let engine = two_collections(&directory);
+    let dead = |collection: u32, live: Option<u64>| {
+        let (start, end) = (key(collection, 0), key(collection + 1, 0));
+        engine.reclaimable_bytes(Space::Doc, &start, &end, live).unwrap()
+    };
+    assert_eq!((dead(1, None), dead(1, Some(DOCUMENTS))), (0, 0));
+    let mut txn = begin(&engine, Mode::Write).unwrap();
+    for number in 0..DOCUMENTS / 2 {
+        txn.delete(Space::Doc, key(1, number)).unwrap();
+    }
+    txn.commit(CommitOptions::buffered()).unwrap();
+    engine.maintenance(Maintenance::Flush).unwrap();
+    let half = table_bytes(&engine) / 4;
+    for live in [None, Some(DOCUMENTS / 2)] {
+        let dead = dead(1, live);
+        assert!((half / 2..half * 2).contains(&dead), "{dead} of about {half}, {live:?}");
+    }
+    assert_eq!((dead(2, None), dead(2, Some(DOCUMENTS))), (0, 0));
+    let before = table_bytes(&engine);
+    engine.maintenance(Maintenance::Compact).unwrap();
+    assert_eq!((dead(1, None), dead(1, Some(DOCUMENTS / 2))), (0, 0));
+    let freed = before - table_bytes(&engine);
+    assert!((half / 2..half * 2).contains(&freed), "{freed} of about {half}");
+}
+
+#[test]
+fn a_drop_is_finished_after_a_restart() {
+    let directory = TempDir::new().unwrap();
+    let engine = two_collections(&directory);
+    let before = table_bytes(&engine);
+    let pinned = engine.snapshot().unwrap();
+    engine.drop_range(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
+    drop(pinned);
+    engine.close().unwrap();
+    let engine = open(directory.path(), LsmOptions::default()).unwrap().engine;
+    engine.maintenance(Maintenance::Compact).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let after = table_bytes(&engine);
+    assert!(after < before * 6 / 10, "{before} bytes before, {after} after");
+    let snapshot = engine.snapshot().unwrap();
+    assert_eq!(numbers(&*snapshot, Space::Doc, 1).len() as u64, DOCUMENTS);
+    assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
+}
+
+/// The log still holds the rows of tables, and an open replays what is newer than any table: after
+/// the tables of a dropped range were gone, it replayed the whole range, although its record was
+/// gone too.
+#[test]
+fn a_killed_process_leaves_nothing_of_a_dropped_range() {
+    let directory = TempDir::new().unwrap();
+    let committer = CommitterOptions { tick: None, ..CommitterOptions::default() };
+    let options = LsmOptions { committer, ..LsmOptions::default() };
+    let engine = open(directory.path(), options).unwrap().engine;
+    fill(&engine, 1, DOCUMENTS, 700);
+    fill(&engine, 2, DOCUMENTS, 700);
+    engine.maintenance(Maintenance::Compact).unwrap();
+    engine.drop_range(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
+    engine.maintenance(Maintenance::Compact).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let killed = TempDir::new().unwrap();
+    image(directory.path(), killed.path());
+    engine.close().unwrap();
+    let engine = open(killed.path(), LsmOptions::default()).unwrap().engine;
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    let snapshot = engine.snapshot().unwrap();
+    assert_eq!(numbers(&*snapshot, Space::Doc, 1).len() as u64, DOCUMENTS);
+    assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
+    drop(snapshot);
+    engine.close().unwrap();
+    // The log no longer has the range.
+    let engine = open(killed.path(), LsmOptions::default()).unwrap().engine;
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    let stats = engine.stats();
+    assert_eq!((stats.ranges_dropped, stats.ranges_freed), (0, 0));
+}
+
+/// The tables of a second range prevent the replay of the log, until that range is dropped as well.
+#[test]
+fn a_dropped_range_does_not_come_back_with_the_next_drop() {
+    let directory = TempDir::new().unwrap();
+    let options = || {
+        let committer = CommitterOptions { tick: None, ..CommitterOptions::default() };
+        LsmOptions { committer, ..LsmOptions::default() }
+    };
+    let mut place = directory.path().to_owned();
+    let mut killed = Vec::new();
+    for dropped in [2, 3] {
+        let engine = open(&place, options()).unwrap().engine;
+        if dropped == 2 {
+            (1..=3).for_each(|number| fill(&engine, number, DOCUMENTS, 300));
+            engine.maintenance(Maintenance::Compact).unwrap();
+        } else {
+            engine.maintenance(Maintenance::Reclaim).unwrap();
+        }
+        engine.drop_range(Space::Doc, &key(dropped, 0), &key(dropped + 1, 0)).unwrap();
+        engine.maintenance(Maintenance::Compact).unwrap();
+        assert_eq!(engine.stats().ranges_dropped, 0);
+        let next = TempDir::new().unwrap();
+        image(&place, next.path());
+        engine.close().unwrap();
+        place = next.path().to_owned();
+        killed.push(next);
+    }
+    let engine = open(&place, options()).unwrap().engine;
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    let snapshot = engine.snapshot().unwrap();
+    let left = [1, 2, 3].map(|number| numbers(&*snapshot, Space::Doc, number).len() as u64);
+    assert_eq!(left, [DOCUMENTS, 0, 0]);
+}
+
+#[test]
+fn the_record_of_a_drop_is_removed_with_the_log_that_has_its_range() {
+    let directory = TempDir::new().unwrap();
+    let engine = two_collections(&directory);
+    engine.drop_range(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
+    // Only the documents are flushed, so the log file stays for the other spaces.
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    let stats = engine.stats();
+    assert_eq!((stats.ranges_dropped, stats.ranges_freed), (0, 1));
+    fill(&engine, 3, 1, 2100);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().ranges_freed, 0);
+}
+
+/// A compaction that began before a drop does not filter the range, and the tables that it writes
+/// are newer than the drop.
+#[test]
+fn a_drop_during_a_compaction_ends_when_its_rows_are_gone() {
+    let directory = TempDir::new().unwrap();
+    let engine = two_collections(&directory);
+    let before = files(directory.path());
+    let compacting = std::thread::spawn({
+        let engine = Arc::clone(&engine);
+        move || engine.maintenance(Maintenance::Compact).unwrap()
+    });
+    while files(directory.path()) <= before && !compacting.is_finished() {
+        std::thread::yield_now();
+    }
+    engine.drop_range(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    compacting.join().unwrap();
+    engine.maintenance(Maintenance::Compact).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let snapshot = engine.snapshot().unwrap();
+    assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
+}
+
+/// Returns the number of tables of documents on disk.
+fn files(directory: &Path) -> usize {
+    std::fs::read_dir(directory.join("data/keyspaces/2/tables")).unwrap().count()
+}
+
+#[test]
+fn creating_and_dropping_many_collections_leaves_nothing() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), LsmOptions::default()).unwrap().engine;
+    for collection in 10..310 {
+        insert(&engine, collection, 0, document(0, 100), CommitOptions::buffered());
+        engine.drop_range(Space::Doc, &key(collection, 0), &key(collection + 1, 0)).unwrap();
+    }
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let snapshot = engine.snapshot().unwrap();
+    for collection in 10..310 {
+        assert_eq!(numbers(&*snapshot, Space::Doc, collection).len(), 0);
+    }
+}
+
+#[test]
+fn a_snapshot_cannot_keep_more_than_its_cap() {
+    let directory = TempDir::new().unwrap();
+    let committer = CommitterOptions {
+        snapshot_retained_bytes_max: 4 << 20,
+        snapshots_held_bytes_max: 0,
+        snapshot_grace: Duration::ZERO,
+        history_window: Duration::ZERO,
+        ..CommitterOptions::default()
+    };
+    let options = LsmOptions { committer, ..LsmOptions::default() };
+    let engine = open(directory.path(), options).unwrap().engine;
+    fill(&engine, 1, 1000, 1000);
+    let held = engine.snapshot().unwrap();
+    for _ in 0..10 {
+        assert!(engine.stats().snapshots <= 3);
+        fill(&engine, 1, 1000, 1000);
+    }
+    assert_eq!(held.get(Space::Doc, &key(1, 5)), Err(StorageError::SnapshotTooOld));
+    assert_eq!(engine.stats().snapshots_revoked, 1);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    engine.maintenance(Maintenance::Tick).unwrap();
+    let stats = engine.stats();
+    assert!(stats.memtable_bytes < 1 << 20, "{} bytes stay in memory", stats.memtable_bytes);
+}
+
+#[test]
+fn the_history_is_bounded_and_given_up() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), LsmOptions::default()).unwrap().engine;
+    let mut told = Vec::new();
+    for _ in 0..100 {
+        fill(&engine, 1, 1000, 1000);
+        told.push(engine.cluster_time());
+    }
+    assert!(engine.snapshot_at(told[96]).is_ok());
+    assert!(matches!(engine.snapshot_at(told[80]), Err(StorageError::SnapshotTooOld)));
+    let kept = || {
+        engine.maintenance(Maintenance::Flush).unwrap();
+        engine.maintenance(Maintenance::Tick).unwrap();
+        engine.stats().memtable_bytes
+    };
+    // The 8 MB of writes are in two memtables of documents, which together hold 100 MB.
+    assert!(kept() < 80 << 20, "{} bytes stay in memory", kept());
+    engine.keep_history(Duration::ZERO);
+    assert!(kept() < 1 << 20, "{} bytes stay in memory", kept());
+}
+
+/// A large range of documents caused a flush of the memtables of all four keyspaces.
+#[test]
+fn reclaiming_a_range_flushes_only_its_own_keyspace() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), LsmOptions::default()).unwrap().engine;
+    fill(&engine, 1, DOCUMENTS, 700);
+    let mut txn = begin(&engine, Mode::Write).unwrap();
+    for number in 0..2000 {
+        txn.put_entry(Space::Idx, key(7, number), document(number, 500)).unwrap();
+    }
+    txn.commit(CommitOptions::buffered()).unwrap();
+    engine.drop_range(Space::Doc, &key(1, 0), &key(2, 0)).unwrap();
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let left = engine.stats().memtable_bytes;
+    assert!(left >= 1_000_000, "{left} bytes are left in memory");
+}
+
+/// The change records are truncated by whole tables, twice, and stay truncated after a restart.
+#[test]
+fn a_truncated_log_frees_its_tables() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), LsmOptions::default()).unwrap().engine;
+    let mut versions = Vec::new();
+    for number in 0..10_000 {
+        let mut txn = begin(&engine, Mode::Write).unwrap();
+        (0..4).for_each(|part| txn.append_log(document(number * 4 + part, 1000)));
+        versions.push(txn.commit(CommitOptions::buffered()).unwrap().version);
+    }
+    engine.maintenance(Maintenance::Compact).unwrap();
+    let whole = table_bytes(&engine);
+    for (at, share) in [(5_000, 2), (9_000, 10)] {
+        engine.truncate_log(versions[at]).unwrap();
+        engine.maintenance(Maintenance::Compact).unwrap();
+        let left = table_bytes(&engine);
+        assert!(left < whole / share * 12 / 10, "{left} of {whole} bytes are left");
+    }
+    engine.close().unwrap();
+    let engine = open(directory.path(), LsmOptions::default()).unwrap().engine;
+    assert_eq!(engine.log_begins_at(), versions[9_000]);
+    let snapshot = engine.snapshot().unwrap();
+    let (mut page, begin) = (quire_storage::Page::default(), log_key(versions[9_000].as_u64(), 0));
+    let request = quire_storage::ScanRequest::new(Space::Log, &[], &[]).keys_only().rows_max(1);
+    snapshot.scan(&request, &mut page).unwrap();
+    assert_eq!(page.rows[0].0, begin);
+}
