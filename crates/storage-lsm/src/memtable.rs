@@ -2,8 +2,8 @@
 //! snapshots read.
 //!
 //! Every version of a key stays until the memtable is flushed, so that each snapshot sees its own.
-//! Keys lie side by side in the leaves: a search touches a few cache lines, where a list of nodes
-//! would touch two for each comparison. Keys that rise, as those of new documents do, fill the last
+//! Keys lie side by side in the nodes: a search touches a few cache lines, where a skip list touches
+//! two for each comparison. Keys that rise, as those of new documents do, fill the last
 //! leaf without a search. Readers copy a few rows at a time under the lock of the tree, so that the
 //! writer waits for microseconds at most; it lets waiting readers pass every few rows.
 
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 
 use bytes::Bytes;
 use parking_lot::{RwLock, RwLockWriteGuard};
-use quire_storage::{Direction, Op};
+use quire_storage::Direction;
 use smallvec::SmallVec;
 
 /// The most rows of a leaf, and the most children of an inner node.
 const WIDTH: usize = 64;
 /// The bytes that a row occupies beside its key and value.
-const ROW_BYTES: u64 = 64;
+const ROW_BYTES: u64 = 80;
 /// The number of rows after which the writer lets waiting readers pass.
 const ROWS_AT_ONCE: usize = 64;
 /// The rows that a reader copies out at first, and at most, at a time.
@@ -79,19 +79,24 @@ impl Memtable {
         self.first_log.load(Atomic::Acquire)
     }
 
-    /// Adds the rows of batch `seqno`, whose record is in the log file `log`. Only one thread may
+    /// Adds the changes of batch `seqno`, whose record is in the log file `log`: each key with its
+    /// value, or without one if it is deleted. Only one thread may
     /// write at a time, and no snapshot may see the batch before the call returns.
-    pub fn write(&self, ops: impl Iterator<Item = Op>, seqno: u64, log: u64) {
+    pub fn write<'k>(
+        &self,
+        changes: impl Iterator<Item = (&'k [u8], Option<Bytes>)>,
+        seqno: u64,
+        log: u64,
+    ) {
         self.first_log.fetch_min(log, Atomic::AcqRel);
         let mut rows = self.rows.write();
         let mut bytes = 0;
-        for (number, op) in ops.enumerate() {
+        for (number, (key, value)) in changes.enumerate() {
             if number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1 {
                 RwLockWriteGuard::bump(&mut rows);
             }
-            let value = op.value.as_ref().map_or(0, Bytes::len);
-            bytes += ROW_BYTES + (op.key.len() + value) as u64;
-            rows.insert(&op.key, seqno, op.value);
+            bytes += ROW_BYTES + (key.len() + value.as_ref().map_or(0, Bytes::len)) as u64;
+            rows.insert(key, seqno, value);
         }
         self.bytes.fetch_add(bytes, Atomic::Relaxed);
     }
@@ -104,7 +109,7 @@ impl Memtable {
         let rows = self.rows.read();
         let place = rows.search(key, seqno)?;
         let row = rows.row(place)?;
-        (rows.key(place)? == key).then(|| row.value.clone())
+        (row.key == key).then(|| row.value.clone())
     }
 
     /// Appends to `found` the newest row of each key from `start` on, as of batch `seqno`, at most
@@ -124,15 +129,15 @@ impl Memtable {
                 keys.share(found);
                 return true;
             }
-            let (Some(key), Some(row)) = (rows.key(at), rows.row(at)) else { break };
+            let Some(row) = rows.row(at) else { break };
             place = rows.next(at);
             if row.seqno > seqno {
                 continue;
             }
-            keys.push(key);
+            keys.push(row.key);
             found.push(row.copied());
             while let Some(other) = place
-                && rows.key(other) == Some(key)
+                && rows.key(other) == Some(row.key)
             {
                 place = rows.next(other);
             }
@@ -178,6 +183,20 @@ impl Memtable {
         }
         keys.share(found);
         false
+    }
+}
+
+/// A row in a leaf.
+struct Row<'r> {
+    key: &'r [u8],
+    seqno: u64,
+    value: &'r Option<Bytes>,
+}
+
+impl Row<'_> {
+    /// Returns a copy without its key.
+    fn copied(&self) -> MemtableRow {
+        MemtableRow { key: Bytes::new(), seqno: self.seqno, value: self.value.clone() }
     }
 }
 
@@ -269,127 +288,187 @@ impl SharedKeys {
     }
 }
 
-/// A row in a leaf. Its key lies in the leaf's bytes.
-struct Row {
-    seqno: u64,
-    value: Option<Bytes>,
-    key: KeyPlace,
-}
-
-impl Row {
-    /// Returns a copy without its key.
-    fn copied(&self) -> MemtableRow {
-        MemtableRow { key: Bytes::new(), seqno: self.seqno, value: self.value.clone() }
-    }
-}
-
-/// The place of a key in the bytes of a node.
-#[derive(Clone, Copy)]
-struct KeyPlace {
-    at: u32,
-    length: u32,
-}
-
-impl KeyPlace {
-    fn add(keys: &mut Vec<u8>, key: &[u8]) -> Self {
-        let at = keys.len() as u32;
-        keys.extend_from_slice(key);
-        Self { at, length: key.len() as u32 }
-    }
-
-    fn of(self, keys: &[u8]) -> &[u8] {
-        let at = self.at as usize;
-        keys.get(at..at + self.length as usize).unwrap_or_default()
-    }
-}
-
 /// The order of rows: by key, and among equal keys the newest first.
 fn order(key: &[u8], seqno: u64, than: (&[u8], u64)) -> Ordering {
     key.cmp(than.0).then(than.1.cmp(&seqno))
 }
 
-/// Rows in their order.
-struct Leaf {
+/// The keys of a node in their order, each with the number of a batch.
+///
+/// The keys of a node mostly begin alike. Eight bytes of each key from there on lie side by side
+/// (`heads`), so that a search reads one or two keys in full, and not one for each step.
+#[derive(Default)]
+struct Keys {
     /// The keys, in the order of their arrival.
-    keys: Vec<u8>,
-    rows: Vec<Row>,
+    bytes: Vec<u8>,
+    places: Vec<KeyPlace>,
+    heads: Vec<u64>,
+    /// The number of bytes with which all keys begin alike, or less.
+    shared: usize,
+}
+
+/// The place of a key in the bytes of its node.
+#[derive(Clone, Copy)]
+struct KeyPlace {
+    seqno: u64,
+    at: u32,
+    length: u32,
+}
+
+/// Returns the first eight bytes as a number. Its order is that of the keys, as far as it differs.
+fn head(rest: &[u8]) -> u64 {
+    match rest.first_chunk::<8>() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let mut head = [0; 8];
+            head.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            u64::from_be_bytes(head)
+        }
+    }
+}
+
+impl Keys {
+    fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    fn at(&self, number: usize) -> Option<(&[u8], u64)> {
+        let place = self.places.get(number)?;
+        let at = place.at as usize;
+        Some((self.bytes.get(at..at + place.length as usize)?, place.seqno))
+    }
+
+    /// Returns the number of keys that come before `(key, seqno)`, and with `or_equal` also those
+    /// that are equal to it.
+    fn rank(&self, key: &[u8], seqno: u64, or_equal: bool) -> usize {
+        let (Some((first, _)), shared) = (self.at(0), self.shared) else { return 0 };
+        if key.get(..shared) != first.get(..shared) {
+            return if *key < *first { 0 } else { self.len() };
+        }
+        let head = head(key.get(shared..).unwrap_or_default());
+        let from = self.heads.partition_point(|other| *other < head);
+        let alike = self.heads.get(from..).unwrap_or_default();
+        let alike = match alike.get(1) {
+            Some(second) if *second == head => alike.partition_point(|other| *other == head),
+            _ => usize::from(alike.first() == Some(&head)),
+        };
+        let (mut low, mut high) = (from, from + alike);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let Some((other, at)) = self.at(middle) else { break };
+            match order(other, at, (key, seqno)) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal if or_equal => low = middle + 1,
+                Ordering::Equal | Ordering::Greater => high = middle,
+            }
+        }
+        low
+    }
+
+    fn insert(&mut self, rank: usize, key: &[u8], seqno: u64) {
+        let alike = match self.at(0) {
+            None => key.len(),
+            Some((first, _)) => {
+                let pairs = first.iter().zip(key).take(self.shared);
+                pairs.take_while(|(one, other)| one == other).count()
+            }
+        };
+        let (at, length) = (self.bytes.len() as u32, key.len() as u32);
+        self.bytes.extend_from_slice(key);
+        self.places.insert(rank, KeyPlace { seqno, at, length });
+        if alike == self.shared {
+            self.heads.insert(rank, head(key.get(alike..).unwrap_or_default()));
+        } else {
+            self.set_shared(alike);
+        }
+    }
+
+    fn set_shared(&mut self, shared: usize) {
+        self.shared = shared;
+        let numbers = 0..self.len();
+        let heads = numbers.map(|number| {
+            let key = self.at(number).map_or(&[][..], |(key, _)| key);
+            head(key.get(shared..).unwrap_or_default())
+        });
+        self.heads = heads.collect();
+    }
+
+    /// Returns a copy of the keys in a range.
+    fn part(&self, range: std::ops::Range<usize>) -> Self {
+        let mut part = Self::default();
+        part.heads.reserve(WIDTH);
+        part.places.reserve(WIDTH);
+        let ends = range
+            .clone()
+            .next()
+            .and_then(|first| self.at(first))
+            .zip(range.end.checked_sub(1).and_then(|last| self.at(last)));
+        let Some(((first, _), (last, _))) = ends else { return part };
+        // What the first and the last begin with, all between them begin with.
+        part.shared = first.iter().zip(last).take_while(|(one, other)| one == other).count();
+        for number in range {
+            let Some((key, seqno)) = self.at(number) else { break };
+            let (at, length) = (part.bytes.len() as u32, key.len() as u32);
+            part.bytes.extend_from_slice(key);
+            part.places.push(KeyPlace { seqno, at, length });
+            part.heads.push(head(key.get(part.shared..).unwrap_or_default()));
+        }
+        part
+    }
+}
+
+/// Rows in their order: a key and the number of its batch, and a value, or `None` for a deleted key.
+struct Leaf {
+    keys: Keys,
+    values: Vec<Option<Bytes>>,
     before: u32,
     next: u32,
 }
 
 impl Leaf {
     fn new(before: u32, next: u32) -> Self {
-        Self { keys: Vec::new(), rows: Vec::with_capacity(WIDTH), before, next }
-    }
-
-    fn at(&self, number: usize) -> Option<(&[u8], u64)> {
-        self.rows.get(number).map(|row| (row.key.of(&self.keys), row.seqno))
-    }
-
-    /// Returns the number of rows that come before the row `(key, seqno)`.
-    fn rank(&self, key: &[u8], seqno: u64) -> usize {
-        self.rows
-            .partition_point(|row| order(row.key.of(&self.keys), row.seqno, (key, seqno)).is_lt())
+        Self { keys: Keys::default(), values: Vec::with_capacity(WIDTH), before, next }
     }
 
     /// Moves the rows from number `from` on into a new leaf.
     fn split(&mut self, from: usize, own: u32) -> Self {
         let mut right = Self::new(own, self.next);
-        if from == self.rows.len() {
-            return right;
+        if from < self.values.len() {
+            right.keys = self.keys.part(from..self.keys.len());
+            right.values.extend(self.values.drain(from..));
+            self.keys = self.keys.part(0..from);
         }
-        let moved: Vec<Row> = self.rows.drain(from..).collect();
-        for row in moved {
-            let key = KeyPlace::add(&mut right.keys, row.key.of(&self.keys));
-            right.rows.push(Row { key, ..row });
-        }
-        let mut keys = Vec::with_capacity(self.keys.len());
-        for row in &mut self.rows {
-            row.key = KeyPlace::add(&mut keys, row.key.of(&self.keys));
-        }
-        self.keys = keys;
         right
     }
 }
 
 /// Children in the order of their rows. Child number `n + 1` begins with separator `n`.
 struct Inner {
-    keys: Vec<u8>,
-    separators: Vec<(KeyPlace, u64)>,
+    separators: Keys,
     children: Vec<u32>,
 }
 
 impl Inner {
+    /// Returns the number of the child to which a row belongs.
     fn rank(&self, key: &[u8], seqno: u64) -> usize {
-        self.separators.partition_point(|(separator, at)| {
-            order(separator.of(&self.keys), *at, (key, seqno)).is_le()
-        })
+        self.separators.rank(key, seqno, true)
     }
 
     fn insert(&mut self, rank: usize, key: &[u8], seqno: u64, child: u32) {
-        let separator = KeyPlace::add(&mut self.keys, key);
-        self.separators.insert(rank, (separator, seqno));
+        self.separators.insert(rank, key, seqno);
         self.children.insert(rank + 1, child);
     }
 
     /// Moves the upper half into a new node. Returns it with the separator between the two.
     fn split(&mut self) -> (Self, Vec<u8>, u64) {
         let middle = self.separators.len() / 2;
-        let mut right = Self { keys: Vec::new(), separators: Vec::new(), children: Vec::new() };
-        right.children = self.children.split_off(middle + 1);
-        for (separator, seqno) in self.separators.split_off(middle + 1) {
-            let separator = KeyPlace::add(&mut right.keys, separator.of(&self.keys));
-            right.separators.push((separator, seqno));
-        }
-        let (key, seqno) = match self.separators.pop() {
-            Some((separator, seqno)) => (separator.of(&self.keys).to_vec(), seqno),
-            None => (Vec::new(), 0),
+        let right = Self {
+            separators: self.separators.part(middle + 1..self.separators.len()),
+            children: self.children.split_off(middle + 1),
         };
-        let mut keys = Vec::with_capacity(self.keys.len());
-        for (separator, _) in &mut self.separators {
-            *separator = KeyPlace::add(&mut keys, separator.of(&self.keys));
-        }
-        self.keys = keys;
+        let (key, seqno) = self.separators.at(middle).unwrap_or_default();
+        let (key, seqno) = (key.to_vec(), seqno);
+        self.separators = self.separators.part(0..middle);
         (right, key, seqno)
     }
 }
@@ -427,12 +506,14 @@ impl Rows {
         self.leaves.get(number as usize)
     }
 
-    fn row(&self, place: Place) -> Option<&Row> {
-        self.leaf(place.leaf)?.rows.get(place.row)
+    fn row(&self, place: Place) -> Option<Row<'_>> {
+        let leaf = self.leaf(place.leaf)?;
+        let (key, seqno) = leaf.keys.at(place.row)?;
+        Some(Row { key, seqno, value: leaf.values.get(place.row)? })
     }
 
     fn key(&self, place: Place) -> Option<&[u8]> {
-        self.leaf(place.leaf)?.at(place.row).map(|(key, _)| key)
+        self.leaf(place.leaf)?.keys.at(place.row).map(|(key, _)| key)
     }
 
     /// Returns the leaf to which a row belongs.
@@ -448,18 +529,18 @@ impl Rows {
     /// Returns the first row that does not come before `(key, seqno)`.
     fn search(&self, key: &[u8], seqno: u64) -> Option<Place> {
         let leaf = self.leaf_of(key, seqno);
-        let row = self.leaf(leaf)?.rank(key, seqno);
+        let row = self.leaf(leaf)?.keys.rank(key, seqno, false);
         self.existing(Place { leaf, row })
     }
 
     /// Returns the place, or the first of the next leaf if it is behind the last row of its own.
     fn existing(&self, place: Place) -> Option<Place> {
         let leaf = self.leaf(place.leaf)?;
-        if place.row < leaf.rows.len() {
+        if place.row < leaf.values.len() {
             return Some(place);
         }
         let next = Place { leaf: leaf.next, row: 0 };
-        self.row(next).map(|_| next)
+        self.key(next).map(|_| next)
     }
 
     fn next(&self, place: Place) -> Option<Place> {
@@ -473,33 +554,33 @@ impl Rows {
             return Some(Place { row, ..place });
         }
         let leaf = self.leaf(place.leaf)?.before;
-        let row = self.leaf(leaf)?.rows.len().checked_sub(1)?;
+        let row = self.leaf(leaf)?.values.len().checked_sub(1)?;
         Some(Place { leaf, row })
     }
 
     fn last(&self) -> Option<Place> {
-        let row = self.leaf(self.last)?.rows.len().checked_sub(1)?;
+        let row = self.leaf(self.last)?.values.len().checked_sub(1)?;
         Some(Place { leaf: self.last, row })
     }
 
     /// Inserts a row. A row of the same key and batch is replaced.
     fn insert(&mut self, key: &[u8], seqno: u64, value: Option<Bytes>) {
         let rises = self.leaf(self.last).is_some_and(|leaf| {
-            let last = leaf.rows.len().checked_sub(1).and_then(|last| leaf.at(last));
+            let last = leaf.values.len().checked_sub(1).and_then(|last| leaf.keys.at(last));
             last.is_some_and(|last| order(key, seqno, last).is_gt())
         });
         let number = if rises { self.last } else { self.leaf_of(key, seqno) };
         let Some(leaf) = self.leaves.get_mut(number as usize) else { return };
-        let rank = if rises { leaf.rows.len() } else { leaf.rank(key, seqno) };
-        if leaf.at(rank) == Some((key, seqno)) {
-            if let Some(row) = leaf.rows.get_mut(rank) {
-                row.value = value;
+        let rank = if rises { leaf.values.len() } else { leaf.keys.rank(key, seqno, false) };
+        if leaf.keys.at(rank) == Some((key, seqno)) {
+            if let Some(row) = leaf.values.get_mut(rank) {
+                *row = value;
             }
             return;
         }
-        if leaf.rows.len() < WIDTH {
-            let place = KeyPlace::add(&mut leaf.keys, key);
-            leaf.rows.insert(rank, Row { seqno, value, key: place });
+        if leaf.values.len() < WIDTH {
+            leaf.keys.insert(rank, key, seqno);
+            leaf.values.insert(rank, value);
             return;
         }
         self.split_leaf(number, if rises { WIDTH } else { WIDTH / 2 }, (key, seqno));
@@ -513,7 +594,7 @@ impl Rows {
         let Some(leaf) = self.leaves.get_mut(number as usize) else { return };
         let right = leaf.split(from, number);
         let after = std::mem::replace(&mut leaf.next, own);
-        let (key, seqno) = right.at(0).unwrap_or(next);
+        let (key, seqno) = right.keys.at(0).unwrap_or(next);
         let (key, seqno) = (SmallVec::<[u8; 64]>::from_slice(key), seqno);
         match self.leaves.get_mut(after as usize) {
             Some(leaf) => leaf.before = own,
@@ -545,7 +626,7 @@ impl Rows {
             (key, seqno, left, right) = (between, at, number, self.inners.len() as u32);
             self.inners.push(upper);
         }
-        let mut root = Inner { keys: Vec::new(), separators: Vec::new(), children: vec![left] };
+        let mut root = Inner { separators: Keys::default(), children: vec![left] };
         root.insert(0, &key, seqno, right);
         self.root = self.inners.len() as u32;
         self.inners.push(root);
@@ -556,7 +637,6 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quire_storage::Space;
     use quire_storage::rng::Rng;
     use std::cmp::Reverse;
     use std::collections::BTreeMap;
@@ -574,7 +654,7 @@ mod tests {
         let (mut rng, table, mut model) = (Rng::new(seed), Memtable::new(0), Model::new());
         let mut record = 0_u64;
         for seqno in 1..=batches {
-            let ops: Vec<Op> = (0..=rng.below(150))
+            let changes: Vec<(Vec<u8>, Option<Bytes>)> = (0..=rng.below(150))
                 .map(|_| {
                     record += 1;
                     let rises = rising && rng.below(10) > 0;
@@ -582,10 +662,11 @@ mod tests {
                         if rises { format!("r{record:09}").into() } else { key(&mut rng, range) };
                     let value = (rng.below(5) > 0).then(|| Bytes::from(record.to_string()));
                     model.insert((key.clone(), Reverse(seqno)), value.clone());
-                    Op { space: Space::Doc, key: key.into(), value }
+                    (key, value)
                 })
                 .collect();
-            table.write(ops.into_iter(), seqno, seqno + 10);
+            let changes = changes.iter().map(|(key, value)| (&key[..], value.clone()));
+            table.write(changes, seqno, seqno + 10);
         }
         (table, model)
     }
@@ -637,12 +718,8 @@ mod tests {
     #[test]
     fn rising_keys_leave_full_leaves() {
         let table = Memtable::new(0);
-        let op = |n: u32| Op {
-            space: Space::Doc,
-            key: Bytes::copy_from_slice(&n.to_be_bytes()),
-            value: Some(Bytes::new()),
-        };
-        table.write((0..64_000).map(op), 1, 0);
+        let keys: Vec<[u8; 4]> = (0..64_000_u32).map(u32::to_be_bytes).collect();
+        table.write(keys.iter().map(|key| (&key[..], Some(Bytes::new()))), 1, 0);
         assert_eq!(table.rows.read().leaves.len(), 1_000);
         let mut rows = Vec::new();
         assert!(!table.read(&[], 1, usize::MAX, &mut rows));
@@ -653,9 +730,9 @@ mod tests {
     fn it_knows_its_first_log_file() {
         let table = Memtable::new(3);
         assert!(table.is_empty() && table.first_log() == u64::MAX);
-        let op = Op { space: Space::Doc, key: Bytes::from_static(b"k"), value: None };
-        table.write([op.clone()].into_iter(), 1, 7);
-        table.write([op].into_iter(), 2, 8);
+        for (seqno, log) in [(1, 7), (2, 8)] {
+            table.write([(&b"k"[..], None)].into_iter(), seqno, log);
+        }
         assert_eq!((table.number(), table.first_log()), (3, 7));
         assert_eq!(table.get(b"k", 2), Some(None));
     }

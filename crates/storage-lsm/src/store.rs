@@ -218,11 +218,11 @@ impl Store {
     }
 
     fn fill(&self, view: &View, mut ops: Vec<Op>, seqno: u64, log: u64) {
-        // Most batches have few ops in the other spaces and most of their bytes in one.
         for space in Space::ALL {
-            if ops.iter().any(|op| op.space == space) {
-                let of_space = ops.extract_if(.., |op| op.space == space);
-                view.of(space).active().write(of_space, seqno, log);
+            let mut changes = ops.iter_mut().filter(|op| op.space == space).peekable();
+            if changes.peek().is_some() {
+                let changes = changes.map(|op| (&op.key[..], op.value.take()));
+                view.of(space).active().write(changes, seqno, log);
             }
         }
     }
