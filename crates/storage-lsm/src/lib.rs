@@ -5,7 +5,7 @@
 //! Read in this order: `options`, `directory` (the files of a database directory, its lock and format),
 //! `layout` and `tuning` (the path and the sizes of each space); what runs: `store` (batches, views and
 //! background threads), `log`, `memtable`, `flush`, `tables` (the trees and lists of their tables),
-//! `retired` (what nothing uses any more), `backend` (the engine's side), `snapshot`, `newest`, `lookups`,
+//! `retired` (what nothing uses any more), `backend` (the engine's side), `snapshot`, `range`, `lookups`,
 //! `open_table` and `block_rows` (reads), `held` (long snapshots), `locate` (the damaged block behind
 //! an error); what happens at an open: `opening` (its steps), `inventory` and `manifest` (the files
 //! that must exist), `skeleton` and `scratch` (how a new database is created), [`journal`] and
@@ -42,12 +42,12 @@ mod log_guard;
 mod lookups;
 mod manifest;
 mod memtable;
-mod newest;
-mod newest_back;
 mod open_table;
 mod opening;
 mod options;
 mod private;
+mod range;
+mod range_back;
 mod rebuild;
 mod reclaim;
 mod repair_mark;

@@ -14,8 +14,8 @@ use crate::heads::Heads;
 use crate::held::{HeldMark, HeldViews};
 use crate::locate;
 use crate::lookups;
-use crate::newest::{Newest, Walk};
 use crate::open_table;
+use crate::range::{RangeSources, Walk};
 use crate::store::View;
 
 /// A snapshot of all spaces.
@@ -140,17 +140,17 @@ impl LsmSnapshot {
         page: &mut Page,
         since: Instant,
     ) -> open_table::Result<Option<Bytes>> {
-        let newest = Newest::of(self.view.of(rest.space), self.seqno, rest);
+        let sources = RangeSources::of(self.view.of(rest.space), self.seqno, rest);
         match rest.direction {
             Direction::Forward => {
-                let mut rows = newest.rows(rest)?;
+                let mut rows = sources.rows(rest)?;
                 self.learn(whole, &rows, since);
-                newest.fill(&mut rows, rest, page)
+                sources.fill(&mut rows, rest, page)
             }
             Direction::Reverse => {
-                let mut rows = newest.rows_back(rest)?;
+                let mut rows = sources.rows_back(rest)?;
                 self.learn(whole, &rows, since);
-                newest.fill(&mut rows, rest, page)
+                sources.fill(&mut rows, rest, page)
             }
         }
     }

@@ -10,9 +10,9 @@ mod damage;
 mod damaged_log;
 mod directory;
 mod long_snapshots;
-mod newest;
 mod overload;
 #[cfg(target_os = "linux")]
 mod power_crash;
+mod range;
 mod space;
 mod support;

@@ -12,12 +12,12 @@ use quire_storage::{Direction, ScanRequest};
 
 use crate::block_rows::{BlockRows, Part};
 use crate::memtable::MemtableRows;
-use crate::newest::{Newest, PLACES_FIRST, PLACES_MAX, Walk};
 use crate::open_table::{OpenTable, Result, not_rows};
+use crate::range::{PLACES_FIRST, PLACES_MAX, RangeSources, Walk};
 
 /// A cursor over rows in descending order.
 pub(crate) struct RowsBack<'n> {
-    newest: &'n Newest,
+    range: &'n RangeSources,
     /// The sources that are not at their end.
     sources: Vec<Source<'n>>,
     keys_only: bool,
@@ -27,7 +27,7 @@ pub(crate) struct RowsBack<'n> {
     at: Option<Bytes>,
 }
 
-impl Newest {
+impl RangeSources {
     /// Returns a cursor at the last row of the range of a reverse scan.
     pub fn rows_back<'n>(&'n self, request: &ScanRequest<'n>) -> Result<RowsBack<'n>> {
         let mut sources = Vec::with_capacity(self.runs.len() + self.memtables.len());
@@ -39,7 +39,7 @@ impl Newest {
             sources.extend(Source::new(Rows::Memtable(entries, None))?);
         }
         let keys_only = request.keys_only;
-        let mut rows = RowsBack { newest: self, sources, keys_only, key: Vec::new(), at: None };
+        let mut rows = RowsBack { range: self, sources, keys_only, key: Vec::new(), at: None };
         rows.advance()?;
         Ok(rows)
     }
@@ -58,7 +58,7 @@ impl Walk for RowsBack<'_> {
         self.at = None;
         while self.at.is_none()
             && let Some(last) = self.sources.iter().map(|source| &source.key).max()
-            && last[..] >= self.newest.edge[..]
+            && last[..] >= self.range.edge[..]
         {
             self.key.clone_from(last);
             self.take_versions()?;

@@ -1,5 +1,5 @@
 //! Reads the first rows of a range straight from the memtables and from the blocks of the tables;
-//! `newest_back.rs` reads the last rows. lsm-tree's own iterators copy the key and the value of every
+//! `range_back.rs` reads the last rows. lsm-tree's own iterators copy the key and the value of every
 //! row, peek at each in four layers and pass it through a heap: a thousand instructions a row. Here
 //! a row is decoded in place, and a row of the only source in its range is not compared with
 //! anything.
@@ -31,7 +31,7 @@ pub(crate) const PLACES_FIRST: usize = 2;
 pub(crate) const PLACES_MAX: usize = 32;
 
 /// The memtables and tables of a snapshot, as far as they contain the beginning of a range.
-pub(crate) struct Newest {
+pub(crate) struct RangeSources {
     /// The last batch that the snapshot sees. Its tables have no later one.
     pub seqno: SeqNo,
     /// The tables of each run, in the order of the scan.
@@ -54,7 +54,7 @@ pub(crate) trait Walk {
     fn advance(&mut self) -> Result<()>;
 }
 
-impl Newest {
+impl RangeSources {
     /// Returns what a snapshot of batch `seqno` reads for a range.
     pub fn of(view: &SpaceView, seqno: SeqNo, request: &ScanRequest<'_>) -> Self {
         let mut edge = Bytes::copy_from_slice(far_bound(request));
@@ -140,7 +140,7 @@ impl Newest {
     }
 
     /// Returns a cursor at the first row of the range.
-    pub fn rows<'n>(&'n self, request: &ScanRequest<'_>) -> Result<NewestRows<'n>> {
+    pub fn rows<'n>(&'n self, request: &ScanRequest<'_>) -> Result<RowsAhead<'n>> {
         let mut sources = Vec::with_capacity(self.runs.len() + self.memtables.len());
         for run in &self.runs {
             let mut source = Source::new(Rows::Run(RunRows::new(run, &self.edge)));
@@ -158,16 +158,15 @@ impl Newest {
         }
         let keys_only = request.keys_only;
         let key = Vec::new();
-        let mut rows =
-            NewestRows { newest: self, sources, keys_only, key, decided: false, at: None };
+        let mut rows = RowsAhead { range: self, sources, keys_only, key, decided: false, at: None };
         rows.advance()?;
         Ok(rows)
     }
 }
 
 /// A cursor over rows in ascending order.
-pub(crate) struct NewestRows<'n> {
-    newest: &'n Newest,
+pub(crate) struct RowsAhead<'n> {
+    range: &'n RangeSources,
     /// The sources that are not at their end.
     sources: Vec<Source<'n>>,
     keys_only: bool,
@@ -179,7 +178,7 @@ pub(crate) struct NewestRows<'n> {
     at: Option<Bytes>,
 }
 
-impl Walk for NewestRows<'_> {
+impl Walk for RowsAhead<'_> {
     fn key(&self) -> Option<&[u8]> {
         self.at.as_ref().map(|_| &self.key[..])
     }
@@ -190,7 +189,7 @@ impl Walk for NewestRows<'_> {
 
     fn advance(&mut self) -> Result<()> {
         self.at = None;
-        let end = &self.newest.edge;
+        let end = &self.range.edge;
         while let Some(at) = self.first_source() {
             let Some(source) = self.sources.get_mut(at) else { return Ok(()) };
             if !source.is_inside() && !end.is_empty() && source.key[..] >= end[..] {
@@ -214,7 +213,7 @@ impl Walk for NewestRows<'_> {
     }
 }
 
-impl NewestRows<'_> {
+impl RowsAhead<'_> {
     /// Returns the source with the smallest key; among equal keys, the one with the newest version.
     #[inline]
     fn first_source(&self) -> Option<usize> {
