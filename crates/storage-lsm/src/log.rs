@@ -16,16 +16,15 @@ use crate::durable_files::sync_directory;
 use crate::journal;
 use crate::private::file_options;
 
-/// The size of a file, in bytes, from which on the next one is used, and from which on the next one
-/// is made ready.
-const FILE_BYTES: u64 = 64 << 20;
-const HALF_BYTES: u64 = FILE_BYTES / 2;
 /// A record of up to this many bytes leaves its memory to the next one.
 const RECORD_BYTES_KEPT: usize = 8 << 20;
 
 /// The writer of the log.
 pub(crate) struct Log {
     data: PathBuf,
+    /// The size of a file from which on the next one is used. From half of it on the next one is made
+    /// ready.
+    file_bytes: u64,
     writing: Mutex<Writing>,
     /// The number of the file in use.
     current: AtomicU64,
@@ -58,7 +57,7 @@ pub(crate) struct Appended {
 
 impl Log {
     /// Begins to write to file `number`, which is empty or missing.
-    pub fn begin(data: &Path, number: u64) -> Result<Self> {
+    pub fn begin(data: &Path, number: u64, file_bytes: u64) -> Result<Self> {
         let file = Arc::new(create(data, number)?);
         let writing = Writing {
             file,
@@ -70,6 +69,7 @@ impl Log {
         };
         Ok(Self {
             data: data.to_owned(),
+            file_bytes,
             writing: Mutex::new(writing),
             current: AtomicU64::new(number),
             written: AtomicU64::new(0),
@@ -94,8 +94,9 @@ impl Log {
         let before = writing.bytes;
         writing.bytes += bytes;
         self.written.fetch_add(bytes, Ordering::Release);
-        let is_full = writing.bytes >= FILE_BYTES;
-        let is_half = before < HALF_BYTES && writing.bytes >= HALF_BYTES;
+        let is_full = writing.bytes >= self.file_bytes;
+        let half = self.file_bytes / 2;
+        let is_half = before < half && writing.bytes >= half;
         if is_full {
             self.turn(&mut writing)?;
         }
@@ -127,7 +128,7 @@ impl Log {
     pub fn prepare(&self) {
         let number = {
             let writing = self.writing.lock();
-            if writing.next.is_some() || writing.bytes < HALF_BYTES {
+            if writing.next.is_some() || writing.bytes < self.file_bytes / 2 {
                 return;
             }
             writing.number + 1
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn files_follow_each_other_and_are_removed_from_the_oldest() {
         let directory = tempfile::tempdir().unwrap();
-        let log = Log::begin(directory.path(), 4).unwrap();
+        let log = Log::begin(directory.path(), 4, 64 << 20).unwrap();
         let half = op(40 << 20);
         let numbers: Vec<u64> = (1..=5)
             .map(|seqno| {
@@ -252,7 +253,7 @@ mod tests {
     #[test]
     fn a_failed_write_is_not_forgotten() {
         let directory = tempfile::tempdir().unwrap();
-        let log = Log::begin(directory.path(), 1).unwrap();
+        let log = Log::begin(directory.path(), 1, 64 << 20).unwrap();
         let readable = File::open(journal::path(directory.path(), 1)).unwrap();
         log.writing.lock().file = Arc::new(readable);
         assert!(log.append(&op(1), 1).is_err());

@@ -137,7 +137,7 @@ fn open_store(data: &Path, options: &LsmOptions, dropped: &Arc<DroppedRanges>) -
             Some((last, path)) if path.metadata()?.len() > 0 => last + 1,
             last => last.map_or(0, |(last, _)| *last),
         };
-        let store = Store::open(data, options.cache_bytes, dropped, next)?;
+        let store = Store::open(data, options, dropped, next)?;
         let running = Running::start(store, options.merge_threads)?;
         replay::replay(running.store(), &logs)?;
         Ok(running)

@@ -26,6 +26,8 @@ pub struct LsmOptions {
     pub slow_head: Duration,
     /// The number of threads that merge tables. One more flushes memtables.
     pub merge_threads: usize,
+    /// The size of a log file, in bytes, from which on the next one is used.
+    pub log_file_bytes: u64,
     /// The bytes of the file system that stay free, but at most a quarter of it. While less is
     /// free, commits that add data fail with `Full`.
     pub reserve_bytes: u64,
@@ -41,6 +43,7 @@ impl Default for LsmOptions {
             repair: false,
             slow_head: Duration::from_micros(200),
             merge_threads: MERGE_THREADS,
+            log_file_bytes: 64 << 20,
             reserve_bytes: DISK_RESERVE_BYTES,
             space_probe: disk_space::system_probe(),
         }

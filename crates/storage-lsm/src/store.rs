@@ -20,6 +20,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use quire_storage::{Op, Result, Space, StorageError};
 use smallvec::{SmallVec, smallvec};
 
+use crate::LsmOptions;
 use crate::dropped::DroppedRanges;
 use crate::error::storage;
 use crate::flush;
@@ -145,11 +146,11 @@ impl Store {
     /// replayed (`replay`).
     pub fn open(
         data: &Path,
-        cache_bytes: u64,
+        options: &LsmOptions,
         dropped: &Arc<DroppedRanges>,
         log: u64,
     ) -> Result<Self> {
-        let trees = Trees::open(data, cache_bytes, dropped)?;
+        let trees = Trees::open(data, options.cache_bytes, dropped)?;
         let space = |space: Space| -> Result<SpaceView> {
             let memtables = smallvec![Arc::new(Memtable::new(space.index() as u64))];
             Ok(SpaceView { memtables, tables: Arc::new(TableList::of(trees.of(space))?) })
@@ -163,7 +164,7 @@ impl Store {
             ],
         };
         Ok(Self {
-            log: Log::begin(data, log)?,
+            log: Log::begin(data, log, options.log_file_bytes)?,
             writing: Mutex::new(()),
             view: RwLock::new(Arc::new(view)),
             changing: Mutex::new(()),

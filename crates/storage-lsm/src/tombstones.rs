@@ -178,6 +178,7 @@ fn is_worth_it(tables: &TableList, space: &SpaceGauge) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LsmOptions;
     use crate::disk_space::DiskSpace;
     use crate::dropped::DroppedRanges;
     use crate::store::Running;
@@ -192,7 +193,8 @@ mod tests {
     fn filled(directory: &Path) -> Running {
         let dropped = Arc::new(DroppedRanges::default());
         let store =
-            Running::start(Store::open(directory, 1 << 20, &dropped, 0).unwrap(), 1).unwrap();
+            Running::start(Store::open(directory, &LsmOptions::default(), &dropped, 0).unwrap(), 1)
+                .unwrap();
         let mut random = quire_storage::rng::Rng::new(1);
         let op = |number| {
             let value: Vec<u8> = (0..128).flat_map(|_| random.next_u64().to_be_bytes()).collect();

@@ -20,7 +20,9 @@ const DIRECTORY: &str = "QUIRE_CRASH_DIRECTORY";
 #[ignore = "run by the crash test in a process of its own"]
 fn writer_process() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
-    let engine = open(Path::new(&directory), LsmOptions::default()).unwrap().engine;
+    // Small log files, so that memtables are flushed and tables merged all the time.
+    let options = LsmOptions { log_file_bytes: 128 << 10, ..LsmOptions::default() };
+    let engine = open(Path::new(&directory), options).unwrap().engine;
     let snapshot = engine.snapshot().unwrap();
     std::thread::scope(|scope| {
         for writer in 1..=WRITERS {

@@ -302,3 +302,78 @@ fn a_log_cut_anywhere_leaves_a_prefix_of_history() {
         insert(&engine, 1, expected, document(expected, 10), CommitOptions::synced());
     }
 }
+
+/// Returns the directory and the log files of a database after a crash whose log has several files.
+/// `is_forced` returns true for the records after which the log is synced.
+fn crashed_with_files(is_forced: impl Fn(u64) -> bool) -> (TempDir, Vec<PathBuf>) {
+    let live = TempDir::new().unwrap();
+    let mut options = LsmOptions { log_file_bytes: 4 << 10, ..LsmOptions::default() };
+    options.committer.tick = None;
+    let engine = open(live.path(), options).unwrap().engine;
+    for number in 0..FEW {
+        insert(&engine, 1, number, document(number, 200), CommitOptions::buffered());
+        if is_forced(number) {
+            engine.maintenance(Maintenance::Tick).unwrap();
+        }
+    }
+    let directory = TempDir::new().unwrap();
+    image(live.path(), directory.path());
+    engine.close().unwrap();
+    let mut logs = files(&directory.path().join("data")).unwrap();
+    logs.retain(|log| !inspect(log).unwrap().intact.is_empty());
+    assert!(logs.len() > 3, "{logs:?}");
+    (directory, logs)
+}
+
+const FEW: u64 = 50;
+
+/// A full file is not synced before the next one is begun, so a power cut can lose its end or a
+/// page of it and keep the records of the next file.
+#[test]
+fn a_hole_at_the_end_of_a_full_file_ends_the_history_there() {
+    let lose_end = |bytes: &mut Vec<u8>, last: &Range<usize>| bytes.truncate(last.start);
+    let lose_page = |bytes: &mut Vec<u8>, last: &Range<usize>| bytes[last.clone()].fill(0);
+    let losses: [&dyn Fn(&mut Vec<u8>, &Range<usize>); 2] = [&lose_end, &lose_page];
+    for (lose, is_forced) in losses.into_iter().flat_map(|lose| [(lose, false), (lose, true)]) {
+        let (directory, logs) = crashed_with_files(|number| is_forced || number == 3);
+        let full = &logs[logs.len() - 3];
+        let mut found = inspect(full).unwrap();
+        let (last, place) = (found.intact.pop().unwrap(), found.places.pop().unwrap().unwrap());
+        let mut bytes = std::fs::read(full).unwrap();
+        lose(&mut bytes, &last);
+        std::fs::write(full, bytes).unwrap();
+        let _ = std::fs::remove_file(directory.path().join("DURABLE"));
+        if is_forced {
+            let why = open(directory.path(), LsmOptions::default()).map(|_| ()).unwrap_err();
+            assert!(why.to_string().contains("nothing was changed"), "{why}");
+            continue;
+        }
+        // Each commit has one document.
+        let expected: Vec<u64> = (0..place.version - 1).collect();
+        for round in 0..2 {
+            let opened = open(directory.path(), LsmOptions::default()).unwrap();
+            let told = opened.warnings.iter().filter(|text| text.contains("acknowledged")).count();
+            assert_eq!(told, 1 - round, "{:?}", opened.warnings);
+            let snapshot = opened.engine.snapshot().unwrap();
+            assert_eq!(numbers(&*snapshot, Space::Doc, 1), expected);
+            assert_eq!(opened.engine.version().as_u64(), expected.len() as u64);
+        }
+    }
+}
+
+/// In a repair the intact records of every file are kept.
+#[test]
+fn a_damaged_file_among_several_loses_its_damaged_record() {
+    let (directory, logs) = crashed_with_files(|_| true);
+    let hit = inspect(&logs[1]).unwrap();
+    let mut bytes = std::fs::read(&logs[1]).unwrap();
+    bytes[hit.intact[2].start + 60] ^= 1;
+    std::fs::write(&logs[1], bytes).unwrap();
+    assert!(open(directory.path(), LsmOptions::default()).is_err());
+    repair(directory.path()).engine.close().unwrap();
+    end_repair(directory.path()).unwrap();
+    let engine = open(directory.path(), LsmOptions::default()).unwrap().engine;
+    let there = numbers(&*engine.snapshot().unwrap(), Space::Doc, 1);
+    let lost = hit.places[2].unwrap().version - 1;
+    assert_eq!(there, (0..FEW).filter(|number| *number != lost).collect::<Vec<_>>());
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use quire_storage::{
     Bytes, CommitOptions, Committed, Engine, Maintenance, Mode, Page, ScanRequest, Snapshot, Space,
@@ -130,16 +131,43 @@ pub fn content_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Copies a directory as it is now, which is the state that a crash of the process leaves.
+/// Copies a directory as it is now, which is the state that a crash of the process leaves. Copies it
+/// again if a background thread has changed it meanwhile.
 pub fn image(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
+    loop {
+        let before = lengths(from);
+        if copy(from, to).is_ok() && lengths(from) == before {
+            return;
+        }
+        std::fs::remove_dir_all(to).unwrap();
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
         let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            image(&entry.path(), &target);
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
         } else {
-            std::fs::copy(entry.path(), target).unwrap();
+            std::fs::copy(entry.path(), target)?;
         }
     }
+    Ok(())
+}
+
+/// Returns every file below a directory with its length and the time of its last change. A file that
+/// is removed meanwhile is left out.
+fn lengths(directory: &Path) -> BTreeMap<PathBuf, (u64, Option<SystemTime>)> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
+        let path = entry.path();
+        let Ok(metadata) = path.metadata() else { continue };
+        if metadata.is_dir() {
+            found.extend(lengths(&path));
+        }
+        found.insert(path, (metadata.len(), metadata.modified().ok()));
+    }
+    found
 }

@@ -53,7 +53,9 @@ fn recorded_process() {
     let directory = Path::new(&directory);
     let mut said = OpenOptions::new().create(true).append(true).open(directory.join(SAID)).unwrap();
     let data = directory.join("data");
-    let mut engine = open(&data, LsmOptions::default()).unwrap().engine;
+    // A dozen commits fill a log file.
+    let options = LsmOptions { log_file_bytes: 48 << 10, ..LsmOptions::default() };
+    let mut engine = open(&data, options.clone()).unwrap().engine;
     for at in 1..=COMMITS {
         let mut txn = begin(&engine, Mode::Write).unwrap();
         txn.put_entry(Space::Doc, key(1, at % SLOTS), document(at, length(at))).unwrap();
@@ -63,8 +65,8 @@ fn recorded_process() {
             txn.delete_entry(Space::Doc, key(2, at - 1)).unwrap();
         }
         let synced = at % 3 == 0;
-        let options = if synced { CommitOptions::synced() } else { CommitOptions::buffered() };
-        txn.commit(options).unwrap();
+        let durability = if synced { CommitOptions::synced() } else { CommitOptions::buffered() };
+        txn.commit(durability).unwrap();
         if synced {
             said.write_all(&at.to_le_bytes()).unwrap();
         }
@@ -77,7 +79,7 @@ fn recorded_process() {
         if at % 100 == 70 {
             engine.close().unwrap();
             drop(engine);
-            engine = open(&data, LsmOptions::default()).unwrap().engine;
+            engine = open(&data, options.clone()).unwrap().engine;
         }
     }
     engine.close().unwrap();
