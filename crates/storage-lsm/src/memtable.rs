@@ -130,16 +130,15 @@ impl Memtable {
                 return true;
             }
             let Some(row) = rows.row(at) else { break };
-            place = rows.next(at);
             if row.seqno > seqno {
+                place = rows.search(row.key, seqno);
                 continue;
             }
             keys.push(row.key);
             found.push(row.copied());
-            while let Some(other) = place
-                && rows.key(other) == Some(row.key)
-            {
-                place = rows.next(other);
+            place = rows.next(at);
+            if place.and_then(|next| rows.key(next)) == Some(row.key) {
+                place = rows.search(row.key, 0);
             }
         }
         keys.share(found);
@@ -167,17 +166,16 @@ impl Memtable {
                 keys.share(found);
                 return true;
             }
-            let Some(key) = rows.key(at) else { break };
-            // The versions of a key come oldest first here: the last that is seen is the newest.
-            let mut newest = None;
-            while let Some(other) = place
-                && rows.key(other) == Some(key)
-            {
-                newest = rows.row(other).filter(|row| row.seqno <= seqno).or(newest);
-                place = rows.before(Some(other));
+            // This is the oldest version of its key.
+            let Some(mut row) = rows.row(at) else { break };
+            place = rows.before(Some(at));
+            if place.and_then(|before| rows.key(before)) == Some(row.key) {
+                place = rows.before(rows.search(row.key, u64::MAX));
+                let newest = rows.search(row.key, seqno).and_then(|newest| rows.row(newest));
+                row = newest.filter(|newest| newest.key == row.key).unwrap_or(row);
             }
-            if let Some(row) = newest {
-                keys.push(key);
+            if row.seqno <= seqno {
+                keys.push(row.key);
                 found.push(row.copied());
             }
         }
@@ -711,6 +709,24 @@ mod tests {
                 table.read_back(&[], seqno, usize::MAX, &mut all);
                 all.reverse();
                 assert_eq!(all, rows);
+            }
+        }
+    }
+
+    /// Readers must not walk over all versions of a key, because the writer waits for them.
+    #[test]
+    fn a_key_with_many_versions_is_read_at_once() {
+        let table = Memtable::new(0);
+        let value = |n: u64| Some(Bytes::from(n.to_string()));
+        for seqno in 1..=200_000 {
+            table.write([(&b"k"[..], value(seqno))].into_iter(), seqno, 0);
+        }
+        for seqno in (0..200_000).step_by(20) {
+            for read in [Memtable::read, Memtable::read_back] {
+                let mut rows = Vec::new();
+                read(&table, &[], seqno, 10, &mut rows);
+                let wanted = (seqno > 0).then(|| value(seqno));
+                assert_eq!(rows.pop().map(|row| row.value), wanted);
             }
         }
     }

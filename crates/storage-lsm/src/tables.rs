@@ -22,8 +22,8 @@ use crate::layout::{keyspace_path, number_of};
 use crate::manifest;
 use crate::tuning::{TABLE_BYTES, block_bytes, restart_interval};
 
-/// The number of table files that stay open.
-const OPEN_FILES: usize = 900;
+/// The number of table files that stay open: below the number that a process may usually open.
+const OPEN_FILES: usize = if cfg!(target_os = "macos") { 150 } else { 900 };
 
 /// What lsm-tree is told about open snapshots: that there are none. A merge keeps the newest row of
 /// each key and no older one, because a snapshot keeps its tables and not their rows.
