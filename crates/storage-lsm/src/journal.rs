@@ -62,26 +62,30 @@ impl Inspection {
     }
 }
 
-/// Appends the record of a batch to `record`.
-pub(crate) fn encode(ops: &[Op], seqno: u64, record: &mut Vec<u8>) {
+/// Appends the head of a batch of `count` items to `record`.
+pub(crate) fn begin(count: usize, seqno: u64, record: &mut Vec<u8>) {
     record.push(BATCH);
-    record.extend(length(ops.len()).to_le_bytes());
+    record.extend(length(count).to_le_bytes());
     record.extend(seqno.to_le_bytes());
-    let items = record.len();
-    for op in ops {
-        let value = op.value.as_deref().unwrap_or_default();
-        let kind = if op.value.is_some() { VALUE } else { DELETED };
-        let mut head = [0; 21];
-        head[..3].copy_from_slice(&[ITEM, kind, PLAIN]);
-        head[3..11].copy_from_slice(&number_of(op.space).to_le_bytes());
-        head[11..13].copy_from_slice(&(op.key.len() as u16).to_le_bytes());
-        head[13..17].copy_from_slice(&length(value.len()).to_le_bytes());
-        head[17..].copy_from_slice(&length(value.len()).to_le_bytes());
-        record.extend_from_slice(&head);
-        record.extend_from_slice(&op.key);
-        record.extend_from_slice(value);
-    }
-    let checksum = xxh3_64(record.get(items..).unwrap_or_default());
+}
+
+/// Appends an item.
+pub(crate) fn item(op: &Op, record: &mut Vec<u8>) {
+    let value = op.value.as_deref().unwrap_or_default();
+    let kind = if op.value.is_some() { VALUE } else { DELETED };
+    let mut head = [0; 21];
+    head[..3].copy_from_slice(&[ITEM, kind, PLAIN]);
+    head[3..11].copy_from_slice(&number_of(op.space).to_le_bytes());
+    head[11..13].copy_from_slice(&(op.key.len() as u16).to_le_bytes());
+    head[13..17].copy_from_slice(&length(value.len()).to_le_bytes());
+    head[17..].copy_from_slice(&length(value.len()).to_le_bytes());
+    record.extend_from_slice(&head);
+    record.extend_from_slice(&op.key);
+    record.extend_from_slice(value);
+}
+
+/// Appends the end of a batch. `checksum` is the xxh3-64 of its items.
+pub(crate) fn end(checksum: u64, record: &mut Vec<u8>) {
     record.push(END);
     record.extend(checksum.to_le_bytes());
     record.extend(TRAILER);
@@ -169,11 +173,25 @@ fn parse_batch(bytes: &[u8], at: usize, mut each: impl FnMut(&Item<'_>)) -> Opti
     whole.then(|| Batch { seqno, end: reader.position(), place })
 }
 
-/// Returns the number and the changes of the intact batch at the start of a range of a log file.
-pub(crate) fn decode(bytes: &[u8], batch: &Range<usize>) -> Option<(u64, Vec<Op>)> {
+/// A batch that is read again.
+pub(crate) struct Decoded {
+    pub seqno: u64,
+    pub ops: Vec<Op>,
+    /// The offset after it.
+    pub end: usize,
+}
+
+/// Reads the batch at offset `at` again; `None` if there is no intact one.
+pub(crate) fn decode(bytes: &[u8], at: usize) -> Option<Decoded> {
     let mut ops = Vec::new();
-    let found = parse_batch(bytes, batch.start, |item| ops.extend(item.op()))?;
-    Some((found.seqno, ops))
+    let Batch { seqno, end, .. } = parse_batch(bytes, at, |item| ops.extend(item.op()))?;
+    Some(Decoded { seqno, ops, end })
+}
+
+/// Returns true if nothing was written from offset `at` on: the file ends there, or older versions
+/// have allocated the rest ahead.
+pub(crate) fn is_unused_from(bytes: &[u8], at: usize) -> bool {
+    used_length(bytes) <= at
 }
 
 /// Returns the length of the file without the zero pages that were allocated ahead.
@@ -257,6 +275,13 @@ pub(crate) fn numbered(data: &Path) -> Result<Vec<(u64, PathBuf)>> {
 mod tests {
     use super::*;
 
+    fn encode(ops: &[Op], seqno: u64, record: &mut Vec<u8>) {
+        begin(ops.len(), seqno, record);
+        let items = record.len();
+        ops.iter().for_each(|op| item(op, record));
+        end(xxh3_64(&record[items..]), record);
+    }
+
     #[test]
     fn a_batch_is_read_as_it_was_written() {
         let op = |space, key: &'static str, value: Option<&'static str>| Op {
@@ -279,12 +304,13 @@ mod tests {
         let found = inspect(&path).unwrap();
         assert_eq!(found.intact, [0..first, first..bytes.len()]);
         assert_eq!(found.damaged_from, None);
-        let (seqno, read) = decode(&bytes, &found.intact[0]).unwrap();
-        assert_eq!((seqno, read), (7, ops));
+        let read = decode(&bytes, 0).unwrap();
+        assert_eq!((read.seqno, read.ops, read.end), (7, ops, first));
+        assert!(is_unused_from(&bytes, bytes.len()) && !is_unused_from(&bytes, first));
         for at in 13..first {
             let mut damaged = bytes.clone();
             damaged[at] ^= 16;
-            assert!(decode(&damaged, &found.intact[0]).is_none(), "a flipped bit at {at}");
+            assert!(decode(&damaged, 0).is_none(), "a flipped bit at {at}");
         }
     }
 
@@ -306,8 +332,8 @@ mod tests {
         bytes.push(END);
         bytes.extend(checksum.to_le_bytes());
         bytes.extend(TRAILER);
-        let (seqno, ops) = decode(&bytes, &(0..bytes.len())).unwrap();
-        assert_eq!(seqno, 9);
-        assert_eq!(ops[0].value.as_deref(), Some(&value[..]));
+        let read = decode(&bytes, 0).unwrap();
+        assert_eq!(read.seqno, 9);
+        assert_eq!(read.ops[0].value.as_deref(), Some(&value[..]));
     }
 }

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use quire_storage::{Op, Result, StorageError};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::durable_files::sync_directory;
 use crate::journal;
 use crate::private::file_options;
 
-/// A record of up to this many bytes leaves its memory to the next one.
-const RECORD_BYTES_KEPT: usize = 8 << 20;
+/// A longer record is written in pieces of this many bytes.
+const PIECE_BYTES: usize = 4 << 20;
 
 /// The writer of the log.
 pub(crate) struct Log {
@@ -45,6 +46,39 @@ struct Writing {
     /// The full files that may not be synced yet, oldest first.
     full: VecDeque<Arc<File>>,
     record: Vec<u8>,
+}
+
+impl Writing {
+    /// Writes the record of a batch, and returns its length.
+    fn write(&mut self, ops: &[Op], seqno: u64) -> std::io::Result<u64> {
+        let (mut file, record) = (&*self.file, &mut self.record);
+        record.clear();
+        journal::begin(ops.len(), seqno, record);
+        let (mut items, mut written) = (record.len(), 0);
+        let mut hash: Option<Xxh3> = None;
+        for op in ops {
+            journal::item(op, record);
+            if record.len() >= PIECE_BYTES {
+                hash.get_or_insert_default().update(record.get(items..).unwrap_or_default());
+                file.write_all(record)?;
+                written += record.len();
+                record.clear();
+                record.shrink_to(PIECE_BYTES);
+                items = 0;
+            }
+        }
+        let rest = record.get(items..).unwrap_or_default();
+        let checksum = match &mut hash {
+            None => xxh3_64(rest),
+            Some(hash) => {
+                hash.update(rest);
+                hash.digest()
+            }
+        };
+        journal::end(checksum, record);
+        file.write_all(record)?;
+        Ok((written + record.len()) as u64)
+    }
 }
 
 /// Where a batch was written.
@@ -82,14 +116,7 @@ impl Log {
     pub fn append(&self, ops: &[Op], seqno: u64) -> Result<Appended> {
         self.check()?;
         let mut writing = self.writing.lock();
-        let Writing { file, record, .. } = &mut *writing;
-        record.clear();
-        journal::encode(ops, seqno, record);
-        self.noted((&**file).write_all(record))?;
-        let bytes = record.len() as u64;
-        if record.capacity() > RECORD_BYTES_KEPT {
-            *record = Vec::new();
-        }
+        let bytes = self.noted(writing.write(ops, seqno))?;
         let file = writing.number;
         let before = writing.bytes;
         writing.bytes += bytes;
@@ -234,6 +261,8 @@ mod tests {
             })
             .collect();
         assert_eq!(numbers, [4, 4, 5, 5, 6]);
+        let found = journal::inspect(&journal::path(directory.path(), 4)).unwrap();
+        assert_eq!((found.intact.len(), found.damaged_from), (2, None), "written in pieces");
         log.sync().unwrap();
         assert!(log.writing.lock().full.is_empty());
         log.append(&half, 6).unwrap();

@@ -7,7 +7,7 @@ use lsm_tree::AbstractTree;
 use quire_storage::{Result, Space};
 
 use crate::damage::Damage;
-use crate::journal::{self, inspect};
+use crate::journal::{self, Decoded};
 use crate::store::Store;
 use crate::tables::of_space;
 
@@ -16,17 +16,19 @@ use crate::tables::of_space;
 pub(crate) fn replay(store: &Store, files: &[(u64, PathBuf)]) -> Result<()> {
     let persisted = Space::ALL.map(|space| store.trees.of(space).get_highest_persisted_seqno());
     for (number, path) in files {
-        let found = inspect(path)?;
         let bytes = std::fs::read(path)?;
-        for batch in &found.intact {
-            let decoded = journal::decode(&bytes, batch);
-            let changed = || Damage::new(path, "changed while it was read");
-            let (seqno, mut ops) = decoded.ok_or_else(changed)?;
+        // A table must not outlive the batches before it.
+        File::options().write(true).open(path)?.sync_data()?;
+        let mut at = 0;
+        while let Some(batch) = journal::decode(&bytes, at) {
+            let Decoded { seqno, mut ops, end } = batch;
             ops.retain(|op| of_space(&persisted, op.space).is_none_or(|last| seqno > last));
             store.restore(ops, seqno, *number)?;
+            at = end;
         }
-        // A table must not outlive the batches before it.
-        File::open(path)?.sync_data()?;
+        if !journal::is_unused_from(&bytes, at) {
+            return Err(Damage::new(path, "changed while it was read").into());
+        }
     }
     Ok(())
 }

@@ -322,9 +322,10 @@ impl Store {
     /// Seals the memtables that need a log file far behind the one in use, and lets a background
     /// thread make the next file ready and sync the full one.
     fn care_for_log(&self) {
-        let oldest = self.log.current().saturating_sub(LOG_FILES_MAX);
-        for space in Space::ALL {
-            self.seal(space, |active| active.first_log() <= oldest);
+        if let Some(oldest) = self.log.current().checked_sub(LOG_FILES_MAX) {
+            for space in Space::ALL {
+                self.seal(space, |active| active.first_log() <= oldest);
+            }
         }
         self.announce(|work| work.log_wants_care = true);
     }
