@@ -14,7 +14,7 @@ use crate::debug_doc;
 const CONDITIONS_MAX: usize = 10_000;
 
 /// The most bytes of a partial index's filter, which is compiled several times during the creation.
-const BYTES_MAX: usize = 1 << 20;
+const BYTES_MAX: usize = 256 << 10;
 
 /// A compiled `partialFilterExpression`.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl PartialFilter {
     /// regular expressions, tests of arrays), 224 or 2 for one that no index filter may have.
     pub fn parse(doc: Doc<'_>, collation: Option<&Arc<Collation>>) -> Result<Self> {
         if doc.len() > BYTES_MAX {
-            return Err(too_large("1 MiB"));
+            return Err(too_large("256 KiB"));
         }
         let mut context = ParseContext::default();
         context.collator = as_collator(collation);
