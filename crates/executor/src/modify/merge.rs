@@ -11,7 +11,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::stage::{Merge, WhenMatched, WhenNotMatched};
 use quire_mql::update::{Update, UpdateSpec};
 use quire_mql::{EvalContext, Expression, ParseContext, UserVariable};
-use quire_planner::{no_merge_index, running_merge_index};
+use quire_planner::running_merge_index;
 use quire_storage::{Committed, Interrupt};
 
 use crate::env::Env;
@@ -121,7 +121,7 @@ impl Merging {
             Some(target) => {
                 match running_merge_index(&self.spec, target, self.collation.as_ref()) {
                     Some(index) => Some((Arc::clone(target), Arc::clone(index))),
-                    None => return Err(no_merge_index().into()),
+                    None => return Err(Merge::no_index().into()),
                 }
             }
         };

@@ -205,6 +205,16 @@ fn check_target(db: &str, collection: &str) -> Result<()> {
     Ok(())
 }
 
+/// The most fields of an index, and so of the unique index that `on` needs.
+const INDEX_FIELDS_MAX: usize = 32;
+
+impl Merge {
+    /// Returns the error of a `$merge` whose fields have no unique index.
+    pub fn no_index() -> Error {
+        Error::location(51183, "Cannot find index to verify that join fields will be unique")
+    }
+}
+
 fn on(value: Value<'_>) -> Result<BTreeSet<String>> {
     let names: Vec<&str> = match value {
         Value::String(name) => vec![name],
@@ -231,6 +241,9 @@ fn on(value: Value<'_>) -> Result<BTreeSet<String>> {
     if names.is_empty() {
         let text = "If explicitly specifying $merge 'on', must include at least one field";
         return Err(Error::location(51187, text));
+    }
+    if names.len() > INDEX_FIELDS_MAX {
+        return Err(Merge::no_index());
     }
     let mut paths = BTreeSet::new();
     for name in names {

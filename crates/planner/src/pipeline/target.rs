@@ -4,7 +4,7 @@
 use crate::indexes::choose::Statistics;
 use crate::request::{AggregateRequest, collation_of};
 use quire_catalog::{Collection, Index, IndexState};
-use quire_error::{Error, Result};
+use quire_error::Result;
 use quire_mql::collation::Collation;
 use quire_mql::stage::{Merge, Stage};
 use std::sync::Arc;
@@ -45,12 +45,6 @@ fn is_by_id(merge: &Merge) -> bool {
     merge.on.iter().all(|path| path == "_id")
 }
 
-/// Returns the error of a `$merge` whose fields have no such index.
-pub fn no_merge_index() -> Error {
-    let text = "Cannot find index to verify that join fields will be unique";
-    Error::location(51183, text)
-}
-
 /// Fails with 51183 if the pipeline ends with a `$merge` whose fields are not unique in its
 /// collection.
 pub(crate) fn check_target(
@@ -68,5 +62,5 @@ pub(crate) fn check_target(
             merge_index(merge, target, collation).is_some()
         }
     };
-    if found { Ok(()) } else { Err(no_merge_index()) }
+    if found { Ok(()) } else { Err(Merge::no_index()) }
 }
