@@ -325,7 +325,7 @@ impl Backend for LsmBackend {
     }
 }
 
-/// Returns the bytes that a file occupies on disk. Older versions allocated logs ahead, with holes.
+/// Returns the bytes that a file occupies on disk. The unused part of a log is a hole.
 fn allocated(path: &Path) -> u64 {
     let Ok(metadata) = path.metadata() else { return 0 };
     #[cfg(unix)]

@@ -5,9 +5,9 @@
 //! The format (that of fjall 3, little endian): a batch is `01 count:u32 seqno:u64`, then `count`
 //! times an item `02 type:u8 compression:u8 keyspace:u64 key_len:u16 value_len:u32 stored_len:u32
 //! key value` or a clear `04 keyspace:u64`, then `03 xxh3:u64 "FJL\x03"`; the checksum covers the
-//! items. Type 0 is a value and 1 a deleted key. fjall compressed large values with LZ4
-//! (compression 1), wrote clears, and allocated files ahead, so that zeros may follow the last batch;
-//! this program does none of that, and reads all of it.
+//! items. Type 0 is a value and 1 a deleted key. Zeros may follow the last batch: a file gets
+//! longer ahead of its use. Until format 2, fjall compressed large values with LZ4 (compression 1) and
+//! wrote clears; this program only reads them.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -188,8 +188,7 @@ pub(crate) fn decode(bytes: &[u8], at: usize) -> Option<Decoded> {
     Some(Decoded { seqno, ops, end })
 }
 
-/// Returns true if nothing was written from offset `at` on: the file ends there, or older versions
-/// have allocated the rest ahead.
+/// Returns true if nothing was written from offset `at` on.
 pub(crate) fn is_unused_from(bytes: &[u8], at: usize) -> bool {
     used_length(bytes) <= at
 }

@@ -17,6 +17,9 @@ use crate::durable_files::sync_directory;
 use crate::journal;
 use crate::private::file_options;
 
+/// A file gets longer by this many bytes at a time. A sync that need not store a new length takes a
+/// fifth less time.
+const AHEAD_BYTES: u64 = 2 << 20;
 /// A longer record is written in pieces of this many bytes.
 const PIECE_BYTES: usize = 4 << 20;
 
@@ -120,6 +123,10 @@ impl Log {
         let file = writing.number;
         let before = writing.bytes;
         writing.bytes += bytes;
+        if before / AHEAD_BYTES < writing.bytes / AHEAD_BYTES {
+            let length = (writing.bytes / AHEAD_BYTES + 1) * AHEAD_BYTES;
+            self.noted(writing.file.set_len(length))?;
+        }
         self.written.fetch_add(bytes, Ordering::Release);
         let is_full = writing.bytes >= self.file_bytes;
         let half = self.file_bytes / 2;
@@ -231,9 +238,10 @@ impl Log {
     }
 }
 
-/// Creates an empty log file whose name survives a power cut.
+/// Creates a log file without records, whose name survives a power cut.
 fn create(data: &Path, number: u64) -> Result<File> {
-    let file = file_options().append(true).open(journal::path(data, number))?;
+    let file = file_options().open(journal::path(data, number))?;
+    file.set_len(AHEAD_BYTES)?;
     sync_directory(data)?;
     Ok(file)
 }
