@@ -28,8 +28,9 @@ use crate::reclaim::Reclaim;
 use crate::sizes::estimate;
 use crate::skeleton::Creation;
 use crate::snapshot::LsmSnapshot;
-use crate::store::{Running, Store, View};
+use crate::store::{Running, Store};
 use crate::tombstones::Around;
+use crate::view::View;
 use crate::{journal, log_guard};
 
 const CAPS: Caps = Caps {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use quire_storage::Space;
 
-use crate::store::View;
 use crate::tuning::memtable_bytes;
+use crate::view::View;
 
 /// The views of the snapshots that are held for long.
 #[derive(Default)]

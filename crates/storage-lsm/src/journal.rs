@@ -2,12 +2,12 @@
 //! appends to it, `replay` reads it at an open, `log_guard` decides how much of it can be used after
 //! a crash.
 //!
-//! The format (that of fjall 3, little endian): a batch is `01 count:u32 seqno:u64`, then `count`
-//! times an item `02 type:u8 compression:u8 keyspace:u64 key_len:u16 value_len:u32 stored_len:u32
-//! key value` or a clear `04 keyspace:u64`, then `03 xxh3:u64 "FJL\x03"`; the checksum covers the
-//! items. Type 0 is a value and 1 a deleted key. Zeros may follow the last batch: a file gets
-//! longer ahead of its use. Until format 2, fjall compressed large values with LZ4 (compression 1) and
-//! wrote clears; this program only reads them.
+//! The format (little endian): a batch is `01 count:u32 seqno:u64`, then `count` times an item `02
+//! type:u8 compression:u8 keyspace:u64 key_len:u16 value_len:u32 stored_len:u32 key value`, then `03
+//! xxh3:u64 "QJL\x01"`; the checksum covers everything before the `03`. Type 0 is a value and 1 a deleted key. Zeros may follow the last batch: a file gets
+//! longer ahead of its use. Until format 2, fjall 3 wrote the log: with "FJL\x03" at the end of a batch, a checksum
+//! of the items only, large values compressed with LZ4 (compression 1), and clears `04 keyspace:u64`
+//! among the items. This program only reads that.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::bytes_at::Reader;
 use crate::layout::number_of;
 
-/// The end of a batch, and the content of the file that names this format.
-pub(crate) const TRAILER: &[u8; 4] = b"FJL\x03";
+/// The end of a batch.
+const TRAILER: &[u8; 4] = b"QJL\x01";
+/// The end of a batch that fjall wrote.
+const FJALL_TRAILER: &[u8; 4] = b"FJL\x03";
 const BATCH: u8 = 1;
 const ITEM: u8 = 2;
 const END: u8 = 3;
@@ -84,7 +86,7 @@ pub(crate) fn item(op: &Op, record: &mut Vec<u8>) {
     record.extend_from_slice(value);
 }
 
-/// Appends the end of a batch. `checksum` is the xxh3-64 of its items.
+/// Appends the end of a batch. `checksum` is the xxh3-64 of its head and its items.
 pub(crate) fn end(checksum: u64, record: &mut Vec<u8>) {
     record.push(END);
     record.extend(checksum.to_le_bytes());
@@ -165,11 +167,15 @@ fn parse_batch(bytes: &[u8], at: usize, mut each: impl FnMut(&Item<'_>)) -> Opti
         }
         each(&item);
     }
-    let content = bytes.get(items..reader.position())?;
+    let content_end = reader.position();
     let end = reader.array::<1>()? == [END];
     let checksum = u64::from_le_bytes(reader.array()?);
-    let trailer = reader.array::<4>()? == *TRAILER;
-    let whole = end && trailer && checksum == xxh3_64(content);
+    let from = match &reader.array::<4>()? {
+        TRAILER => at,
+        FJALL_TRAILER => items,
+        _ => return None,
+    };
+    let whole = end && checksum == xxh3_64(bytes.get(from..content_end)?);
     whole.then(|| Batch { seqno, end: reader.position(), place })
 }
 
@@ -275,10 +281,10 @@ mod tests {
     use super::*;
 
     fn encode(ops: &[Op], seqno: u64, record: &mut Vec<u8>) {
+        let start = record.len();
         begin(ops.len(), seqno, record);
-        let items = record.len();
         ops.iter().for_each(|op| item(op, record));
-        end(xxh3_64(&record[items..]), record);
+        end(xxh3_64(&record[start..]), record);
     }
 
     #[test]
@@ -306,7 +312,7 @@ mod tests {
         let read = decode(&bytes, 0).unwrap();
         assert_eq!((read.seqno, read.ops, read.end), (7, ops, first));
         assert!(is_unused_from(&bytes, bytes.len()) && !is_unused_from(&bytes, first));
-        for at in 13..first {
+        for at in 0..first {
             let mut damaged = bytes.clone();
             damaged[at] ^= 16;
             assert!(decode(&damaged, 0).is_none(), "a flipped bit at {at}");
@@ -330,7 +336,7 @@ mod tests {
         let checksum = xxh3_64(&bytes[items..]);
         bytes.push(END);
         bytes.extend(checksum.to_le_bytes());
-        bytes.extend(TRAILER);
+        bytes.extend(FJALL_TRAILER);
         let read = decode(&bytes, 0).unwrap();
         assert_eq!(read.seqno, 9);
         assert_eq!(read.ops[0].value.as_deref(), Some(&value[..]));

@@ -3,8 +3,8 @@
 //! memtables and tables, so that no reader waits for a writer or for lsm-tree.
 //!
 //! Read in this order: `options`, `directory` (the files of a database directory, its lock and format),
-//! `layout` and `tuning` (the path and the sizes of each space); what runs: `store` (batches, views and
-//! background threads), `log`, `memtable`, `flush`, `tables` (the trees and lists of their tables),
+//! `layout` and `tuning` (the path and the sizes of each space); what runs: `store` (batches and background
+//! threads), `view`, `log`, `memtable`, `row_tree`, `flush`, `tables` (the trees and lists of their tables),
 //! `retired` (what nothing uses any more), `backend` (the engine's side), `snapshot`, `range`, `lookups`,
 //! `open_table` and `block_rows` (reads), `held` (long snapshots), `locate` (the damaged block behind
 //! an error); what happens at an open: `opening` (its steps), `inventory` and `manifest` (the files
@@ -53,6 +53,7 @@ mod reclaim;
 mod repair_mark;
 mod replay;
 mod retired;
+mod row_tree;
 mod salvage;
 mod scratch;
 mod sizes;
@@ -63,6 +64,7 @@ mod table_file;
 mod tables;
 mod tombstones;
 mod tuning;
+mod view;
 
 use std::path::Path;
 use std::sync::Arc;

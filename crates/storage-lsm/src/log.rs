@@ -57,24 +57,22 @@ impl Writing {
         let (mut file, record) = (&*self.file, &mut self.record);
         record.clear();
         journal::begin(ops.len(), seqno, record);
-        let (mut items, mut written) = (record.len(), 0);
+        let mut written = 0;
         let mut hash: Option<Xxh3> = None;
         for op in ops {
             journal::item(op, record);
             if record.len() >= PIECE_BYTES {
-                hash.get_or_insert_default().update(record.get(items..).unwrap_or_default());
+                hash.get_or_insert_default().update(record);
                 file.write_all(record)?;
                 written += record.len();
                 record.clear();
                 record.shrink_to(PIECE_BYTES);
-                items = 0;
             }
         }
-        let rest = record.get(items..).unwrap_or_default();
         let checksum = match &mut hash {
-            None => xxh3_64(rest),
+            None => xxh3_64(record),
             Some(hash) => {
-                hash.update(rest);
+                hash.update(record);
                 hash.digest()
             }
         };

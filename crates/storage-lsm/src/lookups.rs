@@ -12,7 +12,7 @@ use lsm_tree::{InternalValue, SeqNo, Table};
 
 use crate::block_rows::BlockRows;
 use crate::open_table::{OpenTable, Result, not_rows};
-use crate::store::SpaceView;
+use crate::view::SpaceView;
 
 /// The result of a search in one table.
 enum Found {

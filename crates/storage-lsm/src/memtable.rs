@@ -7,16 +7,14 @@
 //! leaf without a search. Readers copy a few rows at a time under the lock of the tree, so that the
 //! writer waits for microseconds at most; it lets waiting readers pass every few rows.
 
-use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 
 use bytes::Bytes;
 use parking_lot::{RwLock, RwLockWriteGuard};
 use quire_storage::Direction;
-use smallvec::SmallVec;
 
-/// The most rows of a leaf, and the most children of an inner node.
-const WIDTH: usize = 64;
+use crate::row_tree::{Row, RowTree, WIDTH};
+
 /// The bytes that a row occupies beside its key and value.
 const ROW_BYTES: u64 = 80;
 /// The number of rows after which the writer lets waiting readers pass.
@@ -24,8 +22,6 @@ const ROWS_AT_ONCE: usize = 64;
 /// The rows that a reader copies out at first, and at most, at a time.
 const AHEAD_FIRST: usize = 4;
 const AHEAD_MAX: usize = 256;
-/// The number that stands for "no node".
-const NONE: u32 = u32::MAX;
 
 /// The rows that were written while this was the active memtable of its space.
 pub(crate) struct Memtable {
@@ -34,7 +30,7 @@ pub(crate) struct Memtable {
     bytes: AtomicU64,
     /// The number of the log file that has the first row; `u64::MAX` while there is none.
     first_log: AtomicU64,
-    rows: RwLock<Rows>,
+    rows: RwLock<RowTree>,
 }
 
 /// A row that a reader has copied out.
@@ -47,6 +43,13 @@ pub(crate) struct MemtableRow {
     pub value: Option<Bytes>,
 }
 
+impl MemtableRow {
+    /// Returns a copy of a row without its key.
+    fn of(row: &Row<'_>) -> Self {
+        Self { key: Bytes::new(), seqno: row.seqno, value: row.value.clone() }
+    }
+}
+
 impl Memtable {
     /// Returns an empty memtable.
     pub fn new(number: u64) -> Self {
@@ -54,7 +57,7 @@ impl Memtable {
             number,
             bytes: AtomicU64::new(0),
             first_log: AtomicU64::new(u64::MAX),
-            rows: RwLock::new(Rows::new()),
+            rows: RwLock::new(RowTree::new()),
         }
     }
 
@@ -135,7 +138,7 @@ impl Memtable {
                 continue;
             }
             keys.push(row.key);
-            found.push(row.copied());
+            found.push(MemtableRow::of(&row));
             place = rows.next(at);
             if place.and_then(|next| rows.key(next)) == Some(row.key) {
                 place = rows.search(row.key, 0);
@@ -176,25 +179,11 @@ impl Memtable {
             }
             if row.seqno <= seqno {
                 keys.push(row.key);
-                found.push(row.copied());
+                found.push(MemtableRow::of(&row));
             }
         }
         keys.share(found);
         false
-    }
-}
-
-/// A row in a leaf.
-struct Row<'r> {
-    key: &'r [u8],
-    seqno: u64,
-    value: &'r Option<Bytes>,
-}
-
-impl Row<'_> {
-    /// Returns a copy without its key.
-    fn copied(&self) -> MemtableRow {
-        MemtableRow { key: Bytes::new(), seqno: self.seqno, value: self.value.clone() }
     }
 }
 
@@ -283,352 +272,6 @@ impl SharedKeys {
             row.key = keys.slice(from..end);
             from = end;
         }
-    }
-}
-
-/// The order of rows: by key, and among equal keys the newest first.
-fn order(key: &[u8], seqno: u64, than: (&[u8], u64)) -> Ordering {
-    key.cmp(than.0).then(than.1.cmp(&seqno))
-}
-
-/// The keys of a node in their order, each with the number of a batch.
-///
-/// The keys of a node mostly begin alike. Eight bytes of each key from there on lie side by side
-/// (`heads`), so that a search reads one or two keys in full, and not one for each step.
-#[derive(Default)]
-struct Keys {
-    /// The keys, in the order of their arrival.
-    bytes: Vec<u8>,
-    places: Vec<KeyPlace>,
-    heads: Vec<u64>,
-    /// The number of bytes with which all keys begin alike, or less.
-    shared: usize,
-}
-
-/// The place of a key in the bytes of its node.
-#[derive(Clone, Copy)]
-struct KeyPlace {
-    seqno: u64,
-    at: u32,
-    length: u32,
-}
-
-/// Returns the first eight bytes as a number. Its order is that of the keys, as far as it differs.
-fn head(rest: &[u8]) -> u64 {
-    match rest.first_chunk::<8>() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let mut head = [0; 8];
-            head.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-            u64::from_be_bytes(head)
-        }
-    }
-}
-
-impl Keys {
-    fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    fn at(&self, number: usize) -> Option<(&[u8], u64)> {
-        let place = self.places.get(number)?;
-        let at = place.at as usize;
-        Some((self.bytes.get(at..at + place.length as usize)?, place.seqno))
-    }
-
-    /// Returns the number of keys that come before `(key, seqno)`, and with `or_equal` also those
-    /// that are equal to it.
-    fn rank(&self, key: &[u8], seqno: u64, or_equal: bool) -> usize {
-        let (Some((first, _)), shared) = (self.at(0), self.shared) else { return 0 };
-        if key.get(..shared) != first.get(..shared) {
-            return if *key < *first { 0 } else { self.len() };
-        }
-        let head = head(key.get(shared..).unwrap_or_default());
-        let from = self.heads.partition_point(|other| *other < head);
-        let alike = self.heads.get(from..).unwrap_or_default();
-        let alike = match alike.get(1) {
-            Some(second) if *second == head => alike.partition_point(|other| *other == head),
-            _ => usize::from(alike.first() == Some(&head)),
-        };
-        let (mut low, mut high) = (from, from + alike);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            let Some((other, at)) = self.at(middle) else { break };
-            match order(other, at, (key, seqno)) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal if or_equal => low = middle + 1,
-                Ordering::Equal | Ordering::Greater => high = middle,
-            }
-        }
-        low
-    }
-
-    fn insert(&mut self, rank: usize, key: &[u8], seqno: u64) {
-        let alike = match self.at(0) {
-            None => key.len(),
-            Some((first, _)) => {
-                let pairs = first.iter().zip(key).take(self.shared);
-                pairs.take_while(|(one, other)| one == other).count()
-            }
-        };
-        let (at, length) = (self.bytes.len() as u32, key.len() as u32);
-        self.bytes.extend_from_slice(key);
-        self.places.insert(rank, KeyPlace { seqno, at, length });
-        if alike == self.shared {
-            self.heads.insert(rank, head(key.get(alike..).unwrap_or_default()));
-        } else {
-            self.set_shared(alike);
-        }
-    }
-
-    fn set_shared(&mut self, shared: usize) {
-        self.shared = shared;
-        let numbers = 0..self.len();
-        let heads = numbers.map(|number| {
-            let key = self.at(number).map_or(&[][..], |(key, _)| key);
-            head(key.get(shared..).unwrap_or_default())
-        });
-        self.heads = heads.collect();
-    }
-
-    /// Returns a copy of the keys in a range.
-    fn part(&self, range: std::ops::Range<usize>) -> Self {
-        let mut part = Self::default();
-        part.heads.reserve(WIDTH);
-        part.places.reserve(WIDTH);
-        let ends = range
-            .clone()
-            .next()
-            .and_then(|first| self.at(first))
-            .zip(range.end.checked_sub(1).and_then(|last| self.at(last)));
-        let Some(((first, _), (last, _))) = ends else { return part };
-        // What the first and the last begin with, all between them begin with.
-        part.shared = first.iter().zip(last).take_while(|(one, other)| one == other).count();
-        for number in range {
-            let Some((key, seqno)) = self.at(number) else { break };
-            let (at, length) = (part.bytes.len() as u32, key.len() as u32);
-            part.bytes.extend_from_slice(key);
-            part.places.push(KeyPlace { seqno, at, length });
-            part.heads.push(head(key.get(part.shared..).unwrap_or_default()));
-        }
-        part
-    }
-}
-
-/// Rows in their order: a key and the number of its batch, and a value, or `None` for a deleted key.
-struct Leaf {
-    keys: Keys,
-    values: Vec<Option<Bytes>>,
-    before: u32,
-    next: u32,
-}
-
-impl Leaf {
-    fn new(before: u32, next: u32) -> Self {
-        Self { keys: Keys::default(), values: Vec::with_capacity(WIDTH), before, next }
-    }
-
-    /// Moves the rows from number `from` on into a new leaf.
-    fn split(&mut self, from: usize, own: u32) -> Self {
-        let mut right = Self::new(own, self.next);
-        if from < self.values.len() {
-            right.keys = self.keys.part(from..self.keys.len());
-            right.values.extend(self.values.drain(from..));
-            self.keys = self.keys.part(0..from);
-        }
-        right
-    }
-}
-
-/// Children in the order of their rows. Child number `n + 1` begins with separator `n`.
-struct Inner {
-    separators: Keys,
-    children: Vec<u32>,
-}
-
-impl Inner {
-    /// Returns the number of the child to which a row belongs.
-    fn rank(&self, key: &[u8], seqno: u64) -> usize {
-        self.separators.rank(key, seqno, true)
-    }
-
-    fn insert(&mut self, rank: usize, key: &[u8], seqno: u64, child: u32) {
-        self.separators.insert(rank, key, seqno);
-        self.children.insert(rank + 1, child);
-    }
-
-    /// Moves the upper half into a new node. Returns it with the separator between the two.
-    fn split(&mut self) -> (Self, Vec<u8>, u64) {
-        let middle = self.separators.len() / 2;
-        let right = Self {
-            separators: self.separators.part(middle + 1..self.separators.len()),
-            children: self.children.split_off(middle + 1),
-        };
-        let (key, seqno) = self.separators.at(middle).unwrap_or_default();
-        let (key, seqno) = (key.to_vec(), seqno);
-        self.separators = self.separators.part(0..middle);
-        (right, key, seqno)
-    }
-}
-
-/// The place of a row: its leaf, and its number there.
-#[derive(Clone, Copy)]
-struct Place {
-    leaf: u32,
-    row: usize,
-}
-
-/// The tree. Nodes refer to each other by number; none is ever removed.
-struct Rows {
-    leaves: Vec<Leaf>,
-    inners: Vec<Inner>,
-    /// The levels of inner nodes; 0 while there is one leaf.
-    height: usize,
-    /// The highest inner node; the leaf 0 while `height` is 0.
-    root: u32,
-    last: u32,
-}
-
-impl Rows {
-    fn new() -> Self {
-        Self {
-            leaves: vec![Leaf::new(NONE, NONE)],
-            inners: Vec::new(),
-            height: 0,
-            root: 0,
-            last: 0,
-        }
-    }
-
-    fn leaf(&self, number: u32) -> Option<&Leaf> {
-        self.leaves.get(number as usize)
-    }
-
-    fn row(&self, place: Place) -> Option<Row<'_>> {
-        let leaf = self.leaf(place.leaf)?;
-        let (key, seqno) = leaf.keys.at(place.row)?;
-        Some(Row { key, seqno, value: leaf.values.get(place.row)? })
-    }
-
-    fn key(&self, place: Place) -> Option<&[u8]> {
-        self.leaf(place.leaf)?.keys.at(place.row).map(|(key, _)| key)
-    }
-
-    /// Returns the leaf to which a row belongs.
-    fn leaf_of(&self, key: &[u8], seqno: u64) -> u32 {
-        let mut node = self.root;
-        for _ in 0..self.height {
-            let Some(inner) = self.inners.get(node as usize) else { return node };
-            node = inner.children.get(inner.rank(key, seqno)).copied().unwrap_or(NONE);
-        }
-        node
-    }
-
-    /// Returns the first row that does not come before `(key, seqno)`.
-    fn search(&self, key: &[u8], seqno: u64) -> Option<Place> {
-        let leaf = self.leaf_of(key, seqno);
-        let row = self.leaf(leaf)?.keys.rank(key, seqno, false);
-        self.existing(Place { leaf, row })
-    }
-
-    /// Returns the place, or the first of the next leaf if it is behind the last row of its own.
-    fn existing(&self, place: Place) -> Option<Place> {
-        let leaf = self.leaf(place.leaf)?;
-        if place.row < leaf.values.len() {
-            return Some(place);
-        }
-        let next = Place { leaf: leaf.next, row: 0 };
-        self.key(next).map(|_| next)
-    }
-
-    fn next(&self, place: Place) -> Option<Place> {
-        self.existing(Place { row: place.row + 1, ..place })
-    }
-
-    /// Returns the place before another one; the last place of all before `None`.
-    fn before(&self, place: Option<Place>) -> Option<Place> {
-        let Some(place) = place else { return self.last() };
-        if let Some(row) = place.row.checked_sub(1) {
-            return Some(Place { row, ..place });
-        }
-        let leaf = self.leaf(place.leaf)?.before;
-        let row = self.leaf(leaf)?.values.len().checked_sub(1)?;
-        Some(Place { leaf, row })
-    }
-
-    fn last(&self) -> Option<Place> {
-        let row = self.leaf(self.last)?.values.len().checked_sub(1)?;
-        Some(Place { leaf: self.last, row })
-    }
-
-    /// Inserts a row. A row of the same key and batch is replaced.
-    fn insert(&mut self, key: &[u8], seqno: u64, value: Option<Bytes>) {
-        let rises = self.leaf(self.last).is_some_and(|leaf| {
-            let last = leaf.values.len().checked_sub(1).and_then(|last| leaf.keys.at(last));
-            last.is_some_and(|last| order(key, seqno, last).is_gt())
-        });
-        let number = if rises { self.last } else { self.leaf_of(key, seqno) };
-        let Some(leaf) = self.leaves.get_mut(number as usize) else { return };
-        let rank = if rises { leaf.values.len() } else { leaf.keys.rank(key, seqno, false) };
-        if leaf.keys.at(rank) == Some((key, seqno)) {
-            if let Some(row) = leaf.values.get_mut(rank) {
-                *row = value;
-            }
-            return;
-        }
-        if leaf.values.len() < WIDTH {
-            leaf.keys.insert(rank, key, seqno);
-            leaf.values.insert(rank, value);
-            return;
-        }
-        self.split_leaf(number, if rises { WIDTH } else { WIDTH / 2 }, (key, seqno));
-        self.insert(key, seqno, value);
-    }
-
-    /// Splits a full leaf before row `from`. With `from` at its end, an empty leaf follows that
-    /// begins with `next`.
-    fn split_leaf(&mut self, number: u32, from: usize, next: (&[u8], u64)) {
-        let own = self.leaves.len() as u32;
-        let Some(leaf) = self.leaves.get_mut(number as usize) else { return };
-        let right = leaf.split(from, number);
-        let after = std::mem::replace(&mut leaf.next, own);
-        let (key, seqno) = right.keys.at(0).unwrap_or(next);
-        let (key, seqno) = (SmallVec::<[u8; 64]>::from_slice(key), seqno);
-        match self.leaves.get_mut(after as usize) {
-            Some(leaf) => leaf.before = own,
-            None => self.last = own,
-        }
-        self.leaves.push(right);
-        self.add_child(&key, seqno, number, own);
-    }
-
-    /// Makes leaf `right` the neighbour of leaf `left` in the inner nodes.
-    fn add_child(&mut self, key: &[u8], seqno: u64, left: u32, right: u32) {
-        let mut path: SmallVec<[(u32, usize); 8]> = SmallVec::new();
-        let mut node = self.root;
-        for _ in 0..self.height {
-            let Some(inner) = self.inners.get(node as usize) else { return };
-            let rank = inner.rank(key, seqno);
-            path.push((node, rank));
-            node = inner.children.get(rank).copied().unwrap_or(NONE);
-        }
-        let (mut key, mut seqno) = (key.to_vec(), seqno);
-        let (mut left, mut right) = (left, right);
-        while let Some((number, rank)) = path.pop() {
-            let Some(inner) = self.inners.get_mut(number as usize) else { return };
-            inner.insert(rank, &key, seqno, right);
-            if inner.children.len() <= WIDTH {
-                return;
-            }
-            let (upper, between, at) = inner.split();
-            (key, seqno, left, right) = (between, at, number, self.inners.len() as u32);
-            self.inners.push(upper);
-        }
-        let mut root = Inner { separators: Keys::default(), children: vec![left] };
-        root.insert(0, &key, seqno, right);
-        self.root = self.inners.len() as u32;
-        self.inners.push(root);
-        self.height += 1;
     }
 }
 
@@ -736,7 +379,7 @@ mod tests {
         let table = Memtable::new(0);
         let keys: Vec<[u8; 4]> = (0..64_000_u32).map(u32::to_be_bytes).collect();
         table.write(keys.iter().map(|key| (&key[..], Some(Bytes::new()))), 1, 0);
-        assert_eq!(table.rows.read().leaves.len(), 1_000);
+        assert_eq!(table.rows.read().leaves(), 1_000);
         let mut rows = Vec::new();
         assert!(!table.read(&[], 1, usize::MAX, &mut rows));
         assert_eq!(rows.len(), 64_000);

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::block_rows::{BlockRow, BlockRows};
 use crate::memtable::{Memtable, MemtableRows};
 use crate::open_table::{OpenTable, Result, not_rows};
-use crate::store::SpaceView;
+use crate::view::SpaceView;
 
 /// The largest number of tables of one run that a page is read from. A page is smaller than a
 /// table.

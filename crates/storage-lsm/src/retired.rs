@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::store::View;
+use crate::view::View;
 
 /// The bytes of a removed file that are freed at a time.
 const PIECE_BYTES: u64 = 4 << 20;

@@ -113,8 +113,8 @@ fn repair_logs(data: &Path, damages: &[Damage], warnings: &mut Vec<String>) -> R
         write_synced(&journal::path(data, 0), b"")?;
     }
     let version = data.join(skeleton::VERSION);
-    if std::fs::read(&version).ok().as_deref() != Some(&journal::TRAILER[..]) {
-        write_synced(&version, journal::TRAILER)?;
+    if std::fs::read(&version).ok().as_deref() != Some(skeleton::VERSION_TEXT) {
+        write_synced(&version, skeleton::VERSION_TEXT)?;
         warnings.push(format!("{} was lost or damaged and was written again", version.display()));
     }
     sync_directory(data)

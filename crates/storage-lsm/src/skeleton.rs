@@ -24,8 +24,9 @@ use crate::scratch::{self, Scratch};
 use crate::tables::Trees;
 
 const CACHE_BYTES: u64 = 1 << 20;
-/// The file that names the format of the log and the tables. A directory with it holds data.
+/// The file that names the format of the tables, since fjall 3. A directory with it holds data.
 pub(crate) const VERSION: &str = "version";
+pub(crate) const VERSION_TEXT: &[u8] = b"FJL\x03";
 
 /// Fills `data`, which must not exist, with an empty database. Returns the files to sync. If there
 /// is no file system in memory, it creates the database in its place.
@@ -99,7 +100,7 @@ pub(crate) fn finish(made: &[PathBuf], completion: &Completion) -> Result<()> {
 pub(crate) fn make(data: &Path) -> Result<()> {
     Trees::open(data, CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
     write_synced(&journal::path(data, 0), b"")?;
-    write_synced(&data.join(VERSION), journal::TRAILER)
+    write_synced(&data.join(VERSION), VERSION_TEXT)
 }
 
 /// Copies a tree. Appends every file and directory that it creates to `copied`.

@@ -16,7 +16,7 @@ use crate::locate;
 use crate::lookups;
 use crate::open_table;
 use crate::range::{RangeSources, Walk};
-use crate::store::View;
+use crate::view::View;
 
 /// A snapshot of all spaces.
 pub struct LsmSnapshot {

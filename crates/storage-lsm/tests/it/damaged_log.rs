@@ -331,16 +331,16 @@ const FEW: u64 = 50;
 /// page of it and keep the records of the next file.
 #[test]
 fn a_hole_at_the_end_of_a_full_file_ends_the_history_there() {
-    let lose_end = |bytes: &mut Vec<u8>, last: &Range<usize>| bytes.truncate(last.start);
-    let lose_page = |bytes: &mut Vec<u8>, last: &Range<usize>| bytes[last.clone()].fill(0);
-    let losses: [&dyn Fn(&mut Vec<u8>, &Range<usize>); 2] = [&lose_end, &lose_page];
-    for (lose, is_forced) in losses.into_iter().flat_map(|lose| [(lose, false), (lose, true)]) {
+    for (loses_page, is_forced) in [(false, false), (false, true), (true, false), (true, true)] {
         let (directory, logs) = crashed_with_files(|number| is_forced || number == 3);
         let full = &logs[logs.len() - 3];
         let mut found = inspect(full).unwrap();
         let (last, place) = (found.intact.pop().unwrap(), found.places.pop().unwrap().unwrap());
         let mut bytes = std::fs::read(full).unwrap();
-        lose(&mut bytes, &last);
+        match loses_page {
+            true => bytes[last].fill(0),
+            false => bytes.truncate(last.start),
+        }
         std::fs::write(full, bytes).unwrap();
         let _ = std::fs::remove_file(directory.path().join("DURABLE"));
         if is_forced {
