@@ -186,6 +186,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "log_guard",
             "early_sync",
             "dropped",
+            "pace",
             "row_tree",
             "memtable",
             "flush",

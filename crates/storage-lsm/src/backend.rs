@@ -315,10 +315,11 @@ impl Backend for LsmBackend {
         let flushed = Space::ALL.into_iter().try_for_each(|space| store.flush(space));
         let whole = flushed.is_ok() && store.is_flushed();
         let unused = running.stop(CLOSE_WAIT);
-        if let Some(directory) = directory.take()
-            && whole
-            && unused
-        {
+        let Some(directory) = directory.take() else { return created.and(flushed) };
+        if !unused {
+            // Nobody else may open the directory while this process still changes its files.
+            std::mem::forget(directory);
+        } else if whole {
             self.durable.note_in_tables();
             log_guard::clear(&directory.data())?;
         }

@@ -4,7 +4,7 @@
 //!
 //! Read in this order: `options`, `directory` (the files of a database directory, its lock and format),
 //! `layout` and `tuning` (the path and the sizes of each space); what runs: `store` (batches and background
-//! threads), `view`, `log`, `memtable`, `row_tree`, `flush`, `tables` (the trees and lists of their tables),
+//! threads), `view`, `log`, `memtable`, `row_tree`, `flush`, `pace`, `tables` (the trees and lists of their tables),
 //! `retired` (what nothing uses any more), `backend` (the engine's side), `snapshot`, `range`, `lookups`,
 //! `open_table` and `block_rows` (reads), `held` (long snapshots), `locate` (the damaged block behind
 //! an error); what happens at an open: `opening` (its steps), `inventory` and `manifest` (the files
@@ -45,6 +45,7 @@ mod memtable;
 mod open_table;
 mod opening;
 mod options;
+mod pace;
 mod private;
 mod range;
 mod range_back;

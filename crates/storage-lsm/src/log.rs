@@ -86,6 +86,8 @@ impl Writing {
 pub(crate) struct Appended {
     /// The number of its file.
     pub file: u64,
+    /// The length of its record.
+    pub bytes: u64,
     /// True if the next file must be made ready, or if the file is full and must be synced.
     pub wants_care: bool,
 }
@@ -132,7 +134,7 @@ impl Log {
         if is_full {
             self.turn(&mut writing)?;
         }
-        Ok(Appended { file, wants_care: is_full || is_half })
+        Ok(Appended { file, bytes, wants_care: is_full || is_half })
     }
 
     /// Begins the next file if the one in use has records.

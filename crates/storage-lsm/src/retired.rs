@@ -2,9 +2,10 @@
 //! megabytes and removes the files of tables, which neither a reader nor a writer should do.
 //!
 //! A removed file frees its blocks when its last handle is closed, all at once. If the file system
-//! discards the blocks on the device, every fsync waits meanwhile. So the thread keeps handles on
-//! the files and truncates them piece by piece.
+//! discards the blocks on the device, every fsync waits meanwhile. So another thread keeps handles
+//! on the files and truncates them piece by piece.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,13 +22,17 @@ const PIECE_BYTES: u64 = 4 << 20;
 /// The shortest pause between two pieces. A pause is as long as the piece before it took.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Handles on removed files, the oldest first.
+type Files = Arc<Mutex<VecDeque<File>>>;
+
 /// The views that new snapshots no longer use, and the files that were removed.
 #[derive(Default)]
 pub(crate) struct Retired {
     views: Mutex<Vec<Arc<View>>>,
-    files: Mutex<Vec<File>>,
+    files: Files,
     freeing: Mutex<Option<JoinHandle<()>>>,
-    /// Tells the thread to end soon.
+    truncating: Mutex<Option<JoinHandle<()>>>,
+    /// Tells the threads to end soon.
     closing: Arc<AtomicBool>,
 }
 
@@ -48,21 +53,20 @@ impl Retired {
         views.iter().filter(|view| Arc::strong_count(view) > 1).cloned().collect()
     }
 
-    /// Starts to free what nothing uses any more, unless the last round is still running.
+    /// Starts to free what nothing uses any more.
     pub fn free(&self) {
-        let mut freeing = self.freeing.lock();
-        if freeing.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            return;
-        }
-        let views = self.take_unused();
-        let files = std::mem::take(&mut *self.files.lock());
-        if !views.is_empty() || !files.is_empty() {
-            let closing = Arc::clone(&self.closing);
-            // If no thread can be started, the closure is dropped here, which frees everything in
-            // it.
-            let thread = std::thread::Builder::new().name("quire-free".into());
-            *freeing = thread.spawn(move || free(views, files, &closing)).ok();
-        }
+        let views = || self.take_unused();
+        let files = Arc::clone(&self.files);
+        start(&self.freeing, "quire-free", views, move |views| free(views, &files));
+        let files = || {
+            let files = Arc::clone(&self.files);
+            let has_files = !files.lock().is_empty();
+            if has_files { vec![files] } else { Vec::new() }
+        };
+        let closing = Arc::clone(&self.closing);
+        start(&self.truncating, "quire-truncate", files, move |files| {
+            files.iter().for_each(|files| give_back_all(files, &closing));
+        });
     }
 
     fn take_unused(&self) -> Vec<Arc<View>> {
@@ -73,9 +77,11 @@ impl Retired {
     /// use some of it at the end of `limit`: the last one then frees it.
     pub fn clear(&self, limit: Duration) -> bool {
         self.closing.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.freeing.lock().take() {
-            // The thread cannot panic, and there would be nothing to do about it.
-            let _ = thread.join();
+        for thread in [&self.freeing, &self.truncating] {
+            if let Some(thread) = thread.lock().take() {
+                // The thread cannot panic, and there would be nothing to do about it.
+                let _ = thread.join();
+            }
         }
         drop(std::mem::take(&mut *self.files.lock()));
         let until = Instant::now() + limit;
@@ -93,14 +99,41 @@ impl Retired {
     }
 }
 
-fn free(views: Vec<Arc<View>>, files: Vec<File>, closing: &AtomicBool) {
-    let mut removed = files;
+/// Starts a thread for the work that `find` finds, unless the last one is still running.
+fn start<T: Send + 'static>(
+    running: &Mutex<Option<JoinHandle<()>>>,
+    name: &str,
+    find: impl FnOnce() -> Vec<T>,
+    work: impl FnOnce(Vec<T>) + Send + 'static,
+) {
+    let mut running = running.lock();
+    if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
+        return;
+    }
+    let found = find();
+    if !found.is_empty() {
+        // If no thread can be started, the closure is dropped here, which frees everything in it.
+        let thread = std::thread::Builder::new().name(name.into());
+        *running = thread.spawn(move || work(found)).ok();
+    }
+}
+
+fn free(views: Vec<Arc<View>>, files: &Mutex<VecDeque<File>>) {
     for view in views {
         let handles: Vec<File> = replaced(&view).filter_map(|path| writable(&path)).collect();
         drop(view);
-        removed.extend(handles);
+        files.lock().extend(handles);
     }
-    removed.into_iter().for_each(|file| give_back(file, closing));
+}
+
+fn give_back_all(files: &Mutex<VecDeque<File>>, closing: &AtomicBool) {
+    loop {
+        let next = files.lock().pop_front();
+        match next {
+            Some(file) => give_back(file, closing),
+            None => return,
+        }
+    }
 }
 
 /// Returns the tables of a view that lsm-tree has replaced. The last reference removes them.
@@ -151,7 +184,7 @@ mod tests {
         let files: Vec<File> = paths.iter().filter_map(writable).collect();
         paths.iter().for_each(|path| std::fs::remove_file(path).unwrap());
         let again: Vec<File> = files.iter().map(|file| file.try_clone().unwrap()).collect();
-        free(Vec::new(), files, &AtomicBool::new(false));
+        give_back_all(&Mutex::new(files.into()), &AtomicBool::new(false));
         let mut left: Vec<u64> = again.iter().map(|file| file.metadata().unwrap().len()).collect();
         left.sort_unstable();
         assert_eq!(left, [1 << 20, 9 << 20], "what has another name stays whole");

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lsm_tree::AbstractTree;
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -26,6 +26,7 @@ use crate::error::storage;
 use crate::flush;
 use crate::log::{Appended, Log};
 use crate::memtable::Memtable;
+use crate::pace::Pace;
 use crate::retired::Retired;
 use crate::tables::{NO_SNAPSHOT, TableList, Trees, of_space};
 use crate::tuning::{TABLE_BYTES, memtable_bytes};
@@ -50,6 +51,7 @@ pub(crate) struct Store {
     /// The number of the next memtable.
     memtables: AtomicU64,
     retired: Retired,
+    pace: Pace,
     work: Mutex<Work>,
     /// Wakes the background threads, and those that wait for them.
     changed: Condvar,
@@ -105,6 +107,7 @@ impl Store {
             applied: AtomicU64::new(trees.seqno.get().saturating_sub(1)),
             memtables: AtomicU64::new(4),
             retired: Retired::default(),
+            pace: Pace::default(),
             work: Mutex::new(Work { unmerged: [true; 4], log_wants_care: false, stop: false }),
             changed: Condvar::new(),
             failed: OnceLock::new(),
@@ -128,7 +131,7 @@ impl Store {
         self.check()?;
         let writing = self.writing.lock();
         let seqno = self.trees.seqno.next();
-        let Appended { file, wants_care } = self.log.append(&ops, seqno)?;
+        let Appended { file, bytes, wants_care } = self.log.append(&ops, seqno)?;
         let view = self.view();
         self.fill(&view, ops, seqno, file);
         self.applied.store(seqno, Ordering::Release);
@@ -136,6 +139,9 @@ impl Store {
         self.seal_full(&view);
         if wants_care {
             self.care_for_log();
+        }
+        if let Some(pause) = self.pace.pause(bytes, view.sealed(), view.fresh_runs()) {
+            std::thread::sleep(pause);
         }
         if sync { self.log.sync() } else { Ok(()) }
     }
@@ -230,12 +236,14 @@ impl Store {
             _ => return Ok(()),
         };
         self.log.sync()?;
+        let since = Instant::now();
         let tree = self.trees.of(space);
         let rows = flush::rows(&oldest).map(Ok);
         let failed = |error| storage(error, "flushing");
         if let Some((tables, _)) = tree.flush_to_tables(rows).map_err(failed)? {
             tree.register_tables(&tables, None, None, &[], NO_SNAPSHOT).map_err(failed)?;
         }
+        self.pace.flushed(oldest.bytes(), since.elapsed());
         self.publish_tables(space, Some(oldest))?;
         self.free_log()
     }
@@ -451,11 +459,17 @@ impl Running {
         &self.store
     }
 
-    /// Stops the threads and frees what snapshots no longer use. Returns false if one still reads
-    /// after `limit`.
+    /// Stops the threads and frees what snapshots no longer use. Returns false if another thread
+    /// still reads or changes files after `limit`.
     pub fn stop(mut self, limit: Duration) -> bool {
         self.join();
-        self.store.retired.clear(limit) && Arc::strong_count(&self.store.view()) <= 2
+        let until = Instant::now() + limit;
+        let is_used = || Arc::strong_count(&self.store) > 1;
+        while is_used() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        self.store.retired.clear(left) && !is_used() && Arc::strong_count(&self.store.view()) <= 2
     }
 
     fn join(&mut self) {

@@ -15,7 +15,7 @@ const MEMTABLES_BYTES_MAX: u64 = 160 << 20;
 /// The number of sealed memtables of one space from which on commits wait.
 const SEALED_MAX: usize = 3;
 /// The number of runs of flushed tables from which on commits wait.
-const FRESH_RUNS_MAX: usize = 16;
+pub(crate) const FRESH_RUNS_MAX: usize = 16;
 /// The rows of one space at one moment.
 #[derive(Clone)]
 pub(crate) struct SpaceView {
@@ -60,12 +60,22 @@ impl View {
         self.memtables().map(|memtable| memtable.bytes()).sum()
     }
 
+    /// Returns the most sealed memtables of a space.
+    pub fn sealed(&self) -> usize {
+        self.spaces.iter().map(|space| space.memtables.len() - 1).max().unwrap_or(0)
+    }
+
+    /// Returns the most runs of flushed tables of a space.
+    pub fn fresh_runs(&self) -> usize {
+        self.spaces.iter().map(|space| space.tables.fresh_runs).max().unwrap_or(0)
+    }
+
     /// Returns true if flushes or merges are so far behind that commits must wait.
     pub fn is_behind(&self) -> bool {
-        let sealed = self.spaces.iter().map(|space| space.memtables.len() - 1).max().unwrap_or(0);
+        let sealed = self.sealed();
         sealed >= SEALED_MAX
             || (sealed > 0 && self.memtable_bytes() > MEMTABLES_BYTES_MAX)
-            || self.spaces.iter().any(|space| space.tables.fresh_runs >= FRESH_RUNS_MAX)
+            || self.fresh_runs() >= FRESH_RUNS_MAX
     }
 }
 
