@@ -160,16 +160,25 @@ impl Log {
     /// Makes the next file ready, if the one in use is half full. A failure is met again, and
     /// reported, by the write that needs the file.
     pub fn prepare(&self) {
-        let number = {
-            let writing = self.writing.lock();
-            if writing.next.is_some() || writing.bytes < self.file_bytes / 2 {
-                return;
-            }
-            writing.number + 1
-        };
-        let Ok(next) = create(&self.data, number) else { return };
+        let Some(number) = self.wanted() else { return };
+        if let Ok(next) = open(&self.data, number) {
+            self.offer(number, next);
+        }
+    }
+
+    /// Returns the number of the next file if it must be made ready.
+    fn wanted(&self) -> Option<u64> {
+        let writing = self.writing.lock();
+        let is_wanted = writing.next.is_none() && writing.bytes >= self.file_bytes / 2;
+        is_wanted.then_some(writing.number + 1)
+    }
+
+    /// Keeps the next file until it is needed, unless the writer has begun it itself meanwhile: then
+    /// it may have records, and its length must stay.
+    fn offer(&self, number: u64, next: File) {
         let mut writing = self.writing.lock();
-        if writing.number + 1 == number && writing.next.is_none() {
+        let is_wanted = writing.next.is_none() && writing.number + 1 == number;
+        if is_wanted && next.set_len(AHEAD_BYTES).is_ok() {
             writing.next = Some(next);
         }
     }
@@ -240,8 +249,14 @@ impl Log {
 
 /// Creates a log file without records, whose name survives a power cut.
 fn create(data: &Path, number: u64) -> Result<File> {
-    let file = file_options().open(journal::path(data, number))?;
+    let file = open(data, number)?;
     file.set_len(AHEAD_BYTES)?;
+    Ok(file)
+}
+
+/// Opens a log file, whose name survives a power cut, and creates it if it is missing.
+fn open(data: &Path, number: u64) -> Result<File> {
+    let file = file_options().open(journal::path(data, number))?;
     sync_directory(data)?;
     Ok(file)
 }
@@ -285,6 +300,23 @@ mod tests {
         log.prepare();
         log.end_file().unwrap();
         assert_eq!(log.current(), 8);
+    }
+
+    /// The writer does not wait for the thread that makes the next file ready.
+    #[test]
+    fn a_file_that_is_made_ready_too_late_keeps_its_records() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log::begin(directory.path(), 1, 8 << 20).unwrap();
+        log.append(&op(5 << 20), 1).unwrap();
+        let number = log.wanted().unwrap();
+        for seqno in 2..=4 {
+            log.append(&op(3 << 20), seqno).unwrap();
+        }
+        assert_eq!(log.current(), number);
+        log.offer(number, open(directory.path(), number).unwrap());
+        let found = journal::inspect(&journal::path(directory.path(), number)).unwrap();
+        assert_eq!((found.intact.len(), found.damaged_from), (2, None));
+        assert!(log.writing.lock().next.is_none());
     }
 
     #[test]
