@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 
 use bytes::Bytes;
-use parking_lot::{RwLock, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use quire_storage::Direction;
 
 use crate::row_tree::{Row, RowTree, WIDTH};
@@ -19,6 +19,8 @@ use crate::row_tree::{Row, RowTree, WIDTH};
 const ROW_BYTES: u64 = 80;
 /// The number of rows after which the writer lets waiting readers pass.
 const ROWS_AT_ONCE: usize = 64;
+/// The number of keys too new for its snapshot after which a reader lets a waiting writer pass.
+const SKIPPED_AT_ONCE: usize = 256;
 /// The rows that a reader copies out at first, and at most, at a time.
 const AHEAD_FIRST: usize = 4;
 const AHEAD_MAX: usize = 256;
@@ -124,9 +126,10 @@ impl Memtable {
         count: usize,
         found: &mut Vec<MemtableRow>,
     ) -> bool {
-        let rows = self.rows.read();
+        let mut rows = self.rows.read();
         let mut place = rows.search(start, u64::MAX);
         let mut keys = SharedKeys::new(count);
+        let mut skipped = 0;
         while let Some(at) = place {
             if keys.len() == count {
                 keys.share(found);
@@ -134,7 +137,15 @@ impl Memtable {
             }
             let Some(row) = rows.row(at) else { break };
             if row.seqno > seqno {
-                place = rows.search(row.key, seqno);
+                skipped += 1;
+                place = match skipped % SKIPPED_AT_ONCE {
+                    0 => {
+                        let key = row.key.to_vec();
+                        RwLockReadGuard::bump(&mut rows);
+                        rows.search(&key, seqno)
+                    }
+                    _ => rows.search(row.key, seqno),
+                };
                 continue;
             }
             keys.push(row.key);
@@ -158,12 +169,13 @@ impl Memtable {
         count: usize,
         found: &mut Vec<MemtableRow>,
     ) -> bool {
-        let rows = self.rows.read();
+        let mut rows = self.rows.read();
         let mut place = match end.is_empty() {
             true => rows.last(),
             false => rows.before(rows.search(end, u64::MAX)),
         };
         let mut keys = SharedKeys::new(count);
+        let mut skipped = 0;
         while let Some(at) = place {
             if keys.len() == count {
                 keys.share(found);
@@ -180,6 +192,13 @@ impl Memtable {
             if row.seqno <= seqno {
                 keys.push(row.key);
                 found.push(MemtableRow::of(&row));
+                continue;
+            }
+            skipped += 1;
+            if skipped % SKIPPED_AT_ONCE == 0 {
+                let key = row.key.to_vec();
+                RwLockReadGuard::bump(&mut rows);
+                place = rows.before(rows.search(&key, u64::MAX));
             }
         }
         keys.share(found);
@@ -281,6 +300,8 @@ mod tests {
     use quire_storage::rng::Rng;
     use std::cmp::Reverse;
     use std::collections::BTreeMap;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
 
     type Model = BTreeMap<(Vec<u8>, Reverse<u64>), Option<Bytes>>;
 
@@ -372,6 +393,39 @@ mod tests {
                 assert_eq!(rows.pop().map(|row| row.value), wanted);
             }
         }
+    }
+
+    /// A reader of an old snapshot may have to pass many keys that are newer.
+    #[test]
+    fn a_reader_that_finds_nothing_lets_the_writer_pass() {
+        let (table, written) = (Memtable::new(0), AtomicU64::new(0));
+        let keys: Vec<[u8; 4]> = (0..200_000_u32).map(u32::to_be_bytes).collect();
+        table.write(keys.iter().map(|key| (&key[..], Some(Bytes::new()))), 2, 0);
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for seqno in 3.. {
+                    table.write([(&b"w"[..], None)].into_iter(), seqno, 0);
+                    written.store(seqno, Atomic::Relaxed);
+                    if ended.load(Atomic::Relaxed) {
+                        return;
+                    }
+                    // So that few writes pass before the reader has the lock.
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            });
+            while written.load(Atomic::Relaxed) < 10 {
+                std::thread::yield_now();
+            }
+            let passed = [Memtable::read, Memtable::read_back].map(|read| {
+                let before = written.load(Atomic::Relaxed);
+                let mut rows = Vec::new();
+                assert!(!read(&table, &[], 1, 10, &mut rows) && rows.is_empty());
+                written.load(Atomic::Relaxed) - before
+            });
+            ended.store(true, Atomic::Relaxed);
+            assert!(passed.iter().all(|writes| *writes > 20), "{passed:?}");
+        });
     }
 
     #[test]
