@@ -59,6 +59,8 @@ pub struct LsmBackend {
     directory: RwLock<Option<Directory>>,
     dropped: Arc<DroppedRanges>,
     heads: Arc<Heads>,
+    /// The number of batches that are applied; `heads` counts those that have begun.
+    applied: AtomicU64,
     behind: AtomicBool,
     wants_cut: AtomicBool,
     written: AtomicU64,
@@ -86,6 +88,7 @@ impl LsmBackend {
             directory: RwLock::new(Some(directory)),
             dropped,
             heads: Arc::new(Heads::new(options.slow_head)),
+            applied: AtomicU64::new(0),
             behind: AtomicBool::new(false),
             wants_cut: AtomicBool::new(false),
             written: AtomicU64::new(0),
@@ -133,9 +136,10 @@ impl Backend for LsmBackend {
     }
 
     fn snapshot(&self) -> Result<LsmSnapshot> {
+        // Estimates of sizes read while a batch is applied. Their snapshot may have rows of it, but
+        // must not count as one that has them all: what it finds empty may not be empty afterwards.
+        let epoch = self.applied.load(Ordering::Acquire);
         let snapshot = self.store()?.snapshot();
-        // No batch is under way, so all spaces have the same epoch.
-        let epoch = self.heads.gaps(Space::Idx).epoch();
         Ok(LsmSnapshot::new(snapshot, Arc::clone(&self.heads), epoch))
     }
 
@@ -164,6 +168,8 @@ impl Backend for LsmBackend {
             }
         }
         store.write(ops, sync)?;
+        // All spaces have the same epoch between two batches.
+        self.applied.store(self.heads.gaps(Space::Idx).epoch(), Ordering::Release);
         let written = self.written.fetch_add(bytes, Ordering::Relaxed);
         if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
             self.look_around(store);

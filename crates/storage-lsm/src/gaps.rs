@@ -78,7 +78,7 @@ impl Gaps {
         }
     }
 
-    /// Returns the epoch of a snapshot taken now. No batch may be under way.
+    /// Returns the number of batches begun: the epoch of a snapshot taken while none is under way.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }

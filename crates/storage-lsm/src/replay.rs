@@ -16,6 +16,7 @@ use crate::tables::of_space;
 pub(crate) fn replay(store: &Store, files: &[(u64, PathBuf)]) -> Result<()> {
     let persisted = Space::ALL.map(|space| store.trees.of(space).get_highest_persisted_seqno());
     for (number, path) in files {
+        store.replayed_before(*number);
         let bytes = std::fs::read(path)?;
         // A table must not outlive the batches before it.
         File::options().write(true).open(path)?.sync_data()?;
@@ -30,5 +31,59 @@ pub(crate) fn replay(store: &Store, files: &[(u64, PathBuf)]) -> Result<()> {
             return Err(Damage::new(path, "changed while it was read").into());
         }
     }
+    store.replayed_before(u64::MAX);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use quire_storage::Op;
+
+    use super::*;
+    use crate::LsmOptions;
+    use crate::dropped::DroppedRanges;
+    use crate::store::Running;
+
+    /// A flush can make all memtables empty before the next file is read.
+    #[test]
+    fn a_flush_during_a_replay_keeps_the_files_that_follow() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path();
+        let op = |key: u8| {
+            let (key, value) = (Bytes::from(vec![key]), Some(Bytes::from(vec![key; 100])));
+            vec![Op { space: Space::Doc, key, value }]
+        };
+        let dropped = Arc::new(DroppedRanges::default());
+        let options = LsmOptions::default();
+        let open = |log| {
+            let store = Store::open(data, &options, &dropped, log).unwrap();
+            Running::start(store, 1).unwrap()
+        };
+        let running = open(1);
+        let write = |key| running.store().write(op(key), true).unwrap();
+        write(1);
+        running.store().log.end_file().unwrap();
+        write(2);
+        drop(running);
+        let logs = journal::numbered(data).unwrap();
+        assert_eq!(logs.len(), 2);
+        let running = open(3);
+        let store = running.store();
+        let (first, rest) = logs.split_first().unwrap();
+        store.replayed_before(first.0);
+        store.restore(op(1), 1, first.0).unwrap();
+        store.flush(Space::Doc).unwrap();
+        drop(running);
+        assert!(rest[0].1.exists());
+        let running = open(4);
+        replay(running.store(), &logs).unwrap();
+        let (view, seqno) = running.store().snapshot();
+        for key in [1, 2] {
+            let value = crate::lookups::get(view.of(Space::Doc), seqno, &[key]).unwrap();
+            assert_eq!(value, Some(Bytes::from(vec![key; 100])));
+        }
+    }
 }

@@ -44,12 +44,16 @@ pub(crate) struct Store {
     writing: Mutex<()>,
     /// The view of new snapshots.
     view: RwLock<Arc<View>>,
-    /// Held while the next view is made.
+    /// Held while the next view is made, but not while a lock of lsm-tree is waited for.
     changing: Mutex<()>,
+    /// Held while the newest tables are published, so that an older list does not replace a newer.
+    publishing: Mutex<()>,
     /// The number of the last batch.
     applied: AtomicU64,
     /// The number of the next memtable.
     memtables: AtomicU64,
+    /// The number of the first log file that is not replayed completely; `u64::MAX` afterwards.
+    unreplayed: AtomicU64,
     retired: Retired,
     pace: Pace,
     work: Mutex<Work>,
@@ -104,6 +108,8 @@ impl Store {
             writing: Mutex::new(()),
             view: RwLock::new(Arc::new(view)),
             changing: Mutex::new(()),
+            publishing: Mutex::new(()),
+            unreplayed: AtomicU64::new(0),
             applied: AtomicU64::new(trees.seqno.get().saturating_sub(1)),
             memtables: AtomicU64::new(4),
             retired: Retired::default(),
@@ -115,9 +121,10 @@ impl Store {
         })
     }
 
-    /// Returns the view of now, and the number of the last batch in it. No batch may be under way.
+    /// Returns the view of now, and the number of the last batch that is complete in it.
     pub fn snapshot(&self) -> (Arc<View>, u64) {
-        (self.view(), self.applied.load(Ordering::Acquire))
+        let seqno = self.applied.load(Ordering::Acquire);
+        (self.view(), seqno)
     }
 
     /// Returns the view of now.
@@ -158,6 +165,11 @@ impl Store {
         self.wait_until(|view| !view.is_behind())
     }
 
+    /// Notes that all log files before number `log` are replayed.
+    pub fn replayed_before(&self, log: u64) {
+        self.unreplayed.store(log, Ordering::Release);
+    }
+
     fn fill(&self, view: &View, mut ops: Vec<Op>, seqno: u64, log: u64) {
         for space in Space::ALL {
             let mut changes = ops.iter_mut().filter(|op| op.space == space).peekable();
@@ -185,41 +197,43 @@ impl Store {
         let sealed = self.change(|view| {
             let active = view.of(space).active();
             if active.is_empty() || !is_due(active) {
-                return Ok(false);
+                return false;
             }
             let number = self.memtables.fetch_add(1, Ordering::Relaxed);
             view.of_mut(space).memtables.insert(0, Arc::new(Memtable::new(number)));
-            Ok(true)
+            true
         });
-        if sealed.is_ok_and(|sealed| sealed) {
+        if sealed {
             self.announce(|_| {});
-            return true;
         }
-        false
+        sealed
     }
 
     /// Publishes a changed copy of the view, unless `change` returns false.
-    fn change(&self, change: impl FnOnce(&mut View) -> Result<bool>) -> Result<bool> {
+    fn change(&self, change: impl FnOnce(&mut View) -> bool) -> bool {
         let _changing = self.changing.lock();
         let mut next = View::clone(&self.view());
-        let is_changed = change(&mut next)?;
+        let is_changed = change(&mut next);
         if is_changed {
             let before = std::mem::replace(&mut *self.view.write(), Arc::new(next));
             self.retired.add(before);
         }
-        Ok(is_changed)
+        is_changed
     }
 
     /// Publishes the newest tables of a space. If they contain the rows of `flushed`, drops it.
     fn publish_tables(&self, space: Space, flushed: Option<Arc<Memtable>>) -> Result<()> {
+        let publishing = self.publishing.lock();
+        let tables = Arc::new(TableList::of(self.trees.of(space))?);
         self.change(|view| {
             let of_space = view.of_mut(space);
-            of_space.tables = Arc::new(TableList::of(self.trees.of(space))?);
+            of_space.tables = tables;
             if let Some(flushed) = flushed {
                 of_space.memtables.retain(|memtable| !Arc::ptr_eq(memtable, &flushed));
             }
-            Ok(true)
-        })?;
+            true
+        });
+        drop(publishing);
         self.announce(|work| {
             if let Some(unmerged) = work.unmerged.get_mut(space.index()) {
                 *unmerged = true;
@@ -248,13 +262,15 @@ impl Store {
         self.free_log()
     }
 
-    /// Removes the log files that no memtable needs.
+    /// Removes the log files that are replayed and that no memtable needs.
     fn free_log(&self) -> Result<()> {
+        // Read before the memtables: a row of a file that is replayed is in one of them.
+        let unreplayed = self.unreplayed.load(Ordering::Acquire);
         let first = {
             // While a batch is written, it can be in the log and in no memtable.
             let _writing = self.writing.lock();
             let first = self.view().memtables().map(|memtable| memtable.first_log()).min();
-            first.unwrap_or(u64::MAX).min(self.log.current())
+            first.unwrap_or(u64::MAX).min(self.log.current()).min(unreplayed)
         };
         let removed = self.log.remove_before(first)?;
         self.retired.add_files(removed);

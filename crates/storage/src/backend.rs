@@ -61,7 +61,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns the limits of the backend.
     fn caps(&self) -> &Caps;
 
-    /// Returns a snapshot of everything applied so far. Never called while `apply` runs.
+    /// Returns a snapshot of everything applied so far. While `apply` runs, only estimates and
+    /// reclaims call it, which do not need all or nothing of the batch.
     fn snapshot(&self) -> Result<Self::Snap>;
 
     /// Returns a snapshot with the same content as `snap`, which is open, but one that can live

@@ -11,6 +11,8 @@ use quire_storage::{
 use quire_storage_lsm::{LsmOptions, open};
 use tempfile::TempDir;
 
+use crate::support::{fill, numbers};
+
 type Model = BTreeMap<Vec<u8>, Bytes>;
 
 fn random_key(rng: &mut Rng) -> Vec<u8> {
@@ -285,4 +287,35 @@ fn lookups_find_rows_that_were_replayed_from_the_log() {
             engine.maintenance(Maintenance::Flush).unwrap();
         }
     }
+}
+
+/// An estimate reads while a batch is written. What it finds empty then is not empty afterwards.
+#[test]
+fn an_estimate_beside_a_batch_hides_no_row() {
+    let directory = TempDir::new().unwrap();
+    let options = LsmOptions { slow_head: std::time::Duration::ZERO, ..LsmOptions::default() };
+    let engine = open(directory.path(), options).unwrap().engine;
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    let collection = std::sync::atomic::AtomicU32::new(1);
+    let order = std::sync::atomic::Ordering::SeqCst;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(order) {
+                let number = collection.load(order);
+                let (start, end) = (number.to_be_bytes(), (number + 1).to_be_bytes());
+                engine.approximate_size(Space::Doc, &start, &end).unwrap();
+            }
+        });
+        let mut hidden = Vec::new();
+        for number in 1..=200 {
+            collection.store(number, order);
+            fill(&engine, number, 200, 100);
+            if numbers(&*engine.snapshot().unwrap(), Space::Doc, number).len() != 200 {
+                hidden.push(number);
+            }
+        }
+        ended.store(true, order);
+        assert!(hidden.is_empty(), "rows of these collections are hidden: {hidden:?}");
+    });
+    engine.close().unwrap();
 }
