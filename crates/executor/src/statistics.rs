@@ -55,7 +55,7 @@ impl<'v> ViewStatistics<'v> {
         if scan.backward {
             scan.to_mut().backward = false;
         }
-        let bounds = ByteBounds::new(&scan);
+        let bounds = ByteBounds::new(&scan, &|| self.env.check_interrupt()).ok()?;
         let Some(start) = bounds.start() else { return Some(0) };
         let mut cursor =
             IndexCursor::new(&scan.index, seek_range(&scan, &start), Direction::Forward);

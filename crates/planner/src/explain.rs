@@ -356,7 +356,7 @@ fn collection_facts(node: &Node, out: &mut DocWriter<'_>) {
                 ),
                 None if scan.is_whole() => (None, None),
                 None => {
-                    let list = scan.bounds.first().map_or(&[][..], |intervals| &intervals.0);
+                    let list = scan.bounds.first().map_or(&[][..], |intervals| &intervals.0[..]);
                     let (first, last) = (list.first(), list.last());
                     (first.map(|first| first.low.as_value()), last.map(|last| last.high.as_value()))
                 }
@@ -500,7 +500,7 @@ fn shown_bounds(scan: &IndexScan, at: usize, intervals: &Intervals) -> ArrayBuf 
         high: shown_key(interval.high.as_value()),
         ..interval.clone()
     });
-    let texts = Intervals(shown.collect()).print(scan.is_reversed(at));
+    let texts = Intervals::from(shown.collect::<Vec<_>>()).print(scan.is_reversed(at));
     let unquoted = texts.as_array().iter().map(|text| {
         let text = text.as_str().unwrap_or_default();
         text.replace("\"CollationKey", "CollationKey").replace(")\"", ")")

@@ -141,8 +141,8 @@ fn points(list: &InList) -> Bounds {
         Value::Array(_) | Value::Null | Value::Undefined => None,
         value => Some(Interval::point(value)),
     };
-    match list.values().map(alone).collect() {
-        Some(points) => (Intervals(points), Tightness::Exact),
+    match list.values().map(alone).collect::<Option<Vec<Interval>>>() {
+        Some(points) => (Intervals::from(points), Tightness::Exact),
         None => join(list.values().map(equality)),
     }
 }

@@ -3,6 +3,7 @@
 
 use quire_document::{ArrayBuf, Binary, Value, ValueBuf, compare};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A range of values between two ends. Each end is included or excluded.
 #[derive(Debug, Clone)]
@@ -17,9 +18,16 @@ pub struct Interval {
     pub high_inclusive: bool,
 }
 
-/// Disjoint intervals in ascending order. An empty list means that nothing can match.
+/// Disjoint intervals in ascending order. An empty list means that nothing can match. Copies share one
+/// list, because an `$in` can have a million values and each plan for it has its own copy.
 #[derive(Debug, Clone, Default)]
-pub struct Intervals(pub Vec<Interval>);
+pub struct Intervals(pub Arc<Vec<Interval>>);
+
+impl From<Vec<Interval>> for Intervals {
+    fn from(intervals: Vec<Interval>) -> Self {
+        Intervals(Arc::new(intervals))
+    }
+}
 
 fn order(a: &ValueBuf, b: &ValueBuf) -> Ordering {
     compare(a.as_value(), b.as_value(), None)
@@ -112,22 +120,22 @@ impl Interval {
 impl Intervals {
     /// Returns `[MinKey, MaxKey]`, which contains every value.
     pub fn all() -> Self {
-        Intervals(vec![Interval::new(Value::MinKey, true, Value::MaxKey, true)])
+        Intervals::from(vec![Interval::new(Value::MinKey, true, Value::MaxKey, true)])
     }
 
     /// Returns the empty list.
     pub fn none() -> Self {
-        Intervals(Vec::new())
+        Intervals::default()
     }
 
     /// Returns a list of one interval, or the empty list if the interval is empty.
     pub fn of(interval: Interval) -> Self {
-        Intervals(if interval.is_empty() { Vec::new() } else { vec![interval] })
+        Intervals::from(if interval.is_empty() { Vec::new() } else { vec![interval] })
     }
 
     /// Returns the interval of a single value.
     pub fn point<'v>(value: impl Into<Value<'v>>) -> Self {
-        Intervals(vec![Interval::point(value)])
+        Intervals::from(vec![Interval::point(value)])
     }
 
     /// Returns true for `[MinKey, MaxKey]`.
@@ -162,7 +170,8 @@ impl Intervals {
     /// Returns the union of all, with one sort.
     #[must_use]
     pub fn union_of(all: impl IntoIterator<Item = Intervals>) -> Self {
-        let mut parts: Vec<Interval> = all.into_iter().flat_map(|one| one.0).collect();
+        let mut parts: Vec<Interval> =
+            all.into_iter().flat_map(|one| Arc::unwrap_or_clone(one.0)).collect();
         parts.sort_by(|a, b| a.low_order(b).then_with(|| b.high_order(a)));
         let mut merged: Vec<Interval> = Vec::with_capacity(parts.len());
         for next in parts {
@@ -176,7 +185,7 @@ impl Intervals {
                 _ => merged.push(next),
             }
         }
-        Intervals(merged)
+        Intervals::from(merged)
     }
 
     /// Returns the intersection of both.
@@ -198,7 +207,7 @@ impl Intervals {
                 right.next();
             }
         }
-        Intervals(out)
+        Intervals::from(out)
     }
 
     /// Returns the complement.
@@ -206,7 +215,7 @@ impl Intervals {
     pub fn complement(&self) -> Self {
         let mut out = Vec::new();
         let (mut low, mut low_inclusive) = (ValueBuf::new(Value::MinKey), true);
-        for interval in &self.0 {
+        for interval in self.0.iter() {
             let gap = Interval {
                 low,
                 low_inclusive,
@@ -229,7 +238,7 @@ impl Intervals {
         if !rest.is_empty() {
             out.push(rest);
         }
-        Intervals(out)
+        Intervals::from(out)
     }
 
     /// Returns the intervals as explain prints them, in the order in which a scan reads them.

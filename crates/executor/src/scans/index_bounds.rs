@@ -4,33 +4,34 @@
 
 use quire_catalog::key::KeySpec;
 use quire_document::key::{self, KeyError};
+use quire_error::Result;
 use quire_planner::{IndexScan, Intervals};
+
+/// The intervals that are encoded between two checks of the interrupt.
+const ENCODED_AT_ONCE: usize = 4096;
 
 /// The intervals of one field in the byte order of the index.
 #[derive(Debug)]
 struct FieldBounds {
     descending: bool,
+    /// The encoded ends of all intervals.
+    bytes: Vec<u8>,
     intervals: Vec<ByteInterval>,
 }
 
-/// The ends of an interval as bytes of keys. Both ends of a single value are the same bytes.
-#[derive(Debug)]
-struct ByteInterval {
-    bytes: Box<[u8]>,
-    low_end: usize,
-    low_inclusive: bool,
-    high_begin: usize,
-    high_inclusive: bool,
+/// An end of an interval: its place in the bytes of the field, and whether it belongs to the interval.
+#[derive(Debug, Clone, Copy)]
+struct ByteEnd {
+    begin: usize,
+    end: usize,
+    inclusive: bool,
 }
 
-impl ByteInterval {
-    fn low(&self) -> &[u8] {
-        &self.bytes[..self.low_end]
-    }
-
-    fn high(&self) -> &[u8] {
-        &self.bytes[self.high_begin..]
-    }
+/// The ends of an interval. Both ends of a single value are the same bytes.
+#[derive(Debug)]
+struct ByteInterval {
+    low: ByteEnd,
+    high: ByteEnd,
 }
 
 /// The bounds of a scan.
@@ -70,14 +71,16 @@ enum Place {
 }
 
 impl ByteBounds {
-    pub fn new(scan: &IndexScan) -> Self {
+    /// Encodes the bounds of a scan. Calls `check` between parts of a long list of intervals, and fails if
+    /// it fails.
+    pub fn new(scan: &IndexScan, check: &dyn Fn() -> Result<()>) -> Result<Self> {
         let fields = scan
             .bounds
             .iter()
             .enumerate()
-            .map(|(field, intervals)| FieldBounds::new(&scan.keys, field, intervals))
-            .collect();
-        ByteBounds { fields, backward: scan.backward }
+            .map(|(field, intervals)| FieldBounds::new(&scan.keys, field, intervals, check))
+            .collect::<Result<_>>()?;
+        Ok(ByteBounds { fields, backward: scan.backward })
     }
 
     /// Returns where the scan begins; `None` if no key can be within the bounds.
@@ -95,14 +98,11 @@ impl ByteBounds {
         let mut seek = Seek { bytes: prefix.to_vec(), exclusive: false };
         for at in field..self.fields.len() {
             let chosen = if at == field { interval } else { self.first_interval(at)? };
-            let interval = self.fields.get(at)?.intervals.get(chosen)?;
-            let (end, inclusive) = if self.backward {
-                (interval.high(), interval.high_inclusive)
-            } else {
-                (interval.low(), interval.low_inclusive)
-            };
-            seek.bytes.extend_from_slice(end);
-            if !inclusive {
+            let bounds = self.fields.get(at)?;
+            let interval = bounds.intervals.get(chosen)?;
+            let end = if self.backward { interval.high } else { interval.low };
+            seek.bytes.extend_from_slice(bounds.value(end));
+            if !end.inclusive {
                 seek.exclusive = true;
                 break;
             }
@@ -143,60 +143,63 @@ impl ByteBounds {
 }
 
 impl FieldBounds {
-    fn new(keys: &KeySpec, field: usize, intervals: &Intervals) -> Self {
+    fn new(
+        keys: &KeySpec,
+        field: usize,
+        intervals: &Intervals,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<Self> {
         let descending = keys.is_descending(field);
         let mut bytes = Vec::with_capacity(32);
-        let mut intervals: Vec<ByteInterval> = intervals
-            .0
-            .iter()
-            .map(|interval| {
-                let mut low = (&interval.low, interval.low_inclusive);
-                let mut high = (&interval.high, interval.high_inclusive);
-                if descending {
-                    (low, high) = (high, low);
-                }
-                bytes.clear();
-                keys.append_bound(field, low.0.as_value(), &mut bytes);
-                let low_end = bytes.len();
-                let is_single = low.0 == high.0;
-                let high_begin = if is_single { 0 } else { low_end };
-                if !is_single {
-                    keys.append_bound(field, high.0.as_value(), &mut bytes);
-                }
-                let bytes = bytes.as_slice().into();
-                ByteInterval {
-                    bytes,
-                    low_end,
-                    low_inclusive: low.1,
-                    high_begin,
-                    high_inclusive: high.1,
-                }
-            })
-            .collect();
-        if descending {
-            intervals.reverse();
+        let mut encoded = Vec::with_capacity(intervals.0.len());
+        for (at, interval) in intervals.0.iter().enumerate() {
+            if at % ENCODED_AT_ONCE == ENCODED_AT_ONCE - 1 {
+                check()?;
+            }
+            let mut low = (&interval.low, interval.low_inclusive);
+            let mut high = (&interval.high, interval.high_inclusive);
+            if descending {
+                (low, high) = (high, low);
+            }
+            let begin = bytes.len();
+            keys.append_bound(field, low.0.as_value(), &mut bytes);
+            let first = ByteEnd { begin, end: bytes.len(), inclusive: low.1 };
+            let mut second = ByteEnd { inclusive: high.1, ..first };
+            if low.0 != high.0 {
+                second.begin = bytes.len();
+                keys.append_bound(field, high.0.as_value(), &mut bytes);
+                second.end = bytes.len();
+            }
+            encoded.push(ByteInterval { low: first, high: second });
         }
-        FieldBounds { descending, intervals }
+        if descending {
+            encoded.reverse();
+        }
+        Ok(FieldBounds { descending, bytes, intervals: encoded })
+    }
+
+    fn value(&self, end: ByteEnd) -> &[u8] {
+        &self.bytes[end.begin..end.end]
     }
 
     /// Returns true if no greater value (in the direction of the scan) is within the intervals.
     fn is_last(&self, value: &[u8], backward: bool) -> bool {
-        if backward {
-            return self
-                .intervals
-                .first()
-                .is_some_and(|first| first.low_inclusive && first.low() == value);
-        }
-        self.intervals.last().is_some_and(|last| last.high_inclusive && last.high() == value)
+        let last = match backward {
+            true => self.intervals.first().map(|first| first.low),
+            false => self.intervals.last().map(|last| last.high),
+        };
+        last.is_some_and(|end| end.inclusive && self.value(end) == value)
     }
 
     fn place(&self, value: &[u8], backward: bool) -> Place {
         // The first interval that does not end before the value.
         let at = self.intervals.partition_point(|interval| {
-            if interval.high_inclusive { interval.high() < value } else { interval.high() <= value }
+            let high = self.value(interval.high);
+            if interval.high.inclusive { high < value } else { high <= value }
         });
         let within = self.intervals.get(at).is_some_and(|interval| {
-            if interval.low_inclusive { interval.low() <= value } else { interval.low() < value }
+            let low = self.value(interval.low);
+            if interval.low.inclusive { low <= value } else { low < value }
         });
         match (within, backward) {
             (true, _) => Place::Within,

@@ -51,7 +51,9 @@ pub(crate) struct IndexScanOp {
     table: Table,
     scan: Box<IndexScan>,
     direction: Direction,
-    /// The bounds to check for each key; `None` if the scan is one range of keys.
+    /// True if each key is compared with the bounds: the scan is not one range of keys.
+    checks_keys: bool,
+    /// These bounds, encoded when the scan begins.
     bounds: Option<ByteBounds>,
     filter: Option<Matcher>,
     /// The records returned so far, if a record can have several keys.
@@ -84,7 +86,8 @@ impl IndexScanOp {
         IndexScanOp {
             table: Table::new(&scan.collection),
             direction: if scan.backward { Direction::Reverse } else { Direction::Forward },
-            bounds: (!one_range).then(|| ByteBounds::new(&scan)),
+            checks_keys: !one_range,
+            bounds: None,
             filter: filter.map(Matcher::new),
             seen,
             keep_keys: keep_keys || scan.filter.is_some(),
@@ -104,13 +107,16 @@ impl IndexScanOp {
 
     /// Returns a scan that checks each key, because it skips keys.
     pub fn distinct(scan: Box<IndexScan>) -> Self {
-        let bounds = Some(ByteBounds::new(&scan));
-        IndexScanOp { bounds, ..Self::new(scan, None, true, false) }
+        IndexScanOp { checks_keys: true, ..Self::new(scan, None, true, false) }
     }
 
     /// Positions a new cursor, at the start or after the last key.
     fn position(&mut self, run: &Run<'_>) -> Result<()> {
         self.generation = run.generation;
+        if self.checks_keys && self.bounds.is_none() {
+            let check = || run.env.check_interrupt();
+            self.bounds = Some(ByteBounds::new(&self.scan, &check)?);
+        }
         let index = &self.scan.index;
         let range = match &self.bounds {
             Some(bounds) => match bounds.start() {
@@ -127,7 +133,7 @@ impl IndexScanOp {
                 if grown_multikey(self.table.resolve(run)?, &self.scan, self.keep_keys)? {
                     self.seen.get_or_insert_with(RecordSet::default);
                 }
-                let whole = if self.bounds.is_some() { IndexRange::whole(index) } else { range };
+                let whole = if self.checks_keys { IndexRange::whole(index) } else { range };
                 whole.after(index, &self.last.values, last, self.direction)
             }
             None => {
@@ -163,7 +169,7 @@ impl IndexScanOp {
             }
             let rows = match self.page_rows {
                 // The first page of a single range has as many rows as are wanted.
-                PAGE_ROWS_FIRST if self.bounds.is_none() && run.wanted <= PAGE_ROWS_MAX => {
+                PAGE_ROWS_FIRST if !self.checks_keys && run.wanted <= PAGE_ROWS_MAX => {
                     run.wanted.max(2)
                 }
                 rows => rows,
@@ -302,7 +308,7 @@ impl Operator for IndexScanOp {
 
     /// Counts the keys of one range a page at a time.
     fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
-        let by_pages = self.bounds.is_none() && self.seen.is_none() && self.filter.is_none();
+        let by_pages = !self.checks_keys && self.seen.is_none() && self.filter.is_none();
         let at_hand = !self.page.as_slice().is_empty() || self.done;
         let max = at_most(max, PASSED_KEYS_MAX);
         if !by_pages || at_hand {

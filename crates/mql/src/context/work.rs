@@ -147,15 +147,24 @@ pub(crate) fn search_units(count: usize, among: usize) -> u32 {
     u32::try_from(count).map_or(u32::MAX, |count| count.saturating_mul(steps))
 }
 
-/// Sorts like `sort_by` (stable), but with checks of the interrupt: sorts runs first, then merges
-/// pairs of runs.
+/// Sorts like `sort_by` of a slice (stable), but with checks of the interrupt.
 pub(crate) fn sort_by<T: Copy>(
     items: &mut Vec<T>,
     shared: &Shared,
     order: impl Fn(&T, &T) -> Ordering,
 ) -> Result<()> {
+    sort_checked(items, &|units| shared.work(units), order)
+}
+
+/// Sorts like `sort_by` of a slice (stable), and calls `work` with the units of each step: sorts runs first,
+/// then merges pairs of runs.
+pub(crate) fn sort_checked<T: Copy>(
+    items: &mut Vec<T>,
+    work: &impl Fn(u32) -> Result<()>,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Result<()> {
     for run in items.chunks_mut(SORTED_AT_ONCE) {
-        shared.work(search_units(run.len(), run.len()))?;
+        work(search_units(run.len(), run.len()))?;
         run.sort_by(&order);
     }
     if items.len() <= SORTED_AT_ONCE {
@@ -167,7 +176,7 @@ pub(crate) fn sort_by<T: Copy>(
         merged.clear();
         for pair in items.chunks(width * 2) {
             let (left, right) = pair.split_at(width.min(pair.len()));
-            merge(left, right, &mut merged, shared, &order)?;
+            merge(left, right, &mut merged, work, &order)?;
         }
         std::mem::swap(items, &mut merged);
         width *= 2;
@@ -179,11 +188,11 @@ fn merge<T: Copy>(
     mut left: &[T],
     mut right: &[T],
     out: &mut Vec<T>,
-    shared: &Shared,
+    work: &impl Fn(u32) -> Result<()>,
     order: &impl Fn(&T, &T) -> Ordering,
 ) -> Result<()> {
     while let ([first, left_rest @ ..], [second, right_rest @ ..]) = (left, right) {
-        shared.work(8)?;
+        work(8)?;
         if order(second, first).is_lt() {
             out.push(*second);
             right = right_rest;

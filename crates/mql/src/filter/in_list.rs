@@ -1,8 +1,8 @@
 //! The operand of `$in`: a sorted list of values, and regular expressions.
 
 use super::parse::Parser;
-use crate::context::work::{SORTED_AT_ONCE, search_units};
-use crate::context::{Collator, Shared};
+use crate::context::work::{SORTED_AT_ONCE, search_units, sort_checked};
+use crate::context::{Collator, ParseContext, Shared};
 use crate::regex::Regex;
 use quire_document::{Array, Value, ValueBuf};
 use quire_error::{Error, Result};
@@ -59,15 +59,36 @@ impl InList {
                 other => values.push(ValueBuf::new(other)),
             }
         }
-        let collator = parser.collator();
-        // Sorts runs with checks of the interrupt, so that sorting all of them takes little time.
-        for run in values.chunks_mut(SORTED_AT_ONCE) {
-            parser.context.work_units(search_units(run.len(), run.len()))?;
-            run.sort_by(|left, right| {
-                quire_document::compare(left.as_value(), right.as_value(), collator.as_deref())
-            });
+        InList::checked(values, regexes, parser.collator(), parser.context)
+    }
+
+    /// Returns the same as [`InList::new`], but fails if the operation was killed or its deadline passed
+    /// meanwhile.
+    pub fn checked(
+        values: Vec<ValueBuf>,
+        regexes: Vec<Regex>,
+        collator: Option<Arc<dyn Collator>>,
+        context: &ParseContext,
+    ) -> Result<InList> {
+        let count = values.len();
+        if count <= SORTED_AT_ONCE {
+            context.work_units(search_units(count, count))?;
+            return Ok(InList::new(values, regexes, collator));
         }
-        Ok(InList::new(values, regexes, collator))
+        let work = |units| context.work_units(units);
+        let compare =
+            |a: &Value<'_>, b: &Value<'_>| quire_document::compare(*a, *b, collator.as_deref());
+        let mut order: Vec<Value<'_>> = values.iter().map(ValueBuf::as_value).collect();
+        sort_checked(&mut order, &work, compare)?;
+        let mut distinct: Vec<ValueBuf> = Vec::with_capacity(count);
+        for value in order {
+            work(8)?;
+            if distinct.last().is_none_or(|last| compare(&last.as_value(), &value).is_ne()) {
+                distinct.push(ValueBuf::new(value));
+            }
+        }
+        let has_null = distinct.iter().any(|value| matches!(value.as_value(), Value::Null));
+        Ok(InList { values: distinct.into(), regexes, has_null, collator })
     }
 
     /// Returns the distinct values in MongoDB's order.
@@ -122,5 +143,26 @@ impl InList {
 impl fmt::Debug for InList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.values.iter()).entries(&self.regexes).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::testing::Generator;
+
+    /// The last round of sorting a million values ran without a check of the interrupt.
+    #[test]
+    fn a_long_list_is_sorted_in_parts_to_the_same_list() {
+        let mut random = Generator::new(1);
+        let values: Vec<ValueBuf> =
+            (0..3 * SORTED_AT_ONCE).map(|_| ValueBuf::new(random.below(30_000) as i64)).collect();
+        let whole = InList::new(values.clone(), Vec::new(), None);
+        let mut context = ParseContext::default();
+        let list = InList::checked(values.clone(), Vec::new(), None, &context).unwrap();
+        assert!(list.values == whole.values);
+        let killed = || Err(Error::new(quire_error::ErrorCode::Interrupted, "killed"));
+        context.interrupt = Some(Arc::new(killed));
+        assert!(InList::checked(values, Vec::new(), None, &context).is_err());
     }
 }

@@ -133,6 +133,10 @@ fn visited(node: &Node, stats: &dyn Statistics, depth: u64) -> Result<u64> {
             sum += stats.keys(scan, depth - sum);
         }
     });
+    if is_large {
+        // An interrupted dive has counted nothing.
+        stats.check_interrupt()?;
+    }
     Ok(if any { sum } else { documents(node, stats) })
 }
 

@@ -158,7 +158,7 @@ fn explode(
         for (field, list) in prefix.iter().enumerate() {
             let point = list.0.get(rest % list.0.len())?;
             rest /= list.0.len();
-            one.bounds[field] = Intervals(vec![point.clone()]);
+            one.bounds[field] = Intervals::from(vec![point.clone()]);
         }
         one.backward = direction(&one, sort, collation)?;
         scans.push(one);
