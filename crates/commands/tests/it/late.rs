@@ -299,6 +299,34 @@ fn a_request_of_many_parts_checks_its_interrupt_while_it_works_on_them() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
+/// The list of an `$in` was encoded for each count of keys and for the scan, and copied into each plan,
+/// without a check: a million values took 0.3 seconds. A killed `$graphLookup` freed its keys one by one.
+#[test]
+fn long_lists_of_values_have_checks_in_every_step() {
+    const VALUES: i32 = 50_000;
+    let (_server, mut client) = loaded();
+    let values: ArrayBuf = (0..VALUES).map(|at| at * 2).collect();
+    let filter = doc! { "i": { "$in": &values } };
+    let graph = doc! { "$graphLookup": {
+        "from": "c", "startWith": &values, "connectFromField": "n", "connectToField": "i", "as": "x"
+    } };
+    let commands = [
+        doc! { "find": "c", "filter": &filter, "singleBatch": true, "$db": "test" },
+        doc! { "count": "c", "query": &filter, "$db": "test" },
+        doc! { "aggregate": "c", "pipeline": [{ "$match": &filter }], "cursor": {}, "$db": "test" },
+        doc! { "aggregate": "c", "pipeline": [&graph], "cursor": {}, "$db": "test" },
+    ];
+    for command in commands {
+        let (code, looks, most) = run(&mut client, &command, 0);
+        assert_eq!(code, 0);
+        assert!(most < VALUES as u64 / 4, "{most} calls between two of {looks} looks");
+        for kill_at in [looks / 2, looks] {
+            let (_, _, most) = run(&mut client, &command, kill_at);
+            assert!(most < VALUES as u64 / 4, "{most} calls after the look {kill_at}");
+        }
+    }
+}
+
 #[test]
 fn a_request_has_a_limited_number_of_parts() {
     let (_server, mut client) = loaded();

@@ -36,6 +36,9 @@ const FETCH_COST: u64 = 2;
 /// keys.
 const SCAN_COST_MIN: u64 = 1000;
 
+/// The keys that are added between two checks of the interrupt.
+const KEYS_AT_ONCE: usize = 4096;
+
 /// The positions of rows.
 pub(super) type Places = SmallVec<[u32; 8]>;
 
@@ -155,11 +158,12 @@ impl ForeignSide {
         }
         let (first, mut key_bytes, mut new) = (self.rows.keys(), Vec::new(), Vec::new());
         let collator = collator_of(run.env);
-        for key in keys {
-            let known = self.rows.keys();
+        for (at, key) in keys.enumerate() {
+            if at % KEYS_AT_ONCE == KEYS_AT_ONCE - 1 {
+                run.env.check_interrupt()?;
+            }
             encode_into(Some(key), collator, &mut key_bytes);
-            self.rows.find_or_add(&key_bytes);
-            if self.rows.keys() > known {
+            if self.rows.add_key(&key_bytes) {
                 new.push(ValueBuf::new(key));
             }
         }

@@ -1,7 +1,7 @@
 //! `$graphLookup`: a breadth-first search for each row. Each step looks up all values that the
 //! previous step found.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bumpalo::Bump;
@@ -15,7 +15,8 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
 use crate::joins::foreign::{Asked, ForeignSide, Places, collator_of};
-use crate::joins::keys::{Key, encode, encode_into, for_each_local};
+use crate::joins::keyed_rows::KeyedRows;
+use crate::joins::keys::{encode_into, for_each_local};
 use crate::operators::filtering::renew;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
@@ -42,10 +43,13 @@ const VALUES_AT_ONCE: usize = 4096;
 #[derive(Default)]
 struct Search {
     found: Vec<(Row, u64)>,
-    /// The `_id`s of the found documents.
-    ids: HashSet<Key>,
+    /// The `_id`s of the found documents, as keys. Freeing a million keys one by one would take too long
+    /// after a kill.
+    ids: KeyedRows,
     /// The values that were looked up.
-    asked: HashSet<Key>,
+    asked: KeyedRows,
+    /// A buffer for one key.
+    key: Vec<u8>,
     /// The values that the next step looks up.
     frontier: Vec<ValueBuf>,
     bytes: usize,
@@ -54,14 +58,13 @@ struct Search {
 impl Search {
     /// Adds a value to the next step, unless it was looked up before.
     fn ask(&mut self, value: Value<'_>, collator: Option<&dyn Collator>) -> Result<()> {
-        let key = encode(Some(value), collator);
-        let bytes = key.len();
-        if !self.asked.insert(key) {
+        encode_into(Some(value), collator, &mut self.key);
+        if !self.asked.add_key(&self.key) {
             return Ok(());
         }
         let value = ValueBuf::new(value);
         // A step drops the values before it, but the last step may hold all of them.
-        self.bytes += KEY_BYTES + bytes + value.size();
+        self.bytes += KEY_BYTES + self.key.len() + value.size();
         self.frontier.push(value);
         self.check()
     }
@@ -163,9 +166,9 @@ impl GraphLookupOp {
                 );
                 return Err(Error::location(40271, text));
             };
-            let id = encode(Some(id), None);
-            search.bytes += KEY_BYTES + id.len();
-            if !search.ids.insert(id) {
+            encode_into(Some(id), None, &mut key);
+            search.bytes += KEY_BYTES + key.len();
+            if !search.ids.add_key(&key) {
                 continue;
             }
             let mut failed = Ok(());

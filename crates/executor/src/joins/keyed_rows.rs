@@ -112,6 +112,13 @@ impl KeyedRows {
         at
     }
 
+    /// Adds a key. Returns false if it is present already.
+    pub fn add_key(&mut self, key: &[u8]) -> bool {
+        let known = self.keys();
+        self.find_or_add(key);
+        self.keys() > known
+    }
+
     /// Links the row at a position to a key, unless it is the last row of that key already.
     pub fn link(&mut self, key: u32, place: u32) {
         let Some(entry) = self.entries.get_mut(key as usize) else { return };

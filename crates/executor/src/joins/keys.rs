@@ -6,17 +6,8 @@ use quire_document::key::{self, TypeBits};
 use quire_document::path::{Leaf, Part, Path};
 use quire_document::{Collator, Doc, Value};
 
-/// The bytes of a key.
-pub(super) type Key = Box<[u8]>;
-
-/// Returns the encoding, which is the same for all equal values; a missing value counts as null.
-pub(super) fn encode(value: Option<Value<'_>>, collator: Option<&dyn Collator>) -> Key {
-    let mut bytes = Vec::with_capacity(16);
-    encode_into(value, collator, &mut bytes);
-    bytes.into()
-}
-
-/// Encodes like [`encode`], into a buffer that is reused.
+/// Writes the encoding of a value to `bytes`, a buffer that is reused. The encoding is the same for all equal
+/// values; a missing value counts as null.
 pub(super) fn encode_into(
     value: Option<Value<'_>>,
     collator: Option<&dyn Collator>,

@@ -215,18 +215,19 @@ impl Foreign {
     /// # Errors
     /// The errors of planning the pipeline.
     pub fn with_keys(&self, keys: Vec<ValueBuf>, stats: &dyn Statistics) -> Result<Plan> {
-        plan_stages(&self.source, self.stages_with_keys(keys), &self.context, stats)
+        plan_stages(&self.source, self.stages_with_keys(keys)?, &self.context, stats)
     }
 
     /// Returns the stages with a filter by these keys added.
-    fn stages_with_keys(&self, keys: Vec<ValueBuf>) -> Vec<Stage> {
+    fn stages_with_keys(&self, keys: Vec<ValueBuf>) -> Result<Vec<Stage>> {
         let mut stages = self.stages.clone();
         if let Some(key) = &self.key {
-            let list = InList::new(keys, Vec::new(), self.context.collator.clone());
+            let collator = self.context.collator.clone();
+            let list = InList::checked(keys, Vec::new(), collator, &self.context)?;
             let node = PathNode::new(key.path(), Test::In(list));
             stages.push(Stage::Match(Arc::new(Match::all_of(vec![Condition::Path(node)]))));
         }
-        stages
+        Ok(stages)
     }
 
     /// Returns the collection that is read, `database.collection`.
@@ -239,7 +240,7 @@ impl Foreign {
     fn find_index(&self, stats: &dyn Statistics) -> Result<Option<String>> {
         let Some(key) = &self.key else { return Ok(None) };
         let example = [ValueBuf::new(0), ValueBuf::new("")];
-        let stages = self.stages_with_keys(example.into());
+        let stages = self.stages_with_keys(example.into())?;
         let plan = plan_head(&self.source, stages, &self.context, stats)?.plan;
         let path = key.path();
         let mut name = None;
