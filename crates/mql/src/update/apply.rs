@@ -53,6 +53,9 @@ struct Child<'r> {
 type Nodes<'r> = SmallVec<[&'r Node; 1]>;
 type Children<'r> = SmallVec<[Child<'r>; 8]>;
 
+/// The units of work for one child.
+const CHILD_UNITS: u32 = 8;
+
 /// Up to this number of children of a document a linear search is used; beyond it a hash table.
 const SCANNED_CHILDREN_MAX: usize = 12;
 
@@ -85,6 +88,12 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
+    /// Counts the collection of `children` children, which are also looked up by name.
+    fn work_on(&self, children: usize) -> Result<()> {
+        let children = u32::try_from(children).unwrap_or(u32::MAX);
+        self.cx.shared.work(children.saturating_mul(CHILD_UNITS))
+    }
+
     /// Returns the current path, as messages print it.
     fn dotted(&self) -> String {
         let mut text = String::new();
@@ -101,6 +110,7 @@ impl<'r> Run<'r> {
     }
 
     fn children_of(&self, fields: &'r Fields) -> Result<Children<'r>> {
+        self.work_on(fields.children.len())?;
         let mut children: Children<'r> = fields
             .children
             .iter()
@@ -153,6 +163,7 @@ impl<'r> Run<'r> {
                 children[found].done = true;
                 let nodes = std::mem::take(&mut children[found].nodes);
                 out.extend_from_slice(bytes.get(copied..at).unwrap_or_default());
+                self.cx.shared.work(CHILD_UNITS)?;
                 self.path.push(Part::Name(children[found].name));
                 let effect = self.existing(&nodes, element, false, out)?;
                 self.path.pop();
@@ -162,6 +173,7 @@ impl<'r> Run<'r> {
         }
         out.extend_from_slice(bytes.get(copied..).unwrap_or_default());
         for child in children.iter().filter(|child| !child.done) {
+            self.cx.shared.work(CHILD_UNITS)?;
             self.path.push(Part::Name(child.name));
             self.create(&child.nodes, child.name.as_bytes(), out)?;
             self.path.pop();
@@ -384,6 +396,7 @@ impl<'r> Run<'r> {
         let start = begin(out);
         let mut created = false;
         for child in &children {
+            self.cx.shared.work(CHILD_UNITS)?;
             self.path.push(Part::Name(child.name));
             created |= self.create(&child.nodes, child.name.as_bytes(), out)?;
             self.path.pop();
