@@ -32,6 +32,7 @@ impl Projection {
                 return Err(Error::location(31002, text));
             }
         };
+        context.work_on(paths.len())?;
         if paths.iter().any(|path| path.contains('\0')) {
             return Err(Error::location(9527900, "field names may not contain null bytes"));
         }
@@ -40,6 +41,7 @@ impl Projection {
             context.part()?;
             drop_field(&mut root, path).map_err(|error| error.context("Invalid $unset"))?;
         }
+        context.work_on(paths.len())?;
         root.seal();
         let source = DocBuf::build(|writer| {
             paths.iter().for_each(|path| {
