@@ -1,13 +1,20 @@
 //! Sorts the entries of an index that is being built, as bytes: in memory if they fit, else in runs
 //! on disk that are merged.
 
+use std::cmp::Ordering;
+
 use quire_error::{Error, Result};
+use quire_mql::context::InterruptCheck;
 
 use crate::key_order::{order_digits, shared_bytes};
 use crate::sorted_runs::{MergedRuns, RunWriter, SortedRuns, Workspace};
 
 /// The size of a memory segment for entries, in bytes. A longer entry has a segment of its own.
 const SEGMENT_BYTES: usize = 1 << 20;
+
+/// The entries in memory that are sorted between two checks of the interrupt: some ten milliseconds. Tests
+/// sort few entries.
+const SORTED_AT_ONCE: usize = if cfg!(test) { 500 } else { 1 << 18 };
 
 /// An entry in memory.
 #[derive(Debug, Clone, Copy)]
@@ -73,15 +80,17 @@ impl KeySorter {
         Ok(())
     }
 
-    /// Returns the memory that the entries take.
+    /// Returns the memory that the entries take, also while they are sorted.
     pub fn memory_bytes(&self) -> usize {
         let segments = self.memory.segments.iter().map(Vec::capacity).sum::<usize>();
-        segments + self.memory.rows.len() * size_of::<Row>()
+        let rows = self.memory.rows.len() * size_of::<Row>();
+        let merged = if self.memory.rows.len() > SORTED_AT_ONCE { rows } else { 0 };
+        segments + rows + merged
     }
 
     /// Sorts the entries in memory and writes them to disk.
     pub fn spill(&mut self, workspace: Workspace<'_>) -> Result<()> {
-        let rows = std::mem::take(&mut self.memory).sorted();
+        let rows = std::mem::take(&mut self.memory).sorted(workspace.interrupt)?;
         let mut run = RunWriter::create(workspace)?;
         for row in &rows.memory.rows {
             run.write(rows.memory.key(row), rows.memory.value(row))?;
@@ -92,7 +101,7 @@ impl KeySorter {
     /// Sorts the remaining entries and returns all of them.
     pub fn finish(mut self, workspace: Workspace<'_>) -> Result<SortedRows> {
         if self.runs.is_empty() {
-            return Ok(SortedRows::Memory(self.memory.sorted()));
+            return Ok(SortedRows::Memory(self.memory.sorted(workspace.interrupt)?));
         }
         if !self.memory.rows.is_empty() {
             self.spill(workspace)?;
@@ -120,19 +129,63 @@ impl Memory {
         value.unwrap_or(&[])
     }
 
-    fn sorted(mut self) -> MemoryRows {
+    /// Sorts parts of the entries, and merges pairs of sorted parts until one is left.
+    fn sorted(mut self, interrupt: &dyn InterruptCheck) -> Result<MemoryRows> {
         let mut rows = std::mem::take(&mut self.rows);
         let shared = shared_bytes(rows.iter().map(|row| self.key(row)));
-        for row in &mut rows {
-            row.prefix = order_digits(self.key(row), shared);
+        for part in rows.chunks_mut(SORTED_AT_ONCE) {
+            interrupt.check()?;
+            for row in part.iter_mut() {
+                row.prefix = order_digits(self.key(row), shared);
+            }
+            part.sort_unstable_by(|one, other| self.order(one, other));
         }
-        rows.sort_unstable_by(|a, b| {
-            let keys = || self.key(a).cmp(self.key(b));
-            let values = || self.value(a).cmp(self.value(b));
-            a.prefix.cmp(&b.prefix).then_with(keys).then_with(values)
-        });
+        let mut width = SORTED_AT_ONCE;
+        let mut merged = Vec::with_capacity(if rows.len() > width { rows.len() } else { 0 });
+        while width < rows.len() {
+            for pair in rows.chunks(width * 2) {
+                let (left, right) = pair.split_at(width.min(pair.len()));
+                self.merge(left, right, &mut merged, interrupt)?;
+            }
+            std::mem::swap(&mut rows, &mut merged);
+            merged.clear();
+            width *= 2;
+        }
         self.rows = rows;
-        MemoryRows { memory: self, next: 0 }
+        Ok(MemoryRows { memory: self, next: 0 })
+    }
+
+    fn order(&self, one: &Row, other: &Row) -> Ordering {
+        let keys = || self.key(one).cmp(self.key(other));
+        let values = || self.value(one).cmp(self.value(other));
+        one.prefix.cmp(&other.prefix).then_with(keys).then_with(values)
+    }
+
+    /// Appends two sorted parts to `out` in their common order.
+    fn merge(
+        &self,
+        mut left: &[Row],
+        mut right: &[Row],
+        out: &mut Vec<Row>,
+        interrupt: &dyn InterruptCheck,
+    ) -> Result<()> {
+        let mut next_check = out.len();
+        while let ([first, after_first @ ..], [second, after_second @ ..]) = (left, right) {
+            if out.len() >= next_check {
+                interrupt.check()?;
+                next_check += SORTED_AT_ONCE;
+            }
+            if self.order(second, first).is_lt() {
+                out.push(*second);
+                right = after_second;
+            } else {
+                out.push(*first);
+                left = after_first;
+            }
+        }
+        out.extend_from_slice(left);
+        out.extend_from_slice(right);
+        Ok(())
     }
 }
 
@@ -239,6 +292,30 @@ mod tests {
             row.pass().unwrap();
         }
         out
+    }
+
+    /// A million entries were sorted in one piece, without a check of the interrupt.
+    #[test]
+    fn sorting_checks_the_interrupt() {
+        let directory = std::env::temp_dir();
+        let killed = || Err(Error::new(quire_error::ErrorCode::Interrupted, "killed"));
+        let looks = std::sync::atomic::AtomicUsize::new(0);
+        let counted = || {
+            looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Ok(())
+        };
+        let with = |interrupt| {
+            let mut sorter = KeySorter::default();
+            for (key, value) in entries() {
+                sorter.add([&key, &[]], [&value, &[]]).unwrap();
+            }
+            sorter.finish(Workspace { directory: &directory, bytes_max: 1 << 20, interrupt })
+        };
+        assert!(with(&killed).is_err());
+        assert!(with(&counted).is_ok());
+        // Each part once, and each of them again in every round of merging.
+        let parts = entries().len() / SORTED_AT_ONCE;
+        assert!(looks.into_inner() > 3 * parts);
     }
 
     #[test]
