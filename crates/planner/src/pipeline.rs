@@ -107,7 +107,7 @@ pub(crate) fn plan_head(
     stats: &dyn Statistics,
 ) -> Result<Head> {
     let stages = if source.of_view { hold_back(stages) } else { stages };
-    let mut rest = VecDeque::from(optimise(stages, context));
+    let mut rest = VecDeque::from(optimise(stages, context)?);
     let leaf = match (source.fed_by, rest.front()) {
         (Some(name), _) => Some(Node::Feed { name }),
         (None, Some(Stage::OneDocument(_))) => {

@@ -62,7 +62,7 @@ mod tests {
         let stages = pipeline.iter().map(|stage| Value::from(stage.as_doc()));
         let stages = parse_pipeline(stages, &context).unwrap();
         let printed = |stage: &Stage| format!("{:?}", DocBuf::build(|writer| stage.print(writer)));
-        optimise(hold_back(stages), &context).iter().map(printed).collect()
+        optimise(hold_back(stages), &context).unwrap().iter().map(printed).collect()
     }
 
     fn visible() -> DocBuf {

@@ -52,7 +52,7 @@ mod tests {
         let context = ParseContext::default();
         let stages = parse_pipeline(stages, &context).unwrap();
         let printed = |stage: &Stage| format!("{:?}", DocBuf::build(|writer| stage.print(writer)));
-        optimise(stages, &context).iter().map(printed).collect()
+        optimise(stages, &context).unwrap().iter().map(printed).collect()
     }
 
     #[test]

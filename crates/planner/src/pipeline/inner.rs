@@ -57,7 +57,7 @@ pub(crate) fn plan_inner(stage: &Stage, behind: &[Stage], around: Around<'_>) ->
         }
         Stage::Facet(facet) => {
             let branch = |(_, stages): &(Box<str>, Vec<Stage>)| {
-                let stages = optimise(stages.clone(), around.context).into();
+                let stages = optimise(stages.clone(), around.context)?.into();
                 above(Node::Feed { name: "$teeConsumer" }, stages, around)
             };
             Inner::Branches(facet.branches.iter().map(branch).collect::<Result<_>>()?)
@@ -201,7 +201,7 @@ impl Foreign {
             false => {
                 let feed = Node::Feed { name: "$lookup" };
                 let inner = Around { context: &context, ..around };
-                Some(above(feed, optimise(tail, &context).into(), inner)?)
+                Some(above(feed, optimise(tail, &context)?.into(), inner)?)
             }
         };
         let mut foreign =

@@ -28,7 +28,7 @@ mod tests {
         let stages = pipeline.iter().map(|stage| Value::from(stage.as_doc()));
         let context = ParseContext::default();
         let stages = parse_pipeline(stages, &context).unwrap();
-        optimise(stages, &context).iter().map(StageBody::name).collect()
+        optimise(stages, &context).unwrap().iter().map(StageBody::name).collect()
     }
 
     fn window(output: &str) -> DocBuf {
