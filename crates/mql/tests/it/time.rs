@@ -311,3 +311,35 @@ fn parsing_is_interrupted() {
     let spec = UpdateSpec { update, array_filters: &[], multi: false };
     assert_interrupted("an update", Update::parse(spec, &context));
 }
+
+/// The steps after the parsing of each name, which list all names, had no check.
+#[test]
+fn a_long_unset_is_interrupted_between_its_steps() {
+    let mut context = ParseContext::default();
+    context.interrupt = Some(Arc::new(|| Err(Error::new(ErrorCode::Interrupted, "killed"))));
+    // Parsing these names alone is less work than there is between two checks.
+    let names: Vec<String> = (0..500).map(|at| format!("f{at}")).collect();
+    let names: ArrayBuf = names.iter().map(String::as_str).collect();
+    let stage = doc! { "$unset": &names };
+    let stages = [Value::Document(stage.as_doc())];
+    assert_interrupted("$unset", parse_pipeline(stages.into_iter(), &context));
+}
+
+/// An update wrote a quarter of a million fields without a check.
+#[test]
+fn an_update_of_many_fields_is_interrupted_while_it_writes_them() {
+    for (operator, value) in [("$set", Value::Int32(1)), ("$unset", Value::String(""))] {
+        let fields = DocBuf::build(|writer| {
+            (0..10_000).for_each(|at| {
+                writer.append(&format!("f{at}"), value);
+            });
+        });
+        let operators = doc! { operator: &fields };
+        let update = Value::Document(operators.as_doc());
+        let spec = UpdateSpec { update, array_filters: &[], multi: false };
+        let parsed = Update::parse(spec, &ParseContext::default()).unwrap();
+        let (arena, shared, root) = (Bump::new(), killed(), doc! { "_id": 1 });
+        let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+        assert_interrupted(operator, parsed.apply(root.as_doc(), None, &cx, &mut Vec::new()));
+    }
+}
