@@ -15,7 +15,7 @@ use quire_document::memory::{self, Refused};
 use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Value, limits};
 use quire_error::{Error, ErrorCode, Result};
 use std::cell::RefCell;
-use work::{ELEMENTS_AT_ONCE, units};
+use work::{ELEMENTS_AT_ONCE, bytes_of, units};
 
 pub(crate) use folding::Folding;
 pub(crate) use loop_cache::{Constants, LoopCache};
@@ -31,6 +31,9 @@ const UNCHARGED_BYTES: usize = 1024;
 /// Arrays of at most this many bytes go into a vector without a check of the memory limit: counting
 /// their elements would take as long as reading them, and such a vector has less than 256 KiB.
 const UNCHARGED_ARRAY_BYTES: usize = 16 * 1024;
+
+/// The largest number of variables whose values are measured or searched.
+const KEPT_MAX: usize = 64;
 
 /// The variables that one expression has bound during evaluation. A linked list, innermost first.
 #[derive(Clone, Copy, Debug)]
@@ -145,12 +148,26 @@ impl<'a> EvalContext<'a> {
         EvalContext { loop_cache: Some(loop_cache), ..self }
     }
 
-    /// Returns the document and the values of all variables, which live longer than the results of
-    /// this evaluation.
+    /// Returns the document and the values of the variables, the innermost first. They live longer than
+    /// the results of this evaluation. At most [`KEPT_MAX`] of the variables are returned, because the
+    /// callers ask for each field and for each iteration: with all variables, the work on a request
+    /// would grow with the square of its length.
     pub(crate) fn kept(&self) -> impl Iterator<Item = Value<'a>> {
+        [Value::Document(self.root)].into_iter().chain(self.bound().take(KEPT_MAX).flatten())
+    }
+
+    /// Returns the number of bytes of the document and the variables; `None` if there are more than
+    /// [`KEPT_MAX`] variables.
+    pub(crate) fn kept_bytes(&self) -> Option<usize> {
+        match self.bound().nth(KEPT_MAX) {
+            Some(_) => None,
+            None => Some(self.kept().map(bytes_of).fold(0, usize::saturating_add)),
+        }
+    }
+
+    fn bound(&self) -> impl Iterator<Item = Option<Value<'a>>> {
         let frames = std::iter::successors(self.frames, |frame| frame.outer);
-        let values = frames.map(|frame| frame.values).chain([self.variables]);
-        [Value::Document(self.root)].into_iter().chain(values.flatten().copied().flatten())
+        frames.map(|frame| frame.values).chain([self.variables]).flatten().copied()
     }
 
     /// Returns the context with a variable bound. The frame is allocated in the arena.

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 
 /// The units between two checks of the interrupt.
-const LOOK_UNITS: u32 = 1 << 16;
+pub(crate) const LOOK_UNITS: u32 = 1 << 16;
 
 /// The units for parsing, optimising and dropping one part of a request.
 const PART_UNITS: u32 = 64;

@@ -9,7 +9,7 @@
 
 use super::tree::Expression;
 use crate::context::EvalContext;
-use crate::context::work::{bytes_of, units};
+use crate::context::work::{LOOK_UNITS, units};
 use quire_document::Value;
 use quire_error::Result;
 use smallvec::SmallVec;
@@ -118,9 +118,10 @@ impl EvalContext<'_> {
         self.shared.work(self.units_of_kept())
     }
 
-    /// Returns the work of reading the document and all variables once.
+    /// Returns the work of reading the document and all variables once. With very many variables that is
+    /// as much as there may be between two checks.
     fn units_of_kept(&self) -> u32 {
-        units(self.kept().map(bytes_of).fold(0, usize::saturating_add))
+        self.kept_bytes().map_or(LOOK_UNITS, units)
     }
 }
 

@@ -2,7 +2,7 @@
 //! counts.
 
 use super::Expression;
-use crate::context::work::{bytes_of, units};
+use crate::context::work::{LOOK_UNITS, units};
 use crate::context::{Constants, EvalContext, LoopCache};
 use bumpalo::Bump;
 use quire_document::{Array, Value};
@@ -30,11 +30,11 @@ impl<'a> Iterations<'a> {
     pub(crate) fn over(input: Array<'a>, body: &'a Expression, cx: &EvalContext<'a>) -> Self {
         let long = input.as_bytes().len() > SHORT_BYTES;
         let long = long.then(|| (Bump::new(), LoopCache::new(input, body, *cx)));
-        let walked = cx.kept().map(bytes_of).fold(input.as_bytes().len(), usize::saturating_add);
+        let walked = cx.kept_bytes().map(|bytes| bytes.saturating_add(input.as_bytes().len()));
         // A body reads a part of a small input, but may read everything in a large one several
         // times.
-        let read = if walked > LARGE_BYTES { walked } else { walked / 16 };
-        Iterations { cx: *cx, long, count: 0, units: units(read) }
+        let read = walked.map(|walked| if walked > LARGE_BYTES { walked } else { walked / 16 });
+        Iterations { cx: *cx, long, count: 0, units: read.map_or(LOOK_UNITS, units) }
     }
 
     /// Returns the context of the next iteration. The caller must copy the results before the next

@@ -164,6 +164,31 @@ fn many_fields_of_one_stage_are_interrupted() {
     assert_interrupted("$group", values);
 }
 
+/// Each field walked over all variables to measure what it may read: 40,000 fields with as many variables
+/// in a `let` took three seconds between two checks.
+#[test]
+fn few_fields_with_very_many_variables_are_interrupted() {
+    let root = doc! { "n": 1, "t": "x".repeat(10_000).as_str() };
+    let values = vec![Some(Value::Int32(1)); 20_000];
+    let (arena, shared) = (Bump::new(), killed());
+    let cx = EvalContext::new(&arena, root.as_doc(), &shared).with_variables(&values);
+    let fields = DocBuf::build(|writer| {
+        (0..100).for_each(|at| {
+            writer.append(&format!("f{at}"), "$n");
+        });
+    });
+    let row = find_stage("$set").expect("$set is a stage");
+    let parsed = Transform::parse(row, Value::Document(fields.as_doc()), &ParseContext::default());
+    let mut stages = Transforms::default();
+    stages.push(parsed.unwrap().unwrap());
+    assert_interrupted("$set", stages.apply(&cx).map(|_| ()));
+
+    let numbers: ArrayBuf = (0..100).collect();
+    let map = doc! { "$map": { "input": &numbers, "in": { "$add": ["$$this", "$n"] } } };
+    let map = Expression::parse(Value::Document(map.as_doc()), &ParseContext::default()).unwrap();
+    assert_interrupted("$map", map.eval(&cx).map(|value| value.is_some()));
+}
+
 /// A projection set fields in each element even after memory had been refused: half a minute for a
 /// result that was known after a second.
 #[test]
