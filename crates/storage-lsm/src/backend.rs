@@ -120,9 +120,9 @@ impl LsmBackend {
 }
 
 /// Returns true if the memtable of documents is nearly full. A merge of two tables whose keys
-/// overlap writes both again, and moves a table that begins after the last key of the one before. So
-/// the committer ends the memtable where the next document has a greater record id. If flushes are
-/// behind, it returns false: larger tables are better than more of them then.
+/// overlap writes both again, and moves a table that begins after the last key of the one before.
+/// So the committer ends the memtable where the next document has a greater record id. If flushes
+/// are behind, it returns false: larger tables are better than more of them then.
 fn is_cut_due(view: &View) -> bool {
     let documents = view.of(Space::Doc);
     documents.memtables.len() == 1 && documents.active().bytes() >= CUT_DUE_BYTES

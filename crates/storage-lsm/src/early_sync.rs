@@ -1,6 +1,6 @@
-//! Syncs the tables of a merge piece by piece, before lsm-tree syncs them as a whole. Until up to 32
-//! MB are written, the file system also delays small syncs, such as those of the log. The filter of
-//! a merge sees each row and the end.
+//! Syncs the tables of a merge piece by piece, before lsm-tree syncs them as a whole. Until up to
+//! 32 MB are written, the file system also delays small syncs, such as those of the log. The filter
+//! of a merge sees each row and the end.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -39,8 +39,8 @@ impl EarlySync {
         }
     }
 
-    /// Syncs the new bytes of the tables. Errors are ignored, because lsm-tree syncs the tables again
-    /// and gets the same error.
+    /// Syncs the new bytes of the tables. Errors are ignored, because lsm-tree syncs the tables
+    /// again and gets the same error.
     pub fn sync(&mut self) {
         self.unsynced_bytes = 0;
         let (mut number, mut end) = (self.first, self.first + GAP);

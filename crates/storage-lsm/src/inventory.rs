@@ -1,8 +1,8 @@
-//! Checks that all files are present before a database is opened. lsm-tree creates missing files (an
-//! empty tree, if its `current` is missing) and removes unknown ones. So every open first compares
-//! the directory with the files that a database always has: four keyspaces, the newest list of
-//! tables of each, every table in it, and logs whose numbers have no gap. The check reads names, and
-//! two small files of each keyspace.
+//! Checks that all files are present before a database is opened. lsm-tree creates missing files
+//! (an empty tree, if its `current` is missing) and removes unknown ones. So every open first
+//! compares the directory with the files that a database always has: four keyspaces, the newest
+//! list of tables of each, every table in it, and logs whose numbers have no gap. The check reads
+//! names, and two small files of each keyspace.
 
 use std::collections::HashSet;
 use std::ffi::OsString;

@@ -1,17 +1,18 @@
-//! The default engine on disk, below the committer of crate `storage`: a log, a memtable for each of
-//! the four spaces, and the trees of lsm-tree, which writes and merges tables. A snapshot keeps its
-//! memtables and tables, so that no reader waits for a writer or for lsm-tree.
+//! The default engine on disk, below the committer of crate `storage`: a log, a memtable for each
+//! of the four spaces, and the trees of lsm-tree, which writes and merges tables. A snapshot keeps
+//! its memtables and tables, so that no reader waits for a writer or for lsm-tree.
 //!
-//! Read in this order: `options`, `directory` (the files of a database directory, its lock and format),
-//! `layout` and `tuning` (the path and the sizes of each space); what runs: `store` (batches and background
-//! threads), `view`, `log`, `memtable`, `row_tree`, `flush`, `pace`, `tables` (the trees and lists of their tables),
-//! `retired` (what nothing uses any more), `backend` (the engine's side), `snapshot`, `range`, `lookups`,
-//! `open_table` and `block_rows` (reads), `held` (long snapshots), `locate` (the damaged block behind
-//! an error); what happens at an open: `opening` (its steps), `inventory` and `manifest` (the files
-//! that must exist), `skeleton` and `scratch` (how a new database is created), [`journal`] and
-//! `log_guard` (how much of a torn or damaged log can be used), `replay`, `image` (what a check opens),
-//! `salvage`, `table_file` and `rebuild` (how a repair treats damaged tables), `repair_mark` (the mark of
-//! an unfinished repair); and space: `dropped` and `reclaim` (dropped ranges), `early_sync`, `sizes`
+//! Read in this order: `options`, `directory` (the files of a database directory, its lock and
+//! format), `layout` and `tuning` (the path and the sizes of each space); what runs: `store`
+//! (batches and background threads), `view`, `log`, `memtable`, `row_tree`, `flush`, `pace`,
+//! `tables` (the trees and lists of their tables), `retired` (what nothing uses any more),
+//! `backend` (the engine's side), `snapshot`, `range`, `lookups`, `open_table` and `block_rows`
+//! (reads), `held` (long snapshots), `locate` (the damaged block behind an error); what happens at
+//! an open: `opening` (its steps), `inventory` and `manifest` (the files that must exist),
+//! `skeleton` and `scratch` (how a new database is created), [`journal`] and `log_guard` (how much
+//! of a torn or damaged log can be used), `replay`, `image` (what a check opens), `salvage`,
+//! `table_file` and `rebuild` (how a repair treats damaged tables), `repair_mark` (the mark of an
+//! unfinished repair); and space: `dropped` and `reclaim` (dropped ranges), `early_sync`, `sizes`
 //! and `dead` (the size of ranges, and what a merge would free), `heads`, `gaps` and `tombstones`
 //! (deleted keys at the heads of queues), `backup`.
 

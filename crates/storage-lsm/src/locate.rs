@@ -1,5 +1,5 @@
-//! Finds the damaged block behind the error of a read. lsm-tree's errors name neither the file nor the
-//! position in it, and an operator needs both.
+//! Finds the damaged block behind the error of a read. lsm-tree's errors name neither the file nor
+//! the position in it, and an operator needs both.
 
 use lsm_tree::table::block::BlockType;
 use lsm_tree::table::{BlockHandle, IndexBlock};
@@ -18,8 +18,8 @@ const BLOCKS_MAX: usize = 64;
 const TABLES_MAX: usize = 2;
 
 /// Returns the first damaged block of a list's tables near `key`, in the direction of a scan, or
-/// `None` if every block there can be read. It reads `TABLES_MAX` tables of each run, and `BLOCKS_MAX`
-/// blocks below each block of an index.
+/// `None` if every block there can be read. It reads `TABLES_MAX` tables of each run, and
+/// `BLOCKS_MAX` blocks below each block of an index.
 pub(crate) fn damage_near(list: &TableList, key: &[u8], direction: Direction) -> Option<Damage> {
     let tables = list.runs.iter().flat_map(|run| {
         let split = match direction {
@@ -63,7 +63,8 @@ struct Near<'n> {
 }
 
 impl Near<'_> {
-    /// Returns the damage of one block, or `None` if it can be read. `section` is its part of the file.
+    /// Returns the damage of one block, or `None` if it can be read. `section` is its part of the
+    /// file.
     fn damage_at(&self, place: &BlockHandle, kind: BlockType, section: &str) -> Option<Damage> {
         let error = self.table.block(place, kind).err()?;
         let what = format!("a block of '{section}' is damaged");

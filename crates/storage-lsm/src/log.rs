@@ -26,8 +26,8 @@ const PIECE_BYTES: usize = 4 << 20;
 /// The writer of the log.
 pub(crate) struct Log {
     data: PathBuf,
-    /// The size of a file from which on the next one is used. From half of it on the next one is made
-    /// ready.
+    /// The size of a file from which on the next one is used. From half of it on the next one is
+    /// made ready.
     file_bytes: u64,
     writing: Mutex<Writing>,
     /// The number of the file in use.
@@ -173,8 +173,8 @@ impl Log {
         is_wanted.then_some(writing.number + 1)
     }
 
-    /// Keeps the next file until it is needed, unless the writer has begun it itself meanwhile: then
-    /// it may have records, and its length must stay.
+    /// Keeps the next file until it is needed, unless the writer has begun it itself meanwhile:
+    /// then it may have records, and its length must stay.
     fn offer(&self, number: u64, next: File) {
         let mut writing = self.writing.lock();
         let is_wanted = writing.next.is_none() && writing.number + 1 == number;

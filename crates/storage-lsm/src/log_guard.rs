@@ -169,9 +169,9 @@ impl History {
         }
     }
 
-    /// Judges the files from the hole on. It is the result of a failed write, or of a power cut that
-    /// lost unsynced records, if neither a later record nor another file shows that the lost ones
-    /// were durable.
+    /// Judges the files from the hole on. It is the result of a failed write, or of a power cut
+    /// that lost unsynced records, if neither a later record nor another file shows that the lost
+    /// ones were durable.
     fn judge_hole(&self, hole: &Hole, verdicts: &mut [Verdict], known: &Known<'_>) {
         let Some((verdict, later)) =
             verdicts.get_mut(hole.file..).and_then(<[Verdict]>::split_first_mut)

@@ -1,8 +1,8 @@
-//! Looks up many keys straight in the blocks of the tables. lsm-tree's own lookup builds an iterator
-//! over the index and one over the block for each key. Here keys are looked up in ascending order:
-//! keys in the same block cost one search in it, and keys in the same table share its index. For a
-//! single key this would save a tenth of a lookup, and the insert of a new key would lose more than
-//! that.
+//! Looks up many keys straight in the blocks of the tables. lsm-tree's own lookup builds an
+//! iterator over the index and one over the block for each key. Here keys are looked up in
+//! ascending order: keys in the same block cost one search in it, and keys in the same table share
+//! its index. For a single key this would save a tenth of a lookup, and the insert of a new key
+//! would lose more than that.
 
 use bytes::Bytes;
 use lsm_tree::table::block::BlockType;

@@ -2,8 +2,8 @@
 //! snapshots read.
 //!
 //! Every version of a key stays until the memtable is flushed, so that each snapshot sees its own.
-//! Keys lie side by side in the nodes: a search touches a few cache lines, where a skip list touches
-//! two for each comparison. Keys that rise, as those of new documents do, fill the last
+//! Keys lie side by side in the nodes: a search touches a few cache lines, where a skip list
+//! touches two for each comparison. Keys that rise, as those of new documents do, fill the last
 //! leaf without a search. Readers copy a few rows at a time under the lock of the tree, so that the
 //! writer waits for microseconds at most; it lets waiting readers pass every few rows.
 

@@ -18,8 +18,9 @@ pub struct LsmOptions {
     pub cache_bytes: u64,
     /// Repairs missing and damaged files: keeps every intact batch of the log and every readable
     /// row, puts the damaged files aside and reports what is lost. The layer above builds lost
-    /// index entries again. Until [`end_repair`](crate::end_repair) only another repair can open the directory.
-    /// Without this option a damaged directory is refused, or reads of the damaged part fail.
+    /// index entries again. Until [`end_repair`](crate::end_repair) only another repair can open
+    /// the directory. Without this option a damaged directory is refused, or reads of the damaged
+    /// part fail.
     pub repair: bool,
     /// A scan that waits this long for its first row remembers the empty range before it. With zero
     /// every scan does so, for tests.

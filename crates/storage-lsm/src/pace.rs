@@ -1,14 +1,14 @@
-//! Slows writers down to the speed of the flushes when these are behind, and further the more flushed
-//! tables wait for a merge. Without it, writers would run at full speed until too many memtables or
-//! tables wait, and then stand still for a whole flush or merge.
+//! Slows writers down to the speed of the flushes when these are behind, and further the more
+//! flushed tables wait for a merge. Without it, writers would run at full speed until too many
+//! memtables or tables wait, and then stand still for a whole flush or merge.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::view::FRESH_RUNS_MAX;
 
-/// The number of sealed memtables of one space from which on writers are slowed down, and the number
-/// of runs of flushed tables beyond which they are.
+/// The number of sealed memtables of one space from which on writers are slowed down, and the
+/// number of runs of flushed tables beyond which they are.
 const SEALED: usize = 2;
 const FRESH_RUNS: usize = 8;
 /// The bytes after which a writer pauses: a pause is shorter than a millisecond then.

@@ -1,8 +1,8 @@
 //! Reads the first rows of a range straight from the memtables and from the blocks of the tables;
-//! `range_back.rs` reads the last rows. lsm-tree's own iterators copy the key and the value of every
-//! row, peek at each in four layers and pass it through a heap: a thousand instructions a row. Here
-//! a row is decoded in place, and a row of the only source in its range is not compared with
-//! anything.
+//! `range_back.rs` reads the last rows. lsm-tree's own iterators copy the key and the value of
+//! every row, peek at each in four layers and pass it through a heap: a thousand instructions a
+//! row. Here a row is decoded in place, and a row of the only source in its range is not compared
+//! with anything.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Reads the last rows of a range, in descending order, straight from the memtables and the
-//! blocks of the tables. A block can only be read forward from a row with a whole key. So each part from one whole key to
-//! the next is read into a list, and the rows are taken from the end of the list.
+//! Reads the last rows of a range, in descending order, straight from the memtables and the blocks
+//! of the tables. A block can only be read forward from a row with a whole key. So each part from
+//! one whole key to the next is read into a list, and the rows are taken from the end of the list.
 
 use std::ops::Range;
 

@@ -147,7 +147,8 @@ impl Keys {
     }
 }
 
-/// Rows in their order: a key and the number of its batch, and a value, or `None` for a deleted key.
+/// Rows in their order: a key and the number of its batch, and a value, or `None` for a deleted
+/// key.
 struct Leaf {
     keys: Keys,
     values: Vec<Option<Bytes>>,

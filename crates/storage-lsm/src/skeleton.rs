@@ -1,7 +1,7 @@
 //! Creates a new database quickly. lsm-tree creates a tree with some ten fsyncs one after another,
-//! which takes a fifth of a second for four of them on many disks. So a new database is created in a file system in
-//! memory, if the system has one, then copied, and synced while the server already answers: all
-//! files are written together, and most of the fsyncs have nothing left to do.
+//! which takes a fifth of a second for four of them on many disks. So a new database is created in
+//! a file system in memory, if the system has one, then copied, and synced while the server already
+//! answers: all files are written together, and most of the fsyncs have nothing left to do.
 //!
 //! `FORMAT` is written after everything is durable; a creation that did not get there is done
 //! again. The first commit waits for it ([`Creation::wait`]), so nothing acknowledged can be lost.

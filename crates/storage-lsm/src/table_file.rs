@@ -1,5 +1,5 @@
-//! Reads a table's file without lsm-tree's own reader: verifies every byte, finds where it is damaged and reads the
-//! intact rows.
+//! Reads a table's file without lsm-tree's own reader: verifies every byte, finds where it is
+//! damaged and reads the intact rows.
 //!
 //! lsm-tree 3.1 writes an archive (see `manifest`) whose sections, except for the section of one
 //! version byte, are sequences of blocks: `"LSM" 03`, kind (0 rows, 1 index, 2 filter, 3 metadata),

@@ -1,8 +1,8 @@
 //! Compacts keyspaces with many deleted keys. A scan through a range where many keys were deleted
 //! reads their tombstones until a compaction has removed them (`gaps` helps only at the head of a
-//! range), and the ordinary merges go by size, not by tombstones. So deletes are counted for each keyspace,
-//! slow scans leave a hint, and a keyspace is compacted when a large enough part of it is dead.
-//! These compactions take at most a tenth of the time.
+//! range), and the ordinary merges go by size, not by tombstones. So deletes are counted for each
+//! keyspace, slow scans leave a hint, and a keyspace is compacted when a large enough part of it is
+//! dead. These compactions take at most a tenth of the time.
 //!
 //! lsm-tree compacts whole keyspaces only, runs no other compaction of the keyspace meanwhile, and
 //! cannot be stopped. So a large keyspace is compacted only if that frees as much as it writes,

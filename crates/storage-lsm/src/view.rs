@@ -16,6 +16,7 @@ const MEMTABLES_BYTES_MAX: u64 = 160 << 20;
 const SEALED_MAX: usize = 3;
 /// The number of runs of flushed tables from which on commits wait.
 pub(crate) const FRESH_RUNS_MAX: usize = 16;
+
 /// The rows of one space at one moment.
 #[derive(Clone)]
 pub(crate) struct SpaceView {
