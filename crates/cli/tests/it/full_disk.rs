@@ -49,8 +49,8 @@ fn count(server: &Serving) -> i32 {
     }
 }
 
-/// Files are limited to 64 MiB and 4 KiB (`ulimit` counts 512 bytes): fjall begins the next log
-/// file after 64 MiB, so a write of the log is truncated.
+/// Files are limited to 64 MiB and 4 KiB (`ulimit` counts 512 bytes). A log file is full after 64
+/// MiB, so the last write to it is cut short.
 #[test]
 fn a_write_that_is_cut_short_ends_the_server_and_loses_nothing_acknowledged() {
     let directory = Directory::new();
