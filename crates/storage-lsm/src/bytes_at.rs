@@ -1,5 +1,7 @@
 //! Reads numbers and slices of bytes, and never past their end.
 
+use std::ops::Range;
+
 /// A position in some bytes.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -19,6 +21,11 @@ impl<'a> Reader<'a> {
     /// Returns the offset of the next byte to read.
     pub fn position(&self) -> usize {
         self.at
+    }
+
+    /// Returns the bytes of a range of offsets.
+    pub fn bytes(&self, range: Range<usize>) -> Option<&'a [u8]> {
+        self.bytes.get(range)
     }
 
     pub fn is_at_end(&self) -> bool {

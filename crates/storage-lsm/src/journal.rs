@@ -33,6 +33,9 @@ const VALUE: u8 = 0;
 const DELETED: u8 = 1;
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
+/// A search for intact batches after damage reads at most this many times the length of the file. A
+/// document can contain the beginnings of many batches.
+const FAILED_SHARE_MAX: usize = 16;
 /// The sequence number of the next batch is greater than the last by at most this.
 const SEQNO_LEAP_MAX: u64 = 1 << 40;
 
@@ -47,6 +50,8 @@ pub struct Inspection {
     pub places: Vec<Option<GroupPlace>>,
     /// The offset of the first damaged batch; `None` if only zeros follow the last intact one.
     pub damaged_from: Option<usize>,
+    /// False if the search for intact batches after damage was given up: it would take too long.
+    pub is_searched: bool,
     /// The length of the file in bytes.
     pub length: usize,
 }
@@ -148,10 +153,10 @@ fn parse_item<'b>(reader: &mut Reader<'b>) -> Option<Item<'b>> {
     }
 }
 
-/// Returns the intact batch at offset `at`, if there is one. Calls `each` with its items, also
-/// before the checksum shows that they are intact.
-fn parse_batch(bytes: &[u8], at: usize, mut each: impl FnMut(&Item<'_>)) -> Option<Batch> {
-    let mut reader = Reader::starting_at(bytes, at);
+/// Returns the intact batch at the reader's position, if there is one. Calls `each` with its items,
+/// also before the checksum shows that they are intact.
+fn parse_batch(reader: &mut Reader<'_>, mut each: impl FnMut(&Item<'_>)) -> Option<Batch> {
+    let start = reader.position();
     if reader.array::<1>()? != [BATCH] {
         return None;
     }
@@ -160,7 +165,7 @@ fn parse_batch(bytes: &[u8], at: usize, mut each: impl FnMut(&Item<'_>)) -> Opti
     let items = reader.position();
     let mut place = None;
     for _ in 0..count {
-        let item = parse_item(&mut reader)?;
+        let item = parse_item(reader)?;
         if let Item::Row { kind: VALUE, compression: PLAIN, keyspace, key, stored, .. } = &item
             && *keyspace == number_of(Space::Meta)
         {
@@ -172,11 +177,11 @@ fn parse_batch(bytes: &[u8], at: usize, mut each: impl FnMut(&Item<'_>)) -> Opti
     let end = reader.array::<1>()? == [END];
     let checksum = u64::from_le_bytes(reader.array()?);
     let from = match &reader.array::<4>()? {
-        TRAILER => at,
+        TRAILER => start,
         FJALL_TRAILER => items,
         _ => return None,
     };
-    let whole = end && checksum == xxh3_64(bytes.get(from..content_end)?);
+    let whole = end && checksum == xxh3_64(reader.bytes(from..content_end)?);
     whole.then(|| Batch { seqno, end: reader.position(), place })
 }
 
@@ -191,7 +196,8 @@ pub(crate) struct Decoded {
 /// Reads the batch at offset `at` again; `None` if there is no intact one.
 pub(crate) fn decode(bytes: &[u8], at: usize) -> Option<Decoded> {
     let mut ops = Vec::new();
-    let Batch { seqno, end, .. } = parse_batch(bytes, at, |item| ops.extend(item.op()))?;
+    let mut reader = Reader::starting_at(bytes, at);
+    let Batch { seqno, end, .. } = parse_batch(&mut reader, |item| ops.extend(item.op()))?;
     Some(Decoded { seqno, ops, end })
 }
 
@@ -218,14 +224,17 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
         intact: Vec::new(),
         places: Vec::new(),
         damaged_from: None,
+        is_searched: true,
         length: bytes.len(),
     };
     let (mut at, mut last_seqno) = (0, None);
+    let mut failed_bytes = 0;
     while at < used {
         let later = |seqno: u64| {
             last_seqno.is_none_or(|last: u64| seqno > last && seqno - last < SEQNO_LEAP_MAX)
         };
-        match parse_batch(&bytes, at, |_| {}).filter(|batch| later(batch.seqno)) {
+        let mut reader = Reader::starting_at(&bytes, at);
+        match parse_batch(&mut reader, |_| {}).filter(|batch| later(batch.seqno)) {
             Some(batch) => {
                 found.intact.push(at..batch.end);
                 found.places.push(batch.place);
@@ -233,6 +242,11 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
             }
             None => {
                 found.damaged_from.get_or_insert(at);
+                failed_bytes += reader.position() - at;
+                if failed_bytes / FAILED_SHARE_MAX > bytes.len() {
+                    found.is_searched = false;
+                    break;
+                }
                 let rest = bytes.get(at + 1..used).unwrap_or_default();
                 match rest.iter().position(|byte| *byte == 1) {
                     Some(next) => at += 1 + next,
@@ -318,6 +332,32 @@ mod tests {
             damaged[at] ^= 16;
             assert!(decode(&damaged, 0).is_none(), "a flipped bit at {at}");
         }
+    }
+
+    /// A value of beginnings of batches, each of which seems to reach to the end of the file, made
+    /// the search after damage quadratic.
+    #[test]
+    fn the_search_after_damage_is_given_up_in_time() {
+        let mut fake = Vec::new();
+        begin(1, 7, &mut fake);
+        fake.extend([ITEM, VALUE, PLAIN]);
+        fake.extend(number_of(Space::Doc).to_le_bytes());
+        fake.extend(1_u16.to_le_bytes());
+        fake.extend([0; 4]);
+        // Its item is as long as half of the file.
+        fake.extend((1_u32 << 20).to_le_bytes());
+        let value = Bytes::from(fake.repeat((2 << 20) / fake.len()));
+        let ops = [Op { space: Space::Doc, key: Bytes::from_static(b"k"), value: Some(value) }];
+        let mut bytes = Vec::new();
+        encode(&ops, 1, &mut bytes);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("1.jnl");
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(inspect(&path).unwrap().is_searched);
+        bytes[20] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        let found = inspect(&path).unwrap();
+        assert_eq!((found.damaged_from, found.is_searched), (Some(0), false));
     }
 
     /// fjall compressed values of 4 KB and more.

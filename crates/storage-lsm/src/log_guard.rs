@@ -159,6 +159,10 @@ impl History {
         if let Some(at) = damaged {
             self.hole.get_or_insert(Hole { file, at, is_damage: true });
         }
+        if !verdict.found.is_searched {
+            // A record that was not found may have been durable.
+            self.claimed = u64::MAX;
+        }
     }
 
     /// Returns true if all commits up to this version are in the log before the hole, or in tables.
