@@ -1,5 +1,5 @@
-//! Checks of whole crates: the order of their modules, the names of their types, doc comments that are
-//! too short. The lists of exceptions only get shorter.
+//! Checks of whole crates: the order of their modules, the names of their types, doc comments that
+//! are too short. The lists of exceptions only get shorter.
 
 use crate::imports::{Import, Modules, top};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +15,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "type_set",
             "column",
             "totals",
+            "checked_sort",
             "context",
             "collation",
             "regex",
@@ -201,6 +202,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "salvage",
             "block_rows",
             "open_table",
+            "range_source",
             "range",
             "range_back",
             "lookups",
@@ -237,20 +239,20 @@ const ORDERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Modules of a crate that need each other, as a recursive function needs itself. In every other crate
-/// the modules have an order in which each imports only earlier ones.
+/// Modules of a crate that need each other, as a recursive function needs itself. In every other
+/// crate the modules have an order in which each imports only earlier ones.
 const CIRCLES: &[(&str, &[&str])] = &[
-    // A value can be a document, which has values; what owns their bytes is built from them and lends
-    // them.
+    // A value can be a document, which has values; what owns their bytes is built from them and
+    // lends them.
     ("document", &["builder", "doc", "owned", "value"]),
     // `codes` is the generated table of a type in `code`, which looks names up in the table.
     ("error", &["code", "codes"]),
-    // A join plans, builds and runs the plan inside of it while it runs, once for each batch of keys;
-    // that plan can have joins.
+    // A join plans, builds and runs the plan inside of it while it runs, once for each batch of
+    // keys; that plan can have joins.
     ("executor", &["build", "joins"]),
-    // What a stage takes of documents (`taking`) is named by the scans' threads and by every operator that
-    // is served so, and what it takes are columns and batches of sort keys, which run the chain of stages
-    // below them.
+    // What a stage takes of documents (`taking`) is named by the scans' threads and by every
+    // operator that is served so, and what it takes are columns and batches of sort keys, which run
+    // the chain of stages below them.
     ("executor", &["columns", "operators", "sorting", "taking"]),
 ];
 
@@ -383,7 +385,8 @@ fn reaches_itself<'m>(
     })
 }
 
-/// Returns types that the whole crate sees and that have the same name as another one of their crate.
+/// Returns types that the whole crate sees and that have the same name as another one of their
+/// crate.
 pub fn same_names(files: &[(String, &str)]) -> Vec<String> {
     let mut places: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for (name, text) in files {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -42,7 +42,7 @@ const CAPS: Caps = Caps {
     backup: true,
 };
 
-/// The pressure is checked each time this many bytes were written.
+/// The free space is measured each time this many bytes were written.
 const LOOK_EVERY_BYTES: u64 = 256 << 10;
 /// The size of the memtable of documents, in bytes, from which the committer looks for a good
 /// moment to begin a new table. At 32 MiB the store does not wait any longer.
@@ -61,8 +61,6 @@ pub struct LsmBackend {
     heads: Arc<Heads>,
     /// The number of batches that are applied; `heads` counts those that have begun.
     applied: AtomicU64,
-    behind: AtomicBool,
-    wants_cut: AtomicBool,
     written: AtomicU64,
     held: Arc<HeldViews>,
 }
@@ -89,8 +87,6 @@ impl LsmBackend {
             dropped,
             heads: Arc::new(Heads::new(options.slow_head)),
             applied: AtomicU64::new(0),
-            behind: AtomicBool::new(false),
-            wants_cut: AtomicBool::new(false),
             written: AtomicU64::new(0),
             held: Arc::default(),
         })
@@ -108,14 +104,6 @@ impl LsmBackend {
     /// Returns the directory of the log and the trees.
     fn data(&self) -> Result<PathBuf> {
         self.directory.read().as_ref().map(Directory::data).ok_or(StorageError::Closed)
-    }
-
-    /// Measures what the next commits must know: the backlog, the disk, the memtable of documents.
-    fn look_around(&self, store: &Store) {
-        let view = store.view();
-        self.behind.store(view.is_behind(), Ordering::Relaxed);
-        self.wants_cut.store(is_cut_due(&view), Ordering::Relaxed);
-        self.space.look(view.memtable_bytes());
     }
 }
 
@@ -172,7 +160,7 @@ impl Backend for LsmBackend {
         self.applied.store(self.heads.gaps(Space::Idx).epoch(), Ordering::Release);
         let written = self.written.fetch_add(bytes, Ordering::Relaxed);
         if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
-            self.look_around(store);
+            self.space.look(store.view().memtable_bytes());
         }
         Ok(())
     }
@@ -180,7 +168,7 @@ impl Backend for LsmBackend {
     /// A background thread reports its failure here.
     fn look(&self) -> Result<()> {
         let Ok(store) = self.store() else { return Ok(()) };
-        self.look_around(&store);
+        self.space.look(store.view().memtable_bytes());
         store.free_retired();
         store.check()
     }
@@ -200,16 +188,11 @@ impl Backend for LsmBackend {
     }
 
     fn under_pressure(&self) -> bool {
-        if !self.behind.load(Ordering::Relaxed) {
-            return false;
-        }
-        let behind = self.store().is_ok_and(|store| store.view().is_behind());
-        self.behind.store(behind, Ordering::Relaxed);
-        behind
+        self.store().is_ok_and(|store| store.view().is_behind())
     }
 
     fn wants_cut(&self) -> bool {
-        self.wants_cut.load(Ordering::Relaxed)
+        self.store().is_ok_and(|store| is_cut_due(&store.view()))
     }
 
     fn cut(&self) -> Result<()> {
@@ -217,7 +200,6 @@ impl Backend for LsmBackend {
         if is_cut_due(&store.view()) {
             store.seal(Space::Doc, |active| active.bytes() >= CUT_DUE_BYTES);
         }
-        self.wants_cut.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -284,10 +266,6 @@ impl Backend for LsmBackend {
 
     fn housekeeping(&self, _: &LsmSnapshot) {
         Space::ALL.into_iter().for_each(|space| self.heads.gaps(space).tick());
-        if self.behind.load(Ordering::Relaxed) {
-            let behind = self.store().is_ok_and(|store| store.view().is_behind());
-            self.behind.store(behind, Ordering::Relaxed);
-        }
     }
 
     fn backup(&self, snap: &LsmSnapshot, directory: &Path, interrupt: &Interrupt) -> Result<()> {

@@ -33,9 +33,9 @@ pub(crate) fn read(directory: &Path) -> Durable {
     parse(&bytes).unwrap_or_default()
 }
 
-/// Returns a warning for the operator if the file is missing or damaged, and `None` if it is sound or
-/// empty. A power cut soon after the creation of the database can leave no file, so a start is not
-/// refused.
+/// Returns a warning for the operator if the file is missing or damaged, and `None` if it is sound
+/// or empty. A power cut soon after the creation of the database can leave no file, so a start is
+/// not refused.
 pub(crate) fn warning(directory: &Path) -> Option<String> {
     let path = directory.join(NAME);
     let what = match std::fs::read(&path) {

@@ -6,15 +6,15 @@
 //! format), `layout` and `tuning` (the path and the sizes of each space); what runs: `store`
 //! (batches and background threads), `view`, `log`, `memtable`, `row_tree`, `flush`, `pace`,
 //! `tables` (the trees and lists of their tables), `retired` (what nothing uses any more),
-//! `backend` (the engine's side), `snapshot`, `range`, `lookups`, `open_table` and `block_rows`
-//! (reads), `held` (long snapshots), `locate` (the damaged block behind an error); what happens at
-//! an open: `opening` (its steps), `inventory` and `manifest` (the files that must exist),
-//! `skeleton` and `scratch` (how a new database is created), [`journal`] and `log_guard` (how much
-//! of a torn or damaged log can be used), `replay`, `image` (what a check opens), `salvage`,
-//! `table_file` and `rebuild` (how a repair treats damaged tables), `repair_mark` (the mark of an
-//! unfinished repair); and space: `dropped` and `reclaim` (dropped ranges), `early_sync`, `sizes`
-//! and `dead` (the size of ranges, and what a merge would free), `heads`, `gaps` and `tombstones`
-//! (deleted keys at the heads of queues), `backup`.
+//! `backend` (the engine's side), `snapshot`, `range`, `range_source`, `lookups`, `open_table` and
+//! `block_rows` (reads), `held` (long snapshots), `locate` (the damaged block behind an error);
+//! what happens at an open: `opening` (its steps), `inventory` and `manifest` (the files that must
+//! exist), `skeleton` and `scratch` (how a new database is created), [`journal`] and `log_guard`
+//! (how much of a torn or damaged log can be used), `replay`, `image` (what a check opens),
+//! `salvage`, `table_file` and `rebuild` (how a repair treats damaged tables), `repair_mark` (the
+//! mark of an unfinished repair); and space: `dropped` and `reclaim` (dropped ranges),
+//! `early_sync`, `sizes` and `dead` (the size of ranges, and what a merge would free), `heads`,
+//! `gaps` and `tombstones` (deleted keys at the heads of queues), `backup`.
 
 mod backend;
 mod backup;
@@ -50,6 +50,7 @@ mod pace;
 mod private;
 mod range;
 mod range_back;
+mod range_source;
 mod rebuild;
 mod reclaim;
 mod repair_mark;

@@ -1,6 +1,6 @@
 //! The list of tables of one keyspace, read without opening it. lsm-tree 3.1 keeps it in two files:
-//! `current` (the number of the newest list, little endian, then the xxh3-128 of its file and a zero)
-//! and `vN`, an archive of named sections with a table of contents and a trailer at its end.
+//! `current` (the number of the newest list, little endian, then the xxh3-128 of its file and a
+//! zero) and `vN`, an archive of named sections with a table of contents and a trailer at its end.
 
 use std::path::{Path, PathBuf};
 

@@ -85,8 +85,8 @@ impl Memtable {
     }
 
     /// Adds the changes of batch `seqno`, whose record is in the log file `log`: each key with its
-    /// value, or without one if it is deleted. Only one thread may
-    /// write at a time, and no snapshot may see the batch before the call returns.
+    /// value, or without one if it is deleted. Only one thread may write at a time, and no snapshot
+    /// may see the batch before the call returns.
     pub fn write<'k>(
         &self,
         changes: impl Iterator<Item = (&'k [u8], Option<Bytes>)>,

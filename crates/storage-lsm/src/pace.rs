@@ -11,8 +11,9 @@ use crate::view::FRESH_RUNS_MAX;
 /// number of runs of flushed tables beyond which they are.
 const SEALED: usize = 2;
 const FRESH_RUNS: usize = 8;
-/// The bytes after which a writer pauses: a pause is shorter than a millisecond then.
+/// The bytes after which a writer pauses: for a millisecond if flushes write 128 MB a second.
 const PIECE_BYTES: u64 = 128 << 10;
+/// The longest pause, after a large batch or before the last runs.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 /// The speed of flushes, and what was written since the last pause.
@@ -34,8 +35,10 @@ impl Pace {
         self.speed.store(mean, Ordering::Relaxed);
     }
 
-    /// Returns the pause after a batch of so many bytes, while a space has `sealed` memtables and
-    /// `fresh_runs` runs of flushed tables.
+    /// Counts the `bytes` of a batch. Returns the pause that its writer owes; `None` if flushes and
+    /// merges keep up, or if less than `PIECE_BYTES` were written since the last pause. `sealed`
+    /// and `fresh_runs` are the most sealed memtables and the most runs of flushed tables of a
+    /// space.
     pub fn pause(&self, bytes: u64, sealed: usize, fresh_runs: usize) -> Option<Duration> {
         let speed = self.speed.load(Ordering::Relaxed);
         if speed == 0 || (sealed < SEALED && fresh_runs <= FRESH_RUNS) {

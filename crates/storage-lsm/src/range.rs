@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use crate::block_rows::{BlockRow, BlockRows};
 use crate::memtable::{Memtable, MemtableRows};
 use crate::open_table::{OpenTable, Result, not_rows};
+use crate::range_source::{Rows, RunCursor, Source};
 use crate::view::SpaceView;
 
 /// The largest number of tables of one run that a page is read from. A page is smaller than a
@@ -151,10 +152,7 @@ impl RangeSources {
         for memtable in &self.memtables {
             let entries =
                 MemtableRows::new(memtable, self.seqno, Direction::Forward, request.start);
-            let mut source = Source::new(Rows::Memtable(entries, None));
-            if source.advance()? {
-                sources.push(source);
-            }
+            sources.extend(Source::at_first(Rows::Memtable(entries, None))?);
         }
         let keys_only = request.keys_only;
         let key = Vec::new();
@@ -168,7 +166,7 @@ impl RangeSources {
 pub(crate) struct RowsAhead<'n> {
     range: &'n RangeSources,
     /// The sources that are not at their end.
-    sources: Vec<Source<'n>>,
+    sources: Vec<Source<'n, RunRows<'n>>>,
     keys_only: bool,
     /// The key of the current row, or of the last row that was skipped.
     key: Vec<u8>,
@@ -237,24 +235,7 @@ fn far_bound<'r>(request: &ScanRequest<'r>) -> &'r [u8] {
     }
 }
 
-/// The rows of one run or of one memtable, at one of them.
-struct Source<'n> {
-    rows: Rows<'n>,
-    key: Vec<u8>,
-    seqno: SeqNo,
-}
-
-enum Rows<'n> {
-    Run(RunRows<'n>),
-    /// The following rows, and the value of the current one; `None` for a deleted key.
-    Memtable(MemtableRows<'n>, Option<Bytes>),
-}
-
-impl<'n> Source<'n> {
-    fn new(rows: Rows<'n>) -> Self {
-        Self { rows, key: Vec::new(), seqno: 0 }
-    }
-
+impl Source<'_, RunRows<'_>> {
     /// Moves to the first row of a run whose key is not below `key`. Returns false at the end.
     fn seek(&mut self, key: &[u8]) -> Result<bool> {
         let Rows::Run(run) = &mut self.rows else { return Ok(false) };
@@ -263,44 +244,10 @@ impl<'n> Source<'n> {
         Ok(true)
     }
 
-    /// Moves to the next row. Returns false at the end.
-    #[inline]
-    fn advance(&mut self) -> Result<bool> {
-        match &mut self.rows {
-            Rows::Run(run) => {
-                let Some(seqno) = run.next(&mut self.key)? else { return Ok(false) };
-                self.seqno = seqno;
-            }
-            Rows::Memtable(entries, value) => {
-                let Some(entry) = entries.next() else { return Ok(false) };
-                self.key.clear();
-                self.key.extend_from_slice(&entry.key);
-                self.seqno = entry.seqno;
-                *value = entry.value;
-            }
-        }
-        Ok(true)
-    }
-
     /// Returns true if the current row is known to be before the end of the range.
     #[inline]
     fn is_inside(&self) -> bool {
         matches!(&self.rows, Rows::Run(run) if run.is_inside)
-    }
-
-    /// Returns the current value, empty if only keys are wanted; `None` for a tombstone.
-    #[inline]
-    fn value(&mut self, keys_only: bool) -> Option<Bytes> {
-        match &mut self.rows {
-            Rows::Run(run) => {
-                let value = run.value.take()?;
-                Some(if keys_only { Bytes::new() } else { run.block.data().slice(value) })
-            }
-            Rows::Memtable(_, value) => value.take().map(|value| match keys_only {
-                true => Bytes::new(),
-                false => value,
-            }),
-        }
     }
 }
 
@@ -323,6 +270,26 @@ struct RunRows<'n> {
     block: BlockRows,
     /// The value of the current row; `None` for a tombstone.
     value: Option<Range<usize>>,
+}
+
+impl RunCursor for RunRows<'_> {
+    #[inline]
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<SeqNo>> {
+        loop {
+            if let Some(row) = self.block.next(key).map_err(not_rows)? {
+                return Ok(Some(self.stand_at(row)));
+            }
+            if !self.next_block()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    #[inline]
+    fn value(&mut self, keys_only: bool) -> Option<Bytes> {
+        let value = self.value.take()?;
+        Some(if keys_only { Bytes::new() } else { self.block.data().slice(value) })
+    }
 }
 
 impl<'n> RunRows<'n> {
@@ -352,19 +319,6 @@ impl<'n> RunRows<'n> {
         match self.block.seek(key, found).map_err(not_rows)? {
             Some(row) => Ok(Some(self.stand_at(row))),
             None => self.next(found),
-        }
-    }
-
-    /// Moves to the next row and writes its key into `key`. Returns its sequence number.
-    #[inline]
-    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<SeqNo>> {
-        loop {
-            if let Some(row) = self.block.next(key).map_err(not_rows)? {
-                return Ok(Some(self.stand_at(row)));
-            }
-            if !self.next_block()? {
-                return Ok(None);
-            }
         }
     }
 

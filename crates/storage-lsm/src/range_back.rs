@@ -14,12 +14,13 @@ use crate::block_rows::{BlockRows, Part};
 use crate::memtable::MemtableRows;
 use crate::open_table::{OpenTable, Result, not_rows};
 use crate::range::{PLACES_FIRST, PLACES_MAX, RangeSources, Walk};
+use crate::range_source::{Rows, RunCursor, Source};
 
 /// A cursor over rows in descending order.
 pub(crate) struct RowsBack<'n> {
     range: &'n RangeSources,
     /// The sources that are not at their end.
-    sources: Vec<Source<'n>>,
+    sources: Vec<Source<'n, RunRows<'n>>>,
     keys_only: bool,
     /// The key of the current row, or of the last row that was skipped.
     key: Vec<u8>,
@@ -32,11 +33,11 @@ impl RangeSources {
     pub fn rows_back<'n>(&'n self, request: &ScanRequest<'n>) -> Result<RowsBack<'n>> {
         let mut sources = Vec::with_capacity(self.runs.len() + self.memtables.len());
         for run in &self.runs {
-            sources.extend(Source::new(Rows::Run(Box::new(RunRows::new(run, request.end))))?);
+            sources.extend(Source::at_first(Rows::Run(RunRows::new(run, request.end)))?);
         }
         for memtable in &self.memtables {
             let entries = MemtableRows::new(memtable, self.seqno, Direction::Reverse, request.end);
-            sources.extend(Source::new(Rows::Memtable(entries, None))?);
+            sources.extend(Source::at_first(Rows::Memtable(entries, None))?);
         }
         let keys_only = request.keys_only;
         let mut rows = RowsBack { range: self, sources, keys_only, key: Vec::new(), at: None };
@@ -91,61 +92,6 @@ impl RowsBack<'_> {
     }
 }
 
-/// The rows of one run or of one memtable, at one of them.
-struct Source<'n> {
-    rows: Rows<'n>,
-    key: Vec<u8>,
-    seqno: SeqNo,
-}
-
-enum Rows<'n> {
-    Run(Box<RunRows<'n>>),
-    /// The following rows, and the value of the current one; `None` for a deleted key.
-    Memtable(MemtableRows<'n>, Option<Bytes>),
-}
-
-impl<'n> Source<'n> {
-    /// Returns the rows at the first of them; `None` if there are none.
-    fn new(rows: Rows<'n>) -> Result<Option<Self>> {
-        let mut source = Self { rows, key: Vec::new(), seqno: 0 };
-        Ok(source.advance()?.then_some(source))
-    }
-
-    /// Moves to the next row. Returns false at the end.
-    #[inline]
-    fn advance(&mut self) -> Result<bool> {
-        match &mut self.rows {
-            Rows::Run(run) => {
-                let Some(seqno) = run.next(&mut self.key)? else { return Ok(false) };
-                self.seqno = seqno;
-            }
-            Rows::Memtable(entries, value) => {
-                let Some(entry) = entries.next() else { return Ok(false) };
-                self.key.clear();
-                self.key.extend_from_slice(&entry.key);
-                self.seqno = entry.seqno;
-                *value = entry.value;
-            }
-        }
-        Ok(true)
-    }
-
-    /// Returns the current value, empty if only keys are wanted; `None` for a tombstone.
-    #[inline]
-    fn value(&mut self, keys_only: bool) -> Option<Bytes> {
-        match &mut self.rows {
-            Rows::Run(run) => {
-                let value = run.value.take()?;
-                Some(if keys_only { Bytes::new() } else { run.block.data().slice(value) })
-            }
-            Rows::Memtable(_, value) => value.take().map(|value| match keys_only {
-                true => Bytes::new(),
-                false => value,
-            }),
-        }
-    }
-}
-
 /// The rows of the tables of one run, one table after the other.
 struct RunRows<'n> {
     /// The tables that follow the current one.
@@ -168,6 +114,29 @@ struct RunRows<'n> {
     value: Option<Range<usize>>,
 }
 
+impl RunCursor for RunRows<'_> {
+    #[inline]
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<SeqNo>> {
+        loop {
+            if let Some(row) = self.part.pop(key) {
+                self.value = row.value;
+                return Ok(Some(
+                    row.seqno + self.table.map_or(0, |open| open.table.global_seqno()),
+                ));
+            }
+            if !self.next_part()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    #[inline]
+    fn value(&mut self, keys_only: bool) -> Option<Bytes> {
+        let value = self.value.take()?;
+        Some(if keys_only { Bytes::new() } else { self.block.data().slice(value) })
+    }
+}
+
 impl<'n> RunRows<'n> {
     fn new(tables: &'n [OpenTable], end: &'n [u8]) -> Self {
         let mut tables = tables.iter();
@@ -183,22 +152,6 @@ impl<'n> RunRows<'n> {
             parts: 0,
             part: Part::default(),
             value: None,
-        }
-    }
-
-    /// Moves to the next row and writes its key into `key`. Returns its sequence number.
-    #[inline]
-    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<SeqNo>> {
-        loop {
-            if let Some(row) = self.part.pop(key) {
-                self.value = row.value;
-                return Ok(Some(
-                    row.seqno + self.table.map_or(0, |open| open.table.global_seqno()),
-                ));
-            }
-            if !self.next_part()? {
-                return Ok(None);
-            }
         }
     }
 

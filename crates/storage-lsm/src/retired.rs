@@ -55,17 +55,14 @@ impl Retired {
 
     /// Starts to free what nothing uses any more.
     pub fn free(&self) {
-        let views = || self.take_unused();
-        let files = Arc::clone(&self.files);
-        start(&self.freeing, "quire-free", views, move |views| free(views, &files));
-        let files = || {
-            let files = Arc::clone(&self.files);
+        start(&self.freeing, "quire-free", || {
+            let (views, files) = (self.take_unused(), Arc::clone(&self.files));
+            (!views.is_empty()).then_some(move || free(views, &files))
+        });
+        start(&self.truncating, "quire-truncate", || {
+            let (files, closing) = (Arc::clone(&self.files), Arc::clone(&self.closing));
             let has_files = !files.lock().is_empty();
-            if has_files { vec![files] } else { Vec::new() }
-        };
-        let closing = Arc::clone(&self.closing);
-        start(&self.truncating, "quire-truncate", files, move |files| {
-            files.iter().for_each(|files| give_back_all(files, &closing));
+            has_files.then_some(move || give_back_all(&files, &closing))
         });
     }
 
@@ -100,21 +97,18 @@ impl Retired {
 }
 
 /// Starts a thread for the work that `find` finds, unless the last one is still running.
-fn start<T: Send + 'static>(
+fn start<W: FnOnce() + Send + 'static>(
     running: &Mutex<Option<JoinHandle<()>>>,
     name: &str,
-    find: impl FnOnce() -> Vec<T>,
-    work: impl FnOnce(Vec<T>) + Send + 'static,
+    find: impl FnOnce() -> Option<W>,
 ) {
     let mut running = running.lock();
     if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
         return;
     }
-    let found = find();
-    if !found.is_empty() {
+    if let Some(work) = find() {
         // If no thread can be started, the closure is dropped here, which frees everything in it.
-        let thread = std::thread::Builder::new().name(name.into());
-        *running = thread.spawn(move || work(found)).ok();
+        *running = std::thread::Builder::new().name(name.into()).spawn(work).ok();
     }
 }
 

@@ -78,7 +78,6 @@ enum Task {
     CareForLog,
     Flush(Space),
     Merge(Space),
-    Stop,
 }
 
 impl Store {
@@ -351,24 +350,24 @@ impl Store {
         }
     }
 
-    /// Waits for a task that a thread of this kind does.
-    fn next_task(&self, flushes: bool) -> Task {
+    /// Waits for a task that a thread of this kind does; `None` when the store stops.
+    fn next_task(&self, flushes: bool) -> Option<Task> {
         let mut work = self.work.lock();
         loop {
             if work.stop {
-                return Task::Stop;
+                return None;
             }
             if flushes && std::mem::take(&mut work.log_wants_care) {
-                return Task::CareForLog;
+                return Some(Task::CareForLog);
             }
             let found = match flushes {
                 true => self.next_flush(),
                 false => self.next_merge(&mut work),
             };
-            match found {
-                Some(task) => return task,
-                None => self.changed.wait(&mut work),
+            if found.is_some() {
+                return found;
             }
+            self.changed.wait(&mut work);
         }
     }
 
@@ -397,11 +396,7 @@ impl Store {
     /// Does the work of one background thread until the store stops: one thread flushes, the others
     /// merge.
     pub fn work(&self, flushes: bool) {
-        loop {
-            let task = self.next_task(flushes);
-            if matches!(task, Task::Stop) {
-                return;
-            }
+        while let Some(task) = self.next_task(flushes) {
             // lsm-tree asserts some properties of the data that it reads.
             let done = catch_unwind(AssertUnwindSafe(|| self.run(&task)));
             let panicked = || StorageError::Io(format!("a background task failed: {task:?}"));
@@ -415,7 +410,6 @@ impl Store {
 
     fn run(&self, task: &Task) -> Result<()> {
         match *task {
-            Task::Stop => Ok(()),
             Task::CareForLog => {
                 self.log.prepare();
                 self.log.sync()

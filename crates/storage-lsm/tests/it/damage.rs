@@ -246,9 +246,9 @@ fn a_lost_table_loses_its_rows_except_those_in_the_log() {
     assert!((SMALL + 1..2 * SMALL).all(|number| there.contains(&number)), "{there:?}");
 }
 
-/// lsm-tree creates missing files empty: without the list of its tables a keyspace was empty and its
-/// tables were removed, even by a check; without its log the database was empty until the second
-/// start.
+/// lsm-tree creates missing files empty: without the list of its tables a keyspace was empty and
+/// its tables were removed, even by a check; without its log the database was empty until the
+/// second start.
 #[test]
 fn a_missing_file_of_a_known_set_is_reported_and_nothing_is_changed() {
     let pristine = crashed_with_tables_and_log();

@@ -131,8 +131,8 @@ pub fn content_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Copies a directory as it is now, which is the state that a crash of the process leaves. Copies it
-/// again if a background thread has changed it meanwhile.
+/// Copies a directory as it is now, which is the state that a crash of the process leaves. Copies
+/// it again if a background thread has changed it meanwhile.
 pub fn image(from: &Path, to: &Path) {
     loop {
         let before = lengths(from);
@@ -157,8 +157,8 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns every file below a directory with its length and the time of its last change. A file that
-/// is removed meanwhile is left out.
+/// Returns every file below a directory with its length and the time of its last change. A file
+/// that is removed meanwhile is left out.
 fn lengths(directory: &Path) -> BTreeMap<PathBuf, (u64, Option<SystemTime>)> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(directory).unwrap().flatten() {

@@ -90,8 +90,8 @@ fn run(place: &Path, fault: &str) -> Output {
     run_process("power_crash::recorded_process", place, fault)
 }
 
-/// Runs the test `name` as a process on a directory `root` of `place`, recorded in its file `log`, with a
-/// fault (`examples/recorder.rs`).
+/// Runs the test `name` as a process on a directory `root` of `place`, recorded in its file `log`,
+/// with a fault (`examples/recorder.rs`).
 fn run_process(name: &str, place: &Path, fault: &str) -> Output {
     let here = std::env::current_exe().unwrap();
     let recorder = here.ancestors().nth(2).unwrap().join("examples/librecorder.so");

@@ -1,0 +1,76 @@
+//! One source of a range: a run of tables or a memtable, at one of its rows. Scans in both
+//! directions merge such sources (`range`, `range_back`).
+
+use bytes::Bytes;
+use lsm_tree::SeqNo;
+
+use crate::memtable::MemtableRows;
+use crate::open_table::Result;
+
+/// The rows of the tables of one run, in the order of a scan.
+pub(crate) trait RunCursor {
+    /// Moves to the next row and writes its key into `key`. Returns its sequence number; `None` at
+    /// the end.
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<SeqNo>>;
+
+    /// Takes the value of the current row, empty if only keys are wanted; `None` for a tombstone.
+    fn value(&mut self, keys_only: bool) -> Option<Bytes>;
+}
+
+/// A source at its current row.
+pub(crate) struct Source<'n, R> {
+    pub rows: Rows<'n, R>,
+    pub key: Vec<u8>,
+    pub seqno: SeqNo,
+}
+
+/// The rows that follow the current one.
+pub(crate) enum Rows<'n, R> {
+    Run(R),
+    /// Also the value of the current row; `None` for a deleted key.
+    Memtable(MemtableRows<'n>, Option<Bytes>),
+}
+
+impl<'n, R: RunCursor> Source<'n, R> {
+    /// Returns a source before its first row.
+    pub fn new(rows: Rows<'n, R>) -> Self {
+        Self { rows, key: Vec::new(), seqno: 0 }
+    }
+
+    /// Returns a source at its first row; `None` if it has none.
+    pub fn at_first(rows: Rows<'n, R>) -> Result<Option<Self>> {
+        let mut source = Self::new(rows);
+        Ok(source.advance()?.then_some(source))
+    }
+
+    /// Moves to the next row. Returns false at the end.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
+        match &mut self.rows {
+            Rows::Run(run) => {
+                let Some(seqno) = run.next(&mut self.key)? else { return Ok(false) };
+                self.seqno = seqno;
+            }
+            Rows::Memtable(rows, value) => {
+                let Some(row) = rows.next() else { return Ok(false) };
+                self.key.clear();
+                self.key.extend_from_slice(&row.key);
+                self.seqno = row.seqno;
+                *value = row.value;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the current value, empty if only keys are wanted; `None` for a tombstone.
+    #[inline]
+    pub fn value(&mut self, keys_only: bool) -> Option<Bytes> {
+        match &mut self.rows {
+            Rows::Run(run) => run.value(keys_only),
+            Rows::Memtable(_, value) => value.take().map(|value| match keys_only {
+                true => Bytes::new(),
+                false => value,
+            }),
+        }
+    }
+}
