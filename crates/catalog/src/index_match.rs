@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use quire_document::limits::INDEXES_MAX;
 use quire_error::{Error, ErrorCode, Result};
 
 use crate::index_pattern::{cannot, same_pattern};
 use crate::key::Kind;
-use crate::{INDEXES_MAX, Index, IndexSpec, Namespace, PartialFilter, debug_doc};
+use crate::{Index, IndexSpec, Namespace, PartialFilter, debug_doc};
 
 /// The relation of a specification to the existing indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

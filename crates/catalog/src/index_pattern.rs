@@ -1,11 +1,12 @@
 //! Key patterns: the fields of an index, their directions, and names of index kinds, which may
 //! replace a direction.
 
+use quire_document::limits::INDEX_FIELDS_MAX;
 use quire_document::limits::PATH_COMPONENTS_MAX;
 use quire_document::{Decimal128, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-use crate::{INDEX_FIELDS_MAX, debug_doc};
+use crate::debug_doc;
 
 /// Returns true if both patterns have the same fields in the same order with equal directions.
 /// Numbers of different types compare by value.

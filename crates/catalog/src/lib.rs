@@ -50,11 +50,5 @@ pub use text::{debug_doc, debug_value};
 pub use view::{SYSTEM_VIEWS, ViewDefinition};
 pub use view_reading::ResolvedView;
 
-/// The longest namespace (`db.collection`) in bytes. MongoDB: 255 (73 InvalidNamespace).
-pub const NAMESPACE_BYTES_MAX: usize = 255;
 /// The longest database name in bytes. MongoDB: 63 (73 InvalidNamespace).
 pub const DB_NAME_BYTES_MAX: usize = 63;
-/// The most indexes of a collection, with `_id`. MongoDB: 64 (67 CannotCreateIndex).
-pub const INDEXES_MAX: usize = 64;
-/// The most fields of a compound index. MongoDB: 32 (13103).
-pub const INDEX_FIELDS_MAX: usize = 32;

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use quire_document::limits::NAMESPACE_BYTES_MAX;
 use quire_error::{Error, ErrorCode, Result};
 
-use crate::{DB_NAME_BYTES_MAX, NAMESPACE_BYTES_MAX};
+use crate::DB_NAME_BYTES_MAX;
 
 /// A database and a collection in it, as `db.collection`. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -10,7 +10,8 @@ use quire_mql::{EvalContext, ParseContext};
 
 use crate::debug_doc;
 
-/// The most conditions of a partial index. Planning compares them with the conditions of each filter.
+/// The most conditions of a partial index. Planning compares them with the conditions of each
+/// filter.
 const CONDITIONS_MAX: usize = 10_000;
 
 /// The most bytes of a partial index's filter, which is compiled several times during the creation.

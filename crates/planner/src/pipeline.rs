@@ -2,10 +2,11 @@
 //! collection, and the other stages are put above it. (MongoDB manual, "Aggregation Pipeline
 //! Optimization".)
 //!
-//! Read in this order: this file, `rewrite` (moves stages forward; `pushing` translates a filter that moves
-//! before a stage, with `group_keys`, `joins` and `windows` for these stages), `barrier` (stages that must
-//! not move), `needed` (the fields that are read), `inner` (the plans inside of stages, with
-//! `joined_fields`), `resolve` and `target` (the collections that stages read and write).
+//! Read in this order: this file, `rewrite` (moves stages forward; `pushing` translates a filter
+//! that moves before a stage, with `group_keys`, `joins` and `windows` for these stages), `barrier`
+//! (stages that must not move), `needed` (the fields that are read), `inner` (the plans inside of
+//! stages, with `joined_fields`), `resolve` and `target` (the collections that stages read and
+//! write).
 
 mod barrier;
 mod group_keys;
@@ -30,8 +31,8 @@ use crate::pipeline::target::check_target;
 use crate::plan::{Node, Plan, Reshape, Source};
 use crate::request::{AggregateRequest, FindRequest};
 use inner::{Around, plan_inner};
-use quire_catalog::NAMESPACE_BYTES_MAX;
 use quire_document::limits::DEPTH_MAX;
+use quire_document::limits::NAMESPACE_BYTES_MAX;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::ParseContext;

@@ -134,8 +134,8 @@ pub(super) fn compares_strings(test: &Test) -> bool {
     }
 }
 
-/// Returns the bounds of a list of values, which are sorted. Builds them without a sort if each value has an
-/// interval of its own.
+/// Returns the bounds of a list of values, which are sorted. Builds them without a sort if each
+/// value has an interval of its own.
 fn points(list: &InList) -> Bounds {
     let alone = |value: Value<'_>| match value {
         Value::Array(_) | Value::Null | Value::Undefined => None,

@@ -18,8 +18,8 @@ pub struct Interval {
     pub high_inclusive: bool,
 }
 
-/// Disjoint intervals in ascending order. An empty list means that nothing can match. Copies share one
-/// list, because an `$in` can have a million values and each plan for it has its own copy.
+/// Disjoint intervals in ascending order. An empty list means that nothing can match. Copies share
+/// one list, because an `$in` can have a million values and each plan for it has its own copy.
 #[derive(Debug, Clone, Default)]
 pub struct Intervals(pub Arc<Vec<Interval>>);
 

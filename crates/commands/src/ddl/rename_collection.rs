@@ -3,8 +3,9 @@
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
 use crate::frame::query_args::uuid;
-use quire_catalog::{NAMESPACE_BYTES_MAX, Namespace};
+use quire_catalog::Namespace;
 use quire_collections::Rename;
+use quire_document::limits::NAMESPACE_BYTES_MAX;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_session::Changed;

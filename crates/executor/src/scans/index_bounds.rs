@@ -19,7 +19,8 @@ struct FieldBounds {
     intervals: Vec<ByteInterval>,
 }
 
-/// An end of an interval: its place in the bytes of the field, and whether it belongs to the interval.
+/// An end of an interval: its place in the bytes of the field, and whether it belongs to the
+/// interval.
 #[derive(Debug, Clone, Copy)]
 struct ByteEnd {
     begin: usize,
@@ -71,8 +72,8 @@ enum Place {
 }
 
 impl ByteBounds {
-    /// Encodes the bounds of a scan. Calls `check` between parts of a long list of intervals, and fails if
-    /// it fails.
+    /// Encodes the bounds of a scan. Calls `check` between parts of a long list of intervals, and
+    /// fails if it fails.
     pub fn new(scan: &IndexScan, check: &dyn Fn() -> Result<()>) -> Result<Self> {
         let fields = scan
             .bounds

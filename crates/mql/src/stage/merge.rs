@@ -9,6 +9,7 @@ use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::expression::{Expression, FieldPath, check_variable_name};
 use crate::options::Options;
+use quire_document::limits::INDEX_FIELDS_MAX;
 use quire_document::{Array, ArrayBuf, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::collections::BTreeSet;
@@ -205,9 +206,6 @@ fn check_target(db: &str, collection: &str) -> Result<()> {
     Ok(())
 }
 
-/// The most fields of an index, and so of the unique index that `on` needs.
-const INDEX_FIELDS_MAX: usize = 32;
-
 impl Merge {
     /// Returns the error of a `$merge` whose fields have no unique index.
     pub fn no_index() -> Error {
@@ -242,6 +240,7 @@ fn on(value: Value<'_>) -> Result<BTreeSet<String>> {
         let text = "If explicitly specifying $merge 'on', must include at least one field";
         return Err(Error::location(51187, text));
     }
+    // A longer list has no unique index.
     if names.len() > INDEX_FIELDS_MAX {
         return Err(Merge::no_index());
     }
