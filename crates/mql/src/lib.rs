@@ -1,6 +1,7 @@
 //! MongoDB's language as pure functions: filters, expressions, projections, updates, accumulators.
 
 pub mod accumulator;
+pub mod checked_sort;
 pub mod collation;
 pub mod column;
 pub mod context;

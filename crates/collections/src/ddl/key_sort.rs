@@ -1,9 +1,11 @@
 //! Sorts the entries of an index that is being built, as bytes: in memory if they fit, else in runs
 //! on disk that are merged.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 use quire_error::{Error, Result};
+use quire_mql::checked_sort;
 use quire_mql::context::InterruptCheck;
 
 use crate::key_order::{order_digits, shared_bytes};
@@ -12,9 +14,11 @@ use crate::sorted_runs::{MergedRuns, RunWriter, SortedRuns, Workspace};
 /// The size of a memory segment for entries, in bytes. A longer entry has a segment of its own.
 const SEGMENT_BYTES: usize = 1 << 20;
 
-/// The entries in memory that are sorted between two checks of the interrupt: some ten milliseconds. Tests
-/// sort few entries.
+/// The entries in memory that are sorted between two checks of the interrupt: some ten
+/// milliseconds. Tests sort few entries.
 const SORTED_AT_ONCE: usize = if cfg!(test) { 500 } else { 1 << 18 };
+/// The units of work between two checks while sorted entries are merged.
+const CHECK_UNITS: u32 = if cfg!(test) { 1_000 } else { 1 << 16 };
 
 /// An entry in memory.
 #[derive(Debug, Clone, Copy)]
@@ -129,28 +133,24 @@ impl Memory {
         value.unwrap_or(&[])
     }
 
-    /// Sorts parts of the entries, and merges pairs of sorted parts until one is left.
+    /// Sorts the entries in memory.
     fn sorted(mut self, interrupt: &dyn InterruptCheck) -> Result<MemoryRows> {
         let mut rows = std::mem::take(&mut self.rows);
         let shared = shared_bytes(rows.iter().map(|row| self.key(row)));
         for part in rows.chunks_mut(SORTED_AT_ONCE) {
             interrupt.check()?;
-            for row in part.iter_mut() {
+            for row in part {
                 row.prefix = order_digits(self.key(row), shared);
             }
-            part.sort_unstable_by(|one, other| self.order(one, other));
         }
-        let mut width = SORTED_AT_ONCE;
-        let mut merged = Vec::with_capacity(if rows.len() > width { rows.len() } else { 0 });
-        while width < rows.len() {
-            for pair in rows.chunks(width * 2) {
-                let (left, right) = pair.split_at(width.min(pair.len()));
-                self.merge(left, right, &mut merged, interrupt)?;
-            }
-            std::mem::swap(&mut rows, &mut merged);
-            merged.clear();
-            width *= 2;
-        }
+        let left = Cell::new(0_u32);
+        let work = |units| {
+            let rest = left.get().checked_sub(units);
+            left.set(rest.unwrap_or(CHECK_UNITS));
+            if rest.is_some() { Ok(()) } else { interrupt.check() }
+        };
+        let order = |one: &Row, other: &Row| self.order(one, other);
+        checked_sort::sort(&mut rows, SORTED_AT_ONCE, &work, order)?;
         self.rows = rows;
         Ok(MemoryRows { memory: self, next: 0 })
     }
@@ -159,33 +159,6 @@ impl Memory {
         let keys = || self.key(one).cmp(self.key(other));
         let values = || self.value(one).cmp(self.value(other));
         one.prefix.cmp(&other.prefix).then_with(keys).then_with(values)
-    }
-
-    /// Appends two sorted parts to `out` in their common order.
-    fn merge(
-        &self,
-        mut left: &[Row],
-        mut right: &[Row],
-        out: &mut Vec<Row>,
-        interrupt: &dyn InterruptCheck,
-    ) -> Result<()> {
-        let mut next_check = out.len();
-        while let ([first, after_first @ ..], [second, after_second @ ..]) = (left, right) {
-            if out.len() >= next_check {
-                interrupt.check()?;
-                next_check += SORTED_AT_ONCE;
-            }
-            if self.order(second, first).is_lt() {
-                out.push(*second);
-                right = after_second;
-            } else {
-                out.push(*first);
-                left = after_first;
-            }
-        }
-        out.extend_from_slice(left);
-        out.extend_from_slice(right);
-        Ok(())
     }
 }
 
@@ -214,7 +187,8 @@ impl SortedRows {
     }
 }
 
-/// The entries that several threads have sorted, in one order: by key, and those of one key by value.
+/// The entries that several threads have sorted, in one order: by key, and those of one key by
+/// value.
 #[derive(Default)]
 pub(super) struct MergedRows {
     parts: Vec<SortedRows>,

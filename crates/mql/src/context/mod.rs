@@ -148,10 +148,10 @@ impl<'a> EvalContext<'a> {
         EvalContext { loop_cache: Some(loop_cache), ..self }
     }
 
-    /// Returns the document and the values of the variables, the innermost first. They live longer than
-    /// the results of this evaluation. At most [`KEPT_MAX`] of the variables are returned, because the
-    /// callers ask for each field and for each iteration: with all variables, the work on a request
-    /// would grow with the square of its length.
+    /// Returns the document and the values of the variables, the innermost first. They live longer
+    /// than the results of this evaluation. At most [`KEPT_MAX`] of the variables are returned,
+    /// because the callers ask for each field and for each iteration: with all variables, the work
+    /// on a request would grow with the square of its length.
     pub(crate) fn kept(&self) -> impl Iterator<Item = Value<'a>> {
         [Value::Document(self.root)].into_iter().chain(self.bound().take(KEPT_MAX).flatten())
     }

@@ -4,6 +4,8 @@
 //! nanoseconds: one element of an array, or 64 copied bytes.
 
 use super::{ParseContext, Shared, process_memory};
+use crate::checked_sort;
+pub(crate) use crate::checked_sort::search_units;
 use quire_document::memory::{self, Refused};
 use quire_document::{Value, limits};
 use quire_error::{Error, ErrorCode, Result};
@@ -75,9 +77,9 @@ impl Shared {
 }
 
 impl ParseContext {
-    /// Counts one part of a request: an operand, a condition, a field or a stage, which is compiled on
-    /// its own. Fails with 2 BadValue beyond `limits::REQUEST_PARTS_MAX`, with 146 if there is no memory,
-    /// and if the operation was killed or its deadline passed.
+    /// Counts one part of a request: an operand, a condition, a field or a stage, which is compiled
+    /// on its own. Fails with 2 BadValue beyond `limits::REQUEST_PARTS_MAX`, with 146 if there is
+    /// no memory, and if the operation was killed or its deadline passed.
     #[inline]
     pub(crate) fn part(&self) -> Result<()> {
         let count = self.folding.count_part();
@@ -87,8 +89,8 @@ impl ParseContext {
         self.work()
     }
 
-    /// Counts the parsing of a value that is kept as it is. Fails if the operation was killed or its
-    /// deadline passed.
+    /// Counts the parsing of a value that is kept as it is. Fails if the operation was killed or
+    /// its deadline passed.
     #[inline]
     pub(crate) fn work(&self) -> Result<()> {
         self.work_units(PART_UNITS)
@@ -141,69 +143,13 @@ pub(crate) fn bytes_of(value: Value<'_>) -> usize {
     }
 }
 
-/// Returns the units for `count` binary searches among `among` sorted values.
-pub(crate) fn search_units(count: usize, among: usize) -> u32 {
-    let steps = usize::BITS - among.leading_zeros();
-    u32::try_from(count).map_or(u32::MAX, |count| count.saturating_mul(steps))
-}
-
 /// Sorts like `sort_by` of a slice (stable), but with checks of the interrupt.
 pub(crate) fn sort_by<T: Copy>(
     items: &mut Vec<T>,
     shared: &Shared,
     order: impl Fn(&T, &T) -> Ordering,
 ) -> Result<()> {
-    sort_checked(items, &|units| shared.work(units), order)
-}
-
-/// Sorts like `sort_by` of a slice (stable), and calls `work` with the units of each step: sorts runs first,
-/// then merges pairs of runs.
-pub(crate) fn sort_checked<T: Copy>(
-    items: &mut Vec<T>,
-    work: &impl Fn(u32) -> Result<()>,
-    order: impl Fn(&T, &T) -> Ordering,
-) -> Result<()> {
-    for run in items.chunks_mut(SORTED_AT_ONCE) {
-        work(search_units(run.len(), run.len()))?;
-        run.sort_by(&order);
-    }
-    if items.len() <= SORTED_AT_ONCE {
-        return Ok(());
-    }
-    let mut merged = Vec::with_capacity(items.len());
-    let mut width = SORTED_AT_ONCE;
-    while width < items.len() {
-        merged.clear();
-        for pair in items.chunks(width * 2) {
-            let (left, right) = pair.split_at(width.min(pair.len()));
-            merge(left, right, &mut merged, work, &order)?;
-        }
-        std::mem::swap(items, &mut merged);
-        width *= 2;
-    }
-    Ok(())
-}
-
-fn merge<T: Copy>(
-    mut left: &[T],
-    mut right: &[T],
-    out: &mut Vec<T>,
-    work: &impl Fn(u32) -> Result<()>,
-    order: &impl Fn(&T, &T) -> Ordering,
-) -> Result<()> {
-    while let ([first, left_rest @ ..], [second, right_rest @ ..]) = (left, right) {
-        work(8)?;
-        if order(second, first).is_lt() {
-            out.push(*second);
-            right = right_rest;
-        } else {
-            out.push(*first);
-            left = left_rest;
-        }
-    }
-    out.extend_from_slice(left);
-    out.extend_from_slice(right);
-    Ok(())
+    checked_sort::sort(items, SORTED_AT_ONCE, &|units| shared.work(units), order)
 }
 
 #[cfg(test)]

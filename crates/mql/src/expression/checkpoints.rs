@@ -118,8 +118,8 @@ impl EvalContext<'_> {
         self.shared.work(self.units_of_kept())
     }
 
-    /// Returns the work of reading the document and all variables once. With very many variables that is
-    /// as much as there may be between two checks.
+    /// Returns the work of reading the document and all variables once. With very many variables
+    /// that is as much as there may be between two checks.
     fn units_of_kept(&self) -> u32 {
         self.kept_bytes().map_or(LOOK_UNITS, units)
     }

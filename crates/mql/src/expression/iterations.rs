@@ -1,5 +1,5 @@
-//! The iterations of a loop (`$map`, `$filter`, `$reduce`): the scratch arena of each, and the work that it
-//! counts.
+//! The iterations of a loop (`$map`, `$filter`, `$reduce`): the scratch arena of each, and the work
+//! that it counts.
 
 use super::Expression;
 use crate::context::work::{LOOK_UNITS, units};

@@ -1,7 +1,8 @@
 //! The operand of `$in`: a sorted list of values, and regular expressions.
 
 use super::parse::Parser;
-use crate::context::work::{SORTED_AT_ONCE, search_units, sort_checked};
+use crate::checked_sort;
+use crate::context::work::{SORTED_AT_ONCE, search_units};
 use crate::context::{Collator, ParseContext, Shared};
 use crate::regex::Regex;
 use quire_document::{Array, Value, ValueBuf};
@@ -62,8 +63,8 @@ impl InList {
         InList::checked(values, regexes, parser.collator(), parser.context)
     }
 
-    /// Returns the same as [`InList::new`], but fails if the operation was killed or its deadline passed
-    /// meanwhile.
+    /// Returns the same as [`InList::new`], but fails if the operation was killed or its deadline
+    /// passed meanwhile.
     pub fn checked(
         values: Vec<ValueBuf>,
         regexes: Vec<Regex>,
@@ -79,7 +80,7 @@ impl InList {
         let compare =
             |a: &Value<'_>, b: &Value<'_>| quire_document::compare(*a, *b, collator.as_deref());
         let mut order: Vec<Value<'_>> = values.iter().map(ValueBuf::as_value).collect();
-        sort_checked(&mut order, &work, compare)?;
+        checked_sort::sort(&mut order, SORTED_AT_ONCE, &work, compare)?;
         let mut distinct: Vec<ValueBuf> = Vec::with_capacity(count);
         for value in order {
             work(8)?;

@@ -164,8 +164,8 @@ fn many_fields_of_one_stage_are_interrupted() {
     assert_interrupted("$group", values);
 }
 
-/// Each field walked over all variables to measure what it may read: 40,000 fields with as many variables
-/// in a `let` took three seconds between two checks.
+/// Each field walked over all variables to measure what it may read: 40,000 fields with as many
+/// variables in a `let` took three seconds between two checks.
 #[test]
 fn few_fields_with_very_many_variables_are_interrupted() {
     let root = doc! { "n": 1, "t": "x".repeat(10_000).as_str() };
@@ -273,8 +273,8 @@ fn searching_for_a_long_text_takes_linear_time() {
     }
 }
 
-/// Each of thousands of constants was evaluated up to the limit on its memory, with looks at a budget of
-/// their own in place of the interrupt: 23 s for a request of 1 MB.
+/// Each of thousands of constants was evaluated up to the limit on its memory, with looks at a
+/// budget of their own in place of the interrupt: 23 s for a request of 1 MB.
 #[test]
 fn folding_constants_ends_with_the_request_and_is_given_up() {
     let large = doc! { "$eq": [{ "$size": { "$range": [0, 10_000_000] } }, -1] };
