@@ -1,10 +1,11 @@
 //! Makes a plan from a request and metadata. Does no I/O: a caller answers questions about the data
 //! through [`Statistics`].
 //!
-//! Read in this order: `request.rs` (the requests), [`mod@plan`] (the nodes of a plan), `indexes` (which
-//! indexes can serve a request, and which does; `quire_catalog::key` makes the intervals of a predicate),
-//! `find.rs`, `count.rs` and `distinct.rs` (how these are planned), `pipeline.rs` and its folder (how a
-//! pipeline is), `planning.rs` (any request), [`explain`] (how a plan is printed).
+//! Read in this order: `request.rs` (the requests), [`mod@plan`] (the nodes of a plan), `indexes`
+//! (which indexes can serve a request, and which does; `quire_catalog::key` makes the intervals of
+//! a predicate), `find.rs`, `count.rs` and `distinct.rs` (how these are planned), `pipeline.rs` and
+//! its folder (how a pipeline is), `planning.rs` (any request), [`explain`] (how a plan is
+//! printed).
 
 mod count;
 mod distinct;

@@ -1,7 +1,8 @@
-//! A request of many parts checks its interrupt while it works on them, and the work of each step is
-//! proportional to their number. The work between two checks, and after the last check, is counted in
-//! calls of the allocator, which do not depend on the machine: the work on each part of a request
-//! allocates or frees memory. `tests/soak/late.py` measures by the clock how late requests end.
+//! A request of many parts checks its interrupt while it works on them, and the work of each step
+//! is proportional to their number. The work between two checks, and after the last check, is
+//! counted in calls of the allocator, which do not depend on the machine: the work on each part of
+//! a request allocates or frees memory. `tests/soak/late.py` measures by the clock how late
+//! requests end.
 
 use crate::{Client, Server, allocator, code};
 use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc, limits};
@@ -13,8 +14,8 @@ use std::rc::Rc;
 /// The number of parts of the lists in these requests.
 const PARTS: i32 = 2000;
 
-/// The largest number of calls of the allocator, for each part, between two checks and from a kill to the
-/// end. A step that compares or copies all parts for each part takes thousands.
+/// The largest number of calls of the allocator, for each part, between two checks and from a kill
+/// to the end. A step that compares or copies all parts for each part takes thousands.
 const CALLS_A_PART: u64 = 400;
 
 /// The largest number of checks after the one at which a request is killed.
@@ -38,8 +39,8 @@ impl Seen {
     }
 }
 
-/// Runs a command that is killed at its check number `kill_at`. Returns its code, the number of checks, and
-/// the largest number of calls between two checks, before the first or after the last.
+/// Runs a command that is killed at its check number `kill_at`. Returns its code, the number of
+/// checks, and the largest number of calls between two checks, before the first or after the last.
 fn run(client: &mut Client, command: &DocBuf, kill_at: u64) -> (i32, u64, u64) {
     let seen = Rc::new(Seen::default());
     seen.calls.set(allocator::calls());
@@ -299,8 +300,9 @@ fn a_request_of_many_parts_checks_its_interrupt_while_it_works_on_them() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// The list of an `$in` was encoded for each count of keys and for the scan, and copied into each plan,
-/// without a check: a million values took 0.3 seconds. A killed `$graphLookup` freed its keys one by one.
+/// The list of an `$in` was encoded for each count of keys and for the scan, and copied into each
+/// plan, without a check: a million values took 0.3 seconds. A killed `$graphLookup` freed its keys
+/// one by one.
 #[test]
 fn long_lists_of_values_have_checks_in_every_step() {
     const VALUES: i32 = 50_000;

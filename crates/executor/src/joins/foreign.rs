@@ -109,8 +109,8 @@ impl ForeignSide {
             && (self.too_large || !self.prefers_everything(keys, true, run))
     }
 
-    /// Returns true if reading all documents costs less than looking up `keys` keys. `all` is true if
-    /// no other keys will follow.
+    /// Returns true if reading all documents costs less than looking up `keys` keys. `all` is true
+    /// if no other keys will follow.
     fn prefers_everything(&self, keys: usize, all: bool, run: &Run<'_>) -> bool {
         let collection = self.plan.whole.cursor().collection();
         let documents = collection.map_or(0, |collection| run.view().counts(collection).documents);

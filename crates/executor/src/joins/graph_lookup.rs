@@ -43,8 +43,8 @@ const VALUES_AT_ONCE: usize = 4096;
 #[derive(Default)]
 struct Search {
     found: Vec<(Row, u64)>,
-    /// The `_id`s of the found documents, as keys. Freeing a million keys one by one would take too long
-    /// after a kill.
+    /// The `_id`s of the found documents, as keys. Freeing a million keys one by one would take too
+    /// long after a kill.
     ids: KeyedRows,
     /// The values that were looked up.
     asked: KeyedRows,

@@ -6,8 +6,8 @@ use quire_document::key::{self, TypeBits};
 use quire_document::path::{Leaf, Part, Path};
 use quire_document::{Collator, Doc, Value};
 
-/// Writes the encoding of a value to `bytes`, a buffer that is reused. The encoding is the same for all equal
-/// values; a missing value counts as null.
+/// Writes the encoding of a value to `bytes`, a buffer that is reused. The encoding is the same for
+/// all equal values; a missing value counts as null.
 pub(super) fn encode_into(
     value: Option<Value<'_>>,
     collator: Option<&dyn Collator>,

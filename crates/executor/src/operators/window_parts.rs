@@ -1,5 +1,5 @@
-//! Whole partitions of sorted rows that are in memory, with their window functions computed by several
-//! threads. What they make is given on in the order of the rows.
+//! Whole partitions of sorted rows that are in memory, with their window functions computed by
+//! several threads. What they make is given on in the order of the rows.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -64,8 +64,8 @@ pub(crate) struct Made {
 }
 
 impl Parts<'_> {
-    /// Computes rows, from the first on, and gives what they become to `give`. Ends before a partition
-    /// that is too large. Returns the number of rows that were computed.
+    /// Computes rows, from the first on, and gives what they become to `give`. Ends before a
+    /// partition that is too large. Returns the number of rows that were computed.
     pub fn compute(&self, give: &mut dyn FnMut(Made) -> Result<()>) -> Result<usize> {
         let mut computed = 0;
         loop {
@@ -140,7 +140,8 @@ impl Parts<'_> {
         parts
     }
 
-    /// Returns where the part that begins at a row ends; `None` if its first partition is too large.
+    /// Returns where the part that begins at a row ends; `None` if its first partition is too
+    /// large.
     fn part_end(&self, at: usize, arena: &mut Bump) -> Option<usize> {
         let first = self.partition_end(at, arena)?;
         let least = (at + PART_ROWS).min(self.rows.len());
@@ -150,8 +151,9 @@ impl Parts<'_> {
         self.partition_end(least - 1, arena).or(Some(first))
     }
 
-    /// Returns where the partition of a row ends. `None` if it is too large from that row on, or if a
-    /// document fails: the documents are then read one after the other, so that the first error is returned.
+    /// Returns where the partition of a row ends. `None` if it is too large from that row on, or if
+    /// a document fails: the documents are then read one after the other, so that the first error
+    /// is returned.
     fn partition_end(&self, at: usize, arena: &mut Bump) -> Option<usize> {
         let bytes = (self.rows.bytes() / self.rows.all().max(1)).max(1);
         let rows_max = (PART_BYTES_MAX / bytes).clamp(1, PART_ROWS_MAX);

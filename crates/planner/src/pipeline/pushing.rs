@@ -147,9 +147,9 @@ fn up_to_position(path: &str) -> &str {
     &path[..number.unwrap_or(path.len())]
 }
 
-/// Returns true if a stage may make documents out of the elements of an array, and the condition finds that
-/// a field is missing in them: `{$addFields: {"a.x": 1}}` turns `[5]` into `[{x: 1}]`, where `a.y` is
-/// missing. Before, `a.y` led to nothing at all.
+/// Returns true if a stage may make documents out of the elements of an array, and the condition
+/// finds that a field is missing in them: `{$addFields: {"a.x": 1}}` turns `[5]` into `[{x: 1}]`,
+/// where `a.y` is missing. Before, `a.y` led to nothing at all.
 fn sees_new_gaps(condition: &Condition, modified: &Modified) -> bool {
     let Modified::Paths(paths) = modified else { return false };
     let any = |children: &[Condition]| children.iter().any(|child| sees_new_gaps(child, modified));
