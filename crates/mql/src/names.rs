@@ -1,37 +1,43 @@
 //! A table of names with numbers. A few names are searched linearly, many in a hash table. It is
 //! used for every field of every document.
 
-use std::collections::HashMap;
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
 
 /// Up to this number of names a linear search is used; beyond it a hash table.
 const LINEAR_NAMES_MAX: usize = 12;
 
-/// Distinct names, numbered from 0 in the order in which they were added.
+/// Distinct names, numbered from 0 in the order in which they were added. A request may have
+/// hundreds of thousands of names, so a name has no allocation of its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NumberedNames {
-    list: Vec<Box<[u8]>>,
+    /// The bytes of all names. A request is not long enough for offsets of more than 32 bits.
+    bytes: Vec<u8>,
+    /// Where each name begins and ends in `bytes`.
+    spans: Vec<(u32, u32)>,
     /// A digest of each name, in one vector. Different names rarely have the same digest.
     digests: Vec<u32>,
-    /// The numbers of all names, once there are many.
-    table: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
+    /// The numbers of all names by the names' hashes, once there are many.
+    table: HashTable<u32>,
+    state: foldhash::fast::RandomState,
 }
 
 impl NumberedNames {
     /// Returns the number of names.
     pub(crate) fn len(&self) -> usize {
-        self.list.len()
+        self.spans.len()
     }
 
     /// Returns the names in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.list.iter().map(|name| std::str::from_utf8(name).unwrap_or_default())
+        self.spans.iter().map(|span| std::str::from_utf8(self.name(*span)).unwrap_or_default())
     }
 
     /// Returns the name, if there is exactly one.
     #[inline]
     pub(crate) fn only(&self) -> Option<&[u8]> {
-        match self.list.as_slice() {
-            [only] => Some(only),
+        match self.spans.as_slice() {
+            [only] => Some(self.name(*only)),
             _ => None,
         }
     }
@@ -39,29 +45,43 @@ impl NumberedNames {
     /// Returns the number of a name.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
-        if self.list.len() > LINEAR_NAMES_MAX {
-            return self.table.get(name).copied();
+        if self.spans.len() > LINEAR_NAMES_MAX {
+            let known = |at: &u32| self.name(self.spans[*at as usize]) == name;
+            return self.table.find(self.state.hash_one(name), known).map(|at| *at as usize);
         }
         let digest = digest(name);
-        let mut places = self.digests.iter().zip(&self.list);
-        places.position(|(known, other)| *known == digest && **other == *name)
+        let mut places = self.digests.iter().zip(&self.spans);
+        places.position(|(known, span)| *known == digest && self.name(*span) == name)
     }
 
     /// Returns the number of a name, which is a new one if it has none.
     pub(crate) fn number(&mut self, name: &str) -> usize {
-        self.find(name.as_bytes()).unwrap_or_else(|| self.push(name))
+        self.find(name.as_bytes()).unwrap_or_else(|| self.push(name.as_bytes()))
     }
 
-    fn push(&mut self, name: &str) -> usize {
-        let at = self.list.len();
-        self.list.push(name.as_bytes().into());
-        self.digests.push(digest(name.as_bytes()));
-        if self.list.len() > LINEAR_NAMES_MAX {
-            let missing = if self.table.is_empty() { 0 } else { at };
-            let added = self.list.iter().enumerate().skip(missing);
-            self.table.extend(added.map(|(at, name)| (name.clone(), at)));
+    fn push(&mut self, name: &[u8]) -> usize {
+        let (at, begin) = (self.spans.len(), self.bytes.len() as u32);
+        self.bytes.extend_from_slice(name);
+        self.spans.push((begin, self.bytes.len() as u32));
+        self.digests.push(digest(name));
+        if at >= LINEAR_NAMES_MAX {
+            let Self { bytes, spans, table, state, .. } = self;
+            let hash = |at: &u32| {
+                let (begin, end) = spans[*at as usize];
+                state.hash_one(&bytes[begin as usize..end as usize])
+            };
+            // The first table also takes the names that were searched linearly.
+            let first = if at == LINEAR_NAMES_MAX { 0 } else { at };
+            for at in first as u32..=at as u32 {
+                table.insert_unique(hash(&at), at, hash);
+            }
         }
         at
+    }
+
+    #[inline]
+    fn name(&self, (begin, end): (u32, u32)) -> &[u8] {
+        &self.bytes[begin as usize..end as usize]
     }
 }
 

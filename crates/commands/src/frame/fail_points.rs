@@ -31,6 +31,10 @@ const NAMES: [&str; 6] =
     [FAIL_COMMAND, FAIL_GET_MORE, FAIL_WRITE, TIME_ALWAYS_OUT, TIME_NEVER_OUT, NO_OPTIMIZATION];
 const ERROR_LABELS: &str = "errorLabels";
 
+/// The largest `data` of a fail point in bytes. Each command searches the list of command names,
+/// and the labels and details are in each reply.
+const DATA_BYTES_MAX: usize = 64 * 1024;
+
 /// All fail points of a server.
 #[derive(Default)]
 pub struct FailPoints {
@@ -83,12 +87,17 @@ impl FailPoints {
     /// Switches a fail point. Returns how many times it has triggered so far.
     ///
     /// # Errors
-    /// `FailPointSetFailed` for an unknown name; the errors of the mode and the data.
+    /// `FailPointSetFailed` for an unknown name; `BadValue` for data of more than `DATA_BYTES_MAX`;
+    /// the errors of the mode and the data.
     pub fn configure(&self, name: &str, mode: Value<'_>, data: Doc<'_>) -> Result<i64> {
         let Some(at) = NAMES.iter().position(|known| *known == name) else {
             let text = format!("the fail point {name} is not known");
             return Err(Error::new(ErrorCode::FailPointSetFailed, text));
         };
+        if data.len() > DATA_BYTES_MAX {
+            let text = format!("'data' of a fail point may have at most {DATA_BYTES_MAX} bytes");
+            return Err(Error::bad_value(text));
+        }
         let (mode, fault) = (Mode::parse(mode)?, Arc::new(Fault::parse(name, data)?));
         let count = {
             let mut point = self.points[at].lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! `configureFailPoint`: commands fail in the way, in the namespaces and as often as a test sets.
 
 use crate::{Server, at, code, number, text};
-use quire_document::{Binary, DocBuf, Value, doc};
+use quire_document::{ArrayBuf, Binary, DocBuf, Value, doc};
 use quire_storage::{Interrupt, Interruption};
 use std::time::{Duration, Instant};
 
@@ -156,6 +156,47 @@ fn a_connection_closes_and_a_block_ends_at_its_time_or_by_an_interruption() {
     let killed = Interrupt::new();
     killed.kill(Interruption::Killed);
     assert_eq!(code(&client.exchange(&ping(), killed).0), 11601);
+}
+
+/// Each command searched the list of a fail point, and copies of its labels were in each reply:
+/// both could have megabytes.
+#[test]
+fn absurd_data_is_refused_or_does_no_harm() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let names: ArrayBuf = (0..100_000).map(|_| "find").collect();
+    let long = "x".repeat(100_000);
+    for data in [
+        doc! { "failCommands": &names, "errorCode": 1 },
+        doc! { "failCommands": ["ping"], "errorCode": 1, "errorLabels": &names },
+        doc! { "failCommands": ["ping"], "errorCode": 1, "errorExtraInfo": { "x": long.as_str() } },
+        doc! { "failCommands": ["ping"], "writeConcernError": { "code": 1, "errmsg": long.as_str() } },
+        doc! { "failCommands": ["ping"], "appName": long.as_str(), "errorCode": 1 },
+        doc! { "failCommands": ["ping"], "blockConnection": true, "blockTimeMS": -1 },
+    ] {
+        assert_ne!(code(&client.run(fail(always(), data))), 0);
+        client.works(ping());
+    }
+    for mode in [
+        doc! { "mode": { "times": (i64::MAX) } },
+        doc! { "mode": { "times": -1 } },
+        doc! { "mode": { "skip": (i64::MIN) } },
+        doc! { "mode": { "activationProbability": 1e300 } },
+    ] {
+        let data = doc! { "failCommands": ["ping"], "errorCode": 1 };
+        assert_ne!(code(&client.run(fail(mode, data))), 0);
+        client.works(ping());
+    }
+    for at in 0..1000 {
+        let unknown = doc! { "configureFailPoint": (format!("point{at}").as_str()), "mode": "alwaysOn", "$db": "admin" };
+        assert_eq!(code(&client.run(unknown)), 266);
+    }
+    let block =
+        doc! { "failCommands": ["ping"], "blockConnection": true, "blockTimeMS": (i64::MAX) };
+    client.works(fail(always(), block));
+    assert_eq!(code(&client.run(doc! { "ping": 1, "maxTimeMS": 20, "$db": "test" })), 50);
+    client.works(off());
+    client.works(ping());
 }
 
 #[test]

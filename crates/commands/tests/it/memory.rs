@@ -3,8 +3,8 @@
 use crate::{Client, Server, allocator, code};
 use quire_document::{ArrayBuf, DocBuf, ValueBuf, doc};
 
-/// The bound of a command's memory in bytes: the 100 MiB of an evaluation, twice while its buffer grows,
-/// and the documents themselves.
+/// The bound of a command's memory in bytes: the 100 MiB of an evaluation, twice while its buffer
+/// grows, and the documents themselves.
 const HELD_BYTES_MAX: usize = 320 << 20;
 
 /// Returns a server with 200 documents of 100 kB.
@@ -19,8 +19,8 @@ fn loaded() -> (Server, Client) {
     (server, client)
 }
 
-/// The scan that runs the projection wrote each document completely before it checked the size: 10 GB for
-/// a thousand times `$$ROOT` of 10 MB.
+/// The scan that runs the projection wrote each document completely before it checked the size: 10
+/// GB for a thousand times `$$ROOT` of 10 MB.
 #[test]
 fn a_projection_has_the_memory_limit_of_an_evaluation() {
     let (_server, mut client) = loaded();
@@ -76,5 +76,35 @@ fn a_list_of_constants_is_in_memory_about_once() {
         let (reply, held) = allocator::peak(|| client.run(find));
         assert_eq!(code(&reply), 0);
         assert!(held < bytes * 20, "{held} bytes for {bytes}");
+    }
+}
+
+/// `currentOp` shows each running operation, here itself, in a few kilobytes.
+#[test]
+fn an_operation_of_megabytes_is_shown_in_kilobytes() {
+    let (_server, mut client) = loaded();
+    let text = "x".repeat(1_000_000);
+    let list: ArrayBuf = (0..100_000).collect();
+    let fields = DocBuf::build(|writer| {
+        (0..20_000).for_each(|at| {
+            writer.append(&format!("field{at}"), at);
+        });
+    });
+    for comment in [
+        doc! { "comment": text.as_str() },
+        doc! { "comment": &list },
+        doc! { "comment": &fields },
+        doc! { "comment": { (text.as_str()): 1 } },
+    ] {
+        let mut command = doc! { "currentOp": 1 };
+        command.extend(|writer| {
+            writer.append_all(comment.as_doc());
+        });
+        command.append("$db", "admin");
+        let size = command.as_bytes().len();
+        let (reply, held) = allocator::peak(|| client.run(command));
+        assert_eq!(code(&reply), 0);
+        assert!(reply.as_bytes().len() < 64 * 1024, "{} bytes", reply.as_bytes().len());
+        assert!(held < 2 * size + (1 << 20), "{held} bytes were held");
     }
 }
