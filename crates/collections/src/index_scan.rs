@@ -152,6 +152,24 @@ impl IndexRange {
     }
 }
 
+/// Returns the request for the next page of a range.
+fn request(
+    range: &IndexRange,
+    direction: Direction,
+    rows_max: usize,
+    keys_only: bool,
+) -> ScanRequest<'_> {
+    ScanRequest {
+        space: Space::Idx,
+        start: &range.start,
+        end: &range.end,
+        direction,
+        keys_only,
+        rows_max: rows_max.max(1),
+        bytes_max: 1 << 20,
+    }
+}
+
 fn entry(unique: bool, key: Bytes, value: Bytes) -> Result<IndexEntry> {
     let (values, record, type_bits) = into_parts(unique, key, value)?;
     Ok(IndexEntry { record, values, type_bits })
@@ -203,34 +221,29 @@ impl IndexCursor {
             return Ok((0, None));
         }
         // The value of a unique index's entry contains the record id, which the last entry needs.
-        self.read(view, rows_max, !self.unique)?;
-        let last = self.page.rows.last();
-        let last =
-            last.map(|(key, value)| entry(self.unique, key.clone(), value.clone())).transpose()?;
-        let passed = self.page.rows.len();
-        self.page.rows.clear();
+        let request = request(&self.range, self.direction, rows_max, !self.unique);
+        let passed = view.snapshot().pass(&request, &mut self.page).map_err(from_storage)?;
+        self.move_past_page();
+        let last = self.page.rows.pop();
+        let last = last.map(|(key, value)| entry(self.unique, key, value)).transpose()?;
         Ok((passed, last))
     }
 
     /// Reads the next page and moves the range past it.
     fn read(&mut self, view: &View<'_>, rows_max: usize, keys_only: bool) -> Result<()> {
-        let request = ScanRequest {
-            space: Space::Idx,
-            start: &self.range.start,
-            end: &self.range.end,
-            direction: self.direction,
-            keys_only,
-            rows_max: rows_max.max(1),
-            bytes_max: 1 << 20,
-        };
+        let request = request(&self.range, self.direction, rows_max, keys_only);
         view.snapshot().scan(&request, &mut self.page).map_err(from_storage)?;
+        self.move_past_page();
+        Ok(())
+    }
+
+    fn move_past_page(&mut self) {
         match (&self.page.resume, self.direction) {
             (None, _) => self.done = true,
             (Some(resume), Direction::Forward) => self.range.start = resume.to_vec(),
             (Some(resume), Direction::Reverse) => self.range.end = resume.to_vec(),
         }
         self.done |= self.range.is_empty();
-        Ok(())
     }
 
     /// Continues in another range, in either direction: this is how a scan of many intervals skips

@@ -9,9 +9,6 @@ use crate::failure::from_storage;
 use crate::layout::{collection_end, doc_key, record_id_of};
 use crate::{Record, RecordId, StoredDoc, View};
 
-/// The bytes of keys in a page that is only skipped.
-const PASS_BYTES: usize = 1 << 20;
-
 /// A scan of a collection. It returns records that exist during the whole scan exactly once.
 #[derive(Debug)]
 pub struct CollectionCursor {
@@ -71,7 +68,15 @@ impl CollectionCursor {
         if self.done {
             return Ok(false);
         }
-        self.read(view, collection, rows_max, bytes_max, false)?;
+        let from_head = self.start_at_low_water(view, collection);
+        let mut page = std::mem::take(&mut self.page);
+        let request = self.request(rows_max, bytes_max);
+        view.snapshot().scan(&request, &mut page).map_err(from_storage)?;
+        self.page = page;
+        if from_head {
+            view.saw_first(collection, self.page.rows.first().map(|(key, _)| &key[..]))?;
+        }
+        self.move_past_page();
         out.reserve(self.page.rows.len());
         for (key, value) in self.page.rows.drain(..) {
             out.push(Record { id: record_id_of(&key)?, doc: StoredDoc::decode(value)? });
@@ -90,22 +95,19 @@ impl CollectionCursor {
         if self.done {
             return Ok((0, None));
         }
-        self.read(view, collection, rows_max, PASS_BYTES, true)?;
-        let last = self.page.rows.last().map(|(key, _)| record_id_of(key)).transpose()?;
-        let passed = self.page.rows.len();
-        self.page.rows.clear();
-        Ok((passed, last))
+        self.start_at_low_water(view, collection);
+        let mut page = std::mem::take(&mut self.page);
+        let request = self.request(rows_max, usize::MAX).keys_only();
+        let passed = view.snapshot().pass(&request, &mut page).map_err(from_storage)?;
+        self.page = page;
+        self.move_past_page();
+        let last = self.page.rows.pop();
+        Ok((passed, last.map(|(key, _)| record_id_of(&key)).transpose()?))
     }
 
-    /// Reads the next page and moves the range past it.
-    fn read(
-        &mut self,
-        view: &View<'_>,
-        collection: &Collection,
-        rows_max: usize,
-        bytes_max: usize,
-        keys_only: bool,
-    ) -> Result<()> {
+    /// Lets the first page of a scan of the whole collection begin at the low-water mark. Returns
+    /// true if this is the first page of such a scan.
+    fn start_at_low_water(&mut self, view: &View<'_>, collection: &Collection) -> bool {
         let from_head = std::mem::take(&mut self.from_head);
         if from_head {
             let low = view.low_water(collection);
@@ -113,25 +115,28 @@ impl CollectionCursor {
                 self.start = doc_key(collection.id, low).to_vec();
             }
         }
-        let request = ScanRequest {
+        from_head
+    }
+
+    /// Returns the request for the next page.
+    fn request(&self, rows_max: usize, bytes_max: usize) -> ScanRequest<'_> {
+        ScanRequest {
             space: Space::Doc,
             start: &self.start,
             end: &self.end,
             direction: self.direction,
-            keys_only,
+            keys_only: false,
             rows_max: rows_max.max(1),
             bytes_max,
-        };
-        view.snapshot().scan(&request, &mut self.page).map_err(from_storage)?;
-        if from_head {
-            view.saw_first(collection, self.page.rows.first().map(|(key, _)| &key[..]))?;
         }
+    }
+
+    fn move_past_page(&mut self) {
         match (&self.page.resume, self.direction) {
             (None, _) => self.done = true,
             (Some(resume), Direction::Forward) => self.start = resume.to_vec(),
             (Some(resume), Direction::Reverse) => self.end = resume.to_vec(),
         }
-        Ok(())
     }
 
     /// Returns true after the end of the scan.

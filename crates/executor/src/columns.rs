@@ -10,7 +10,7 @@ use quire_document::{Collator, Doc, Value, hash};
 use quire_error::{Error, Result};
 use quire_mql::EvalContext;
 use quire_mql::column::{Column, OwnedColumn};
-use quire_mql::stage::Group;
+use quire_mql::stage::{Group, Needs, StageBody};
 
 use crate::env::Scope;
 use crate::operators::chain::{Chain, StepCounts};
@@ -25,6 +25,8 @@ pub(crate) struct Grouping {
     /// The stages between the scan and the `$group`.
     pub chain: Chain,
     pub group: Arc<Group>,
+    /// True if keys and arguments depend on nothing in the documents.
+    pub only_counts: bool,
     hasher: RandomState,
 }
 
@@ -39,7 +41,11 @@ pub(crate) struct Columns {
 
 impl Grouping {
     pub fn new(chain: Chain, group: Arc<Group>) -> Self {
-        Grouping { chain, group, hasher: RandomState::default() }
+        let Needs { reads, .. } = group.needs();
+        let reads_docs =
+            reads.whole_document || !reads.paths.is_empty() || !reads.metadata.is_empty();
+        let only_counts = chain.is_empty() && !reads_docs;
+        Grouping { chain, group, only_counts, hasher: RandomState::default() }
     }
 
     /// Returns the hash of a key.

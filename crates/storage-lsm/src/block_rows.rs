@@ -150,6 +150,28 @@ impl BlockRows {
         Ok(None)
     }
 
+    /// Returns the number of the row that is `distance` rows before the last one; `None` if the
+    /// block has fewer rows or not only whole keys.
+    pub fn number_from_end(&self, distance: usize) -> Option<usize> {
+        let number = self.parts().checked_sub(distance)?.checked_sub(1)?;
+        (self.interval == 1).then_some(number)
+    }
+
+    /// Returns the row `number` of a block of whole keys if it is the newest of `key`.
+    pub fn newest_at(&self, number: usize, key: &[u8]) -> Result<Option<BlockRow>, NotRows> {
+        let mut fields = Fields { data: &self.data, at: self.head(number)? };
+        let (kind, seqno, length) = (fields.byte()?, fields.number()?, fields.length()?);
+        if fields.take(length)? != key {
+            return Ok(None);
+        }
+        if let Some(before) = number.checked_sub(1)
+            && self.whole_key(self.head(before)?)? == key
+        {
+            return Ok(None);
+        }
+        fields.value(kind).map(|value| Some(BlockRow { seqno, value }))
+    }
+
     /// Returns the next row and writes its key into `key`.
     #[inline]
     pub fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<BlockRow>, NotRows> {
@@ -172,16 +194,7 @@ impl BlockRows {
             key.extend_from_slice(fields.take(rest)?);
         }
         self.until_whole -= 1;
-        let value = match kind {
-            VALUE => {
-                let length = fields.length()?;
-                let from = fields.at;
-                fields.take(length)?;
-                Some(from..fields.at)
-            }
-            kind if TOMBSTONES.contains(&kind) => None,
-            _ => return Err(NotRows),
-        };
+        let value = fields.value(kind)?;
         self.at = fields.at;
         Ok(Some(BlockRow { seqno, value }))
     }
@@ -221,6 +234,21 @@ impl<'b> Fields<'b> {
         let byte = self.data.get(self.at).ok_or(NotRows)?;
         self.at += 1;
         Ok(*byte)
+    }
+
+    /// Reads the end of a row, after its key.
+    #[inline]
+    fn value(&mut self, kind: u8) -> Result<Option<Range<usize>>, NotRows> {
+        match kind {
+            VALUE => {
+                let length = self.length()?;
+                let from = self.at;
+                self.take(length)?;
+                Ok(Some(from..self.at))
+            }
+            kind if TOMBSTONES.contains(&kind) => Ok(None),
+            _ => Err(NotRows),
+        }
     }
 
     fn short(&mut self) -> Result<usize, NotRows> {

@@ -129,15 +129,45 @@ impl RangeSources {
             *key = keys.slice(from..end);
             from = end;
         }
+        Ok(self.end(rows, request, page))
+    }
+
+    /// Counts at most `rows_max` rows, beginning with the current one. The page gets the last of
+    /// them, without its value. Returns their number, and the key at which the scan continues if
+    /// the chosen tables end before any row.
+    pub fn pass(
+        &self,
+        rows: &mut impl Walk,
+        request: &ScanRequest<'_>,
+        page: &mut Page,
+    ) -> Result<(usize, Option<Bytes>)> {
+        let (mut passed, mut last) = (0, Vec::new());
+        while passed < request.rows_max
+            && let Some(key) = rows.key()
+        {
+            passed += 1;
+            last.clear();
+            last.extend_from_slice(key);
+            rows.advance()?;
+        }
+        if passed > 0 {
+            page.rows.push((Bytes::from(last), Bytes::new()));
+        }
+        Ok((passed, self.end(rows, request, page)))
+    }
+
+    /// Sets where the page after this one begins. If this one is empty, returns the key at which the
+    /// scan continues.
+    fn end(&self, rows: &impl Walk, request: &ScanRequest<'_>, page: &mut Page) -> Option<Bytes> {
         if rows.key().is_some() {
             page.resume_after_last(request.direction);
         } else if self.edge != far_bound(request) {
             if page.rows.is_empty() {
-                return Ok(Some(self.edge.clone()));
+                return Some(self.edge.clone());
             }
             page.resume = Some(self.edge.clone());
         }
-        Ok(None)
+        None
     }
 
     /// Returns a cursor at the first row of the range.

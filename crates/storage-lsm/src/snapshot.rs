@@ -99,58 +99,80 @@ impl RawSnapshot for LsmSnapshot {
     }
 
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
+        self.fill(request, page, Keep::All).map(|_| ())
+    }
+
+    fn pass(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<usize> {
+        let passed = self.fill(&request.keys_only(), page, Keep::Last)?;
+        if !request.keys_only
+            && let Some((key, value)) = page.rows.last_mut()
+        {
+            *value = self.get(request.space, key)?.unwrap_or_default();
+        }
+        Ok(passed)
+    }
+}
+
+/// The rows of a range that a page gets.
+#[derive(Clone, Copy)]
+enum Keep {
+    All,
+    Last,
+}
+
+impl LsmSnapshot {
+    /// Reads the first rows of a range. Returns their number.
+    fn fill(&self, request: &ScanRequest<'_>, page: &mut Page, keep: Keep) -> Result<usize> {
         let bound;
         let mut request = *request;
         match self.heads.gaps(request.space).skip(self.epoch, &request) {
             Skip::Nothing => {}
-            Skip::All => return Ok(()),
+            Skip::All => return Ok(0),
             Skip::To(key) => {
                 bound = key;
                 request = request.resumed(&bound);
             }
         }
         if request.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let since = Instant::now();
         let mut from = Bytes::new();
-        loop {
+        let count = loop {
             let rest = if from.is_empty() { request } else { request.resumed(&from) };
-            match self.read(&request, &rest, page, since) {
-                Ok(Some(edge)) => from = edge,
-                Ok(None) => break,
+            match self.read(&request, &rest, page, (keep, since)) {
+                Ok((_, Some(edge))) => from = edge,
+                Ok((count, None)) => break count,
                 Err(error) => return Err(self.scan_failure(error, &rest, page)),
             }
-        }
+        };
         if page.rows.is_empty() {
             self.heads.gaps(request.space).learn(self.epoch, &request, None, since.elapsed());
         }
-        self.heads.tombstones.scanned(request.space, page.rows.len(), since);
-        Ok(())
+        self.heads.tombstones.scanned(request.space, count, since);
+        Ok(count)
     }
-}
 
-impl LsmSnapshot {
-    /// Fills the page from the next tables of the range `rest` of the scan `whole`. Returns the key
-    /// at which the scan continues if they contain no row.
+    /// Fills the page from the next tables of the range `rest` of the scan `whole`. Returns the
+    /// number of rows, and the key at which the scan continues if the tables contain no row.
     fn read(
         &self,
         whole: &ScanRequest<'_>,
         rest: &ScanRequest<'_>,
         page: &mut Page,
-        since: Instant,
-    ) -> open_table::Result<Option<Bytes>> {
+        (keep, since): (Keep, Instant),
+    ) -> open_table::Result<(usize, Option<Bytes>)> {
         let sources = RangeSources::of(self.view.of(rest.space), self.seqno, rest);
         match rest.direction {
             Direction::Forward => {
                 let mut rows = sources.rows(rest)?;
                 self.learn(whole, &rows, since);
-                sources.fill(&mut rows, rest, page)
+                keep.read(&sources, &mut rows, rest, page)
             }
             Direction::Reverse => {
                 let mut rows = sources.rows_back(rest)?;
                 self.learn(whole, &rows, since);
-                sources.fill(&mut rows, rest, page)
+                keep.read(&sources, &mut rows, rest, page)
             }
         }
     }
@@ -160,6 +182,24 @@ impl LsmSnapshot {
         if rows.key().is_some() {
             let gaps = self.heads.gaps(request.space);
             gaps.learn(self.epoch, request, rows.key(), since.elapsed());
+        }
+    }
+}
+
+impl Keep {
+    fn read(
+        self,
+        sources: &RangeSources,
+        rows: &mut impl Walk,
+        request: &ScanRequest<'_>,
+        page: &mut Page,
+    ) -> open_table::Result<(usize, Option<Bytes>)> {
+        match self {
+            Keep::All => {
+                let edge = sources.fill(rows, request, page)?;
+                Ok((page.rows.len(), edge))
+            }
+            Keep::Last => sources.pass(rows, request, page),
         }
     }
 }

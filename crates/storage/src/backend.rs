@@ -27,6 +27,13 @@ pub trait RawSnapshot: Send + Sync + 'static {
     /// Fills `page`, which is empty, with the first rows of the range; see
     /// [`Snapshot::scan`](crate::Snapshot::scan).
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()>;
+
+    /// Counts the first rows of the range; see [`Snapshot::pass`](crate::Snapshot::pass). `page` is
+    /// empty.
+    fn pass(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<usize> {
+        self.scan(request, page)?;
+        Ok(page.keep_last())
+    }
 }
 
 /// The progress of reclaiming a dropped range.

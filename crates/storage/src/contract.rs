@@ -142,6 +142,13 @@ impl Page {
             Direction::Reverse => key.clone(),
         });
     }
+
+    /// Removes all rows except the last. Returns how many there were.
+    pub fn keep_last(&mut self) -> usize {
+        let rows = self.rows.len();
+        self.rows.drain(..rows.saturating_sub(1));
+        rows
+    }
 }
 
 /// Returns the smallest key that is greater than every key with this prefix; empty (open) if there
@@ -176,6 +183,13 @@ pub trait Snapshot: Send + Sync {
 
     /// Replaces the content of `page` by the first rows of the range.
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()>;
+
+    /// Counts the first rows of the range. Returns the number of rows that a page of `scan` could
+    /// have, and only the last of them in `page`. The engine may ignore `bytes_max`.
+    fn pass(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<usize> {
+        self.scan(request, page)?;
+        Ok(page.keep_last())
+    }
 
     /// Fills one page for each request. Resizes `pages` and reuses its memory.
     fn scan_many(&self, requests: &[ScanRequest<'_>], pages: &mut Vec<Page>) -> Result<()> {

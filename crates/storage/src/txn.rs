@@ -389,4 +389,12 @@ impl Snapshot for Txn {
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
         self.overlay.scan(&*self.snapshot, request, page)
     }
+
+    fn pass(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<usize> {
+        if self.overlay.is_empty_in(request.space) {
+            return self.snapshot.pass(request, page);
+        }
+        self.scan(request, page)?;
+        Ok(page.keep_last())
+    }
 }

@@ -15,12 +15,14 @@ use crate::grouping::runs::{MergedGroup, MergedGroups, SpilledGroups};
 use crate::grouping::table::GroupTable;
 use crate::operators::chain::{Sent, StepCounts};
 use crate::operators::filtering::{renew, reset};
-use crate::operators::{BoxedOperator, Filling, Operator};
+use crate::operators::{BoxedOperator, Filling, Operator, Passed, at_most};
 use crate::row::Row;
 use crate::taking::{Given, Taken};
 
 /// The rows pulled at a time.
 const ROWS_MAX: usize = 1024;
+/// The rows counted at a time.
+const ROWS_COUNTED_MAX: u64 = 4096;
 /// The rows grouped at a time.
 const BATCH_ROWS: usize = 256;
 
@@ -70,6 +72,13 @@ impl GroupOp {
         let scope = run.scope();
         let mut intake = Intake::new(&self.grouping, scope.env);
         let mut rows: Vec<Row> = Vec::new();
+        while self.grouping.only_counts && self.input.counts() {
+            let Passed { rows, more } = self.input.pass(run, ROWS_COUNTED_MAX)?;
+            intake.take_counted(&self.grouping, rows, scope)?;
+            if !more {
+                return self.take_all(intake, scope.env);
+            }
+        }
         loop {
             if !self.grouping.chain.reads_metadata {
                 let give = &mut |given| intake.take(&self.grouping, given, scope);
@@ -165,6 +174,19 @@ impl Intake {
                 self.take_one_by_one(grouping, rows, scope)
             }
         })
+    }
+
+    /// Takes documents of which the `$group` reads nothing.
+    fn take_counted(&mut self, grouping: &Grouping, rows: u64, scope: Scope<'_>) -> Result<()> {
+        let docs = [Doc::empty(); BATCH_ROWS];
+        let mut left = rows;
+        while left > 0 {
+            let count = at_most(left, BATCH_ROWS);
+            scope.env.check_interrupt()?;
+            self.take_batch(grouping, docs.get(..count).unwrap_or_default(), scope)?;
+            left -= count as u64;
+        }
+        Ok(())
     }
 
     /// Groups documents in one batch. If one of them fails, groups them one by one, so that the

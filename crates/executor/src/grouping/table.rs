@@ -172,6 +172,15 @@ impl GroupTable {
         cx: &EvalContext<'_>,
     ) -> Result<()> {
         self.groups.clear();
+        if let Column::Same(key, count) = keys
+            && self.by_column
+            && let Some(hashed) = hashes.first()
+        {
+            let key = key.unwrap_or(Value::Null);
+            let at = self.find_or_open(&grouping.group, *hashed, key, cx)?;
+            self.groups.resize(*count, at);
+            return self.take_by_column(arguments);
+        }
         for (row, hashed) in hashes.iter().enumerate() {
             let key = keys.get(row).unwrap_or(Value::Null);
             let at = self.find_or_open(&grouping.group, *hashed, key, cx)?;
@@ -183,10 +192,13 @@ impl GroupTable {
                 table.add(at as usize, argument.get(row))?;
             }
         }
-        if self.by_column {
-            for (table, argument) in self.tables.iter_mut().zip(arguments) {
-                table.add_column(&self.groups, argument)?;
-            }
+        if self.by_column { self.take_by_column(arguments) } else { Ok(()) }
+    }
+
+    /// Adds the arguments of a batch to the groups of its rows.
+    fn take_by_column(&mut self, arguments: &[Cow<'_, Column<'_>>]) -> Result<()> {
+        for (table, argument) in self.tables.iter_mut().zip(arguments) {
+            table.add_column(&self.groups, argument)?;
         }
         Ok(())
     }

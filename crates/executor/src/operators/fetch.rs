@@ -111,6 +111,10 @@ impl Operator for Fetch {
         Ok(passed)
     }
 
+    fn counts(&self) -> bool {
+        self.filter.is_none() && self.input.counts()
+    }
+
     fn rest(&mut self) {
         self.input.rest();
     }

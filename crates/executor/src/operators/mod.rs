@@ -102,6 +102,11 @@ pub(crate) trait Operator: Send {
         make_and_drop(self, run, max)
     }
 
+    /// Returns true if [`pass`](Self::pass) counts rows that it does not make.
+    fn counts(&self) -> bool {
+        false
+    }
+
     /// Ends a call. Drops rows that were read ahead, because the next call reads them again on its
     /// newer view. An operator that pulls its input again in the next call calls this on the input.
     fn rest(&mut self) {}

@@ -82,6 +82,10 @@ impl Operator for Subplan {
         pass_by(&mut self.input, &mut self.stats, run, max)
     }
 
+    fn counts(&self) -> bool {
+        self.input.counts()
+    }
+
     fn rest(&mut self) {
         self.input.rest();
     }

@@ -24,7 +24,7 @@ const PAGE_ROWS_FIRST: usize = 16;
 /// The rows of the largest page.
 const PAGE_ROWS_MAX: usize = 1024;
 /// The rows skipped between two checks of the interrupt.
-const PASSED_ROWS_MAX: usize = 1024;
+const PASSED_ROWS_MAX: usize = 4096;
 /// The bytes of a page.
 const PAGE_BYTES: usize = 1 << 20;
 
@@ -271,6 +271,10 @@ impl Operator for CollectionScan {
         self.stats.returned += passed as u64;
         self.stats.is_eof = cursor.is_done();
         Ok(Passed { rows: passed as u64, more: !cursor.is_done() })
+    }
+
+    fn counts(&self) -> bool {
+        self.filter.is_none()
     }
 
     fn rest(&mut self) {

@@ -308,10 +308,9 @@ impl Operator for IndexScanOp {
 
     /// Counts the keys of one range a page at a time.
     fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
-        let by_pages = !self.checks_keys && self.seen.is_none() && self.filter.is_none();
         let at_hand = !self.page.as_slice().is_empty() || self.done;
         let max = at_most(max, PASSED_KEYS_MAX);
-        if !by_pages || at_hand {
+        if !self.counts() || at_hand {
             let (mut passed, mut more) = (0, true);
             while passed < max && more {
                 more = self.next_match(run, passed == 0)?.is_some();
@@ -337,6 +336,10 @@ impl Operator for IndexScanOp {
             self.end();
         }
         Ok(Passed { rows: passed as u64, more: !self.done })
+    }
+
+    fn counts(&self) -> bool {
+        !self.checks_keys && self.seen.is_none() && self.filter.is_none()
     }
 
     fn stats(&self) -> NodeStats {

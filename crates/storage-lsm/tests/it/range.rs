@@ -66,8 +66,23 @@ fn compare(snapshot: &dyn Snapshot, space: Space, rng: &mut Rng, model: &Model) 
         request = request.reverse();
         expected.reverse();
     }
-    let mut expected = expected.into_iter();
     let (mut page, mut resume): (_, Option<Bytes>) = (Page::default(), None);
+    let mut passed = 0;
+    loop {
+        let step = resume.as_deref().map_or(request, |resume| request.resumed(resume));
+        let count = snapshot.pass(&step, &mut page).unwrap();
+        assert!(count <= rows_max);
+        passed += count;
+        if count > 0 {
+            assert_eq!(page.rows, [expected[passed - 1].clone()]);
+        }
+        resume = page.resume.take();
+        if resume.is_none() {
+            break;
+        }
+    }
+    assert_eq!(passed, expected.len());
+    let mut expected = expected.into_iter();
     loop {
         let step = resume.as_deref().map_or(request, |resume| request.resumed(resume));
         snapshot.scan(&step, &mut page).unwrap();

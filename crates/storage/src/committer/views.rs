@@ -265,6 +265,15 @@ fn is_own(space: Space, key: &[u8]) -> bool {
     space == Space::Meta && key.first() == Some(&0)
 }
 
+/// Returns the request without the engine's own keys.
+fn without_own<'r>(request: &ScanRequest<'r>) -> ScanRequest<'r> {
+    let mut request = *request;
+    if request.space == Space::Meta && request.start < [1].as_slice() {
+        request.start = &[1];
+    }
+    request
+}
+
 impl<S: RawSnapshot> Snapshot for Handle<S> {
     fn version(&self) -> Version {
         self.0.version
@@ -293,14 +302,20 @@ impl<S: RawSnapshot> Snapshot for Handle<S> {
 
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
         page.clear();
-        let mut request = *request;
-        if request.space == Space::Meta && request.start < [1].as_slice() {
-            request.start = &[1];
-        }
+        let request = without_own(request);
         if request.is_empty() {
             return Ok(());
         }
         self.0.with(|snap| snap.scan(&request, page))
+    }
+
+    fn pass(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<usize> {
+        page.clear();
+        let request = without_own(request);
+        if request.is_empty() {
+            return Ok(0);
+        }
+        self.0.with(|snap| snap.pass(&request, page))
     }
 }
 

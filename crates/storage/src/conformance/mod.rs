@@ -97,23 +97,40 @@ fn get(from: &dyn Snapshot, space: Space, name: &str) -> Option<String> {
 }
 
 /// Returns all rows of a range, read page by page.
+/// Returns the rows of a range, read page by page, and checks that counting page by page finds as
+/// many.
 fn rows(from: &dyn Snapshot, request: ScanRequest<'_>) -> Vec<(String, String)> {
+    let string = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
     let mut out = Vec::new();
+    pages(request, |step, page| {
+        from.scan(step, page).expect("a scan succeeds");
+        out.extend(page.rows.iter().map(|(key, value)| (string(key), string(value))));
+        page.rows.len()
+    });
+    let mut counted = 0;
+    pages(request, |step, page| {
+        let count = from.pass(step, page).expect("a count succeeds");
+        counted += count;
+        let last = page.rows.iter().map(|(key, value)| (string(key), string(value)));
+        assert_eq!(last.collect::<Vec<_>>(), out[counted - count.min(1)..counted]);
+        count
+    });
+    assert_eq!(counted, out.len());
+    out
+}
+
+/// Reads a range with `read`, page by page.
+fn pages(request: ScanRequest<'_>, mut read: impl FnMut(&ScanRequest<'_>, &mut Page) -> usize) {
     let mut page = Page::default();
     let mut resume: Option<Bytes> = None;
     loop {
-        let step = match &resume {
-            Some(key) => request.resumed(key),
-            None => request,
-        };
-        from.scan(&step, &mut page).expect("a scan succeeds");
-        assert!(page.rows.len() <= request.rows_max, "a page has too many rows");
-        assert!(page.resume.is_none() || !page.rows.is_empty(), "an empty page with a resume key");
-        let string = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
-        out.extend(page.rows.iter().map(|(key, value)| (string(key), string(value))));
-        match page.resume.take() {
-            Some(key) => resume = Some(key),
-            None => return out,
+        let step = resume.as_deref().map_or(request, |key| request.resumed(key));
+        let count = read(&step, &mut page);
+        assert!(count <= request.rows_max, "a page has too many rows");
+        assert!(page.resume.is_none() || count > 0, "an empty page with a resume key");
+        resume = page.resume.take();
+        if resume.is_none() {
+            return;
         }
     }
 }
