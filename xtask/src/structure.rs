@@ -188,6 +188,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "early_sync",
             "dropped",
             "row_tree",
+            "key_filter",
             "memtable",
             "flush",
             "tables",

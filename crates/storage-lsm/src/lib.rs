@@ -4,8 +4,8 @@
 //!
 //! Read in this order: `options`, `directory` (the files of a database directory, its lock and
 //! format), `layout` and `tuning` (the path and the sizes of each space); what runs: `store`
-//! (batches and background threads), `view`, `log`, `memtable`, `row_tree`, `flush`, `pace`,
-//! `tables` (the trees and lists of their tables), `retired` (what nothing uses any more),
+//! (batches and background threads), `view`, `log`, `memtable`, `row_tree`, `key_filter`, `flush`,
+//! `pace`, `tables` (the trees and lists of their tables), `retired` (what nothing uses any more),
 //! `backend` (the engine's side), `snapshot`, `range`, `range_source`, `lookups`, `open_table` and
 //! `block_rows` (reads), `held` (long snapshots), `locate` (the damaged block behind an error);
 //! what happens at an open: `opening` (its steps), `inventory` and `manifest` (the files that must
@@ -36,6 +36,7 @@ mod held;
 mod image;
 mod inventory;
 pub mod journal;
+mod key_filter;
 mod layout;
 mod locate;
 mod log;

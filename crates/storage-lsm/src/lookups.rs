@@ -14,11 +14,11 @@
 
 use bytes::Bytes;
 use lsm_tree::table::block::BlockType;
-use lsm_tree::table::filter::standard_bloom::Builder;
 use lsm_tree::table::{BlockHandle, IndexBlock};
 use lsm_tree::{InternalValue, SeqNo, Table};
 
 use crate::block_rows::{BlockRow, BlockRows};
+use crate::memtable::hash_of;
 use crate::open_table::{OpenTable, Result, not_rows};
 use crate::view::SpaceView;
 
@@ -28,10 +28,10 @@ fn into_value(row: InternalValue) -> Option<Bytes> {
 
 /// Returns the value of a key as of batch `seqno`.
 pub(crate) fn get(view: &SpaceView, seqno: u64, key: &[u8]) -> Result<Option<Bytes>> {
-    if let Some(value) = view.memtables.iter().find_map(|memtable| memtable.get(key, seqno)) {
+    let hash = hash_of(key);
+    if let Some(value) = view.memtables.iter().find_map(|memtable| memtable.get(key, hash, seqno)) {
         return Ok(value);
     }
-    let hash = Builder::get_hash(key);
     for table in view.tables.for_key(key) {
         if let Some(row) = table.get(key, SeqNo::MAX, hash)? {
             return Ok(into_value(row));
@@ -77,7 +77,8 @@ enum Place<'v> {
 /// Looks up a key everywhere but in the last table that can have it. The filter of that table is
 /// not asked either: it would mostly confirm that the table has the key.
 fn search<'v>(view: &'v SpaceView, seqno: u64, key: &'v [u8]) -> Result<Place<'v>> {
-    if let Some(value) = view.memtables.iter().find_map(|memtable| memtable.get(key, seqno)) {
+    let hash = hash_of(key);
+    if let Some(value) = view.memtables.iter().find_map(|memtable| memtable.get(key, hash, seqno)) {
         return Ok(Place::Known(value));
     }
     let mut tables = view.tables.for_key(key).peekable();
@@ -85,7 +86,7 @@ fn search<'v>(view: &'v SpaceView, seqno: u64, key: &'v [u8]) -> Result<Place<'v
         if tables.peek().is_none() {
             return Ok(Place::LastTable(table));
         }
-        if let Some(row) = table.get(key, SeqNo::MAX, Builder::get_hash(key))? {
+        if let Some(row) = table.get(key, SeqNo::MAX, hash)? {
             return Ok(Place::Known(into_value(row)));
         }
     }

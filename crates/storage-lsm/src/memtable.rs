@@ -7,12 +7,15 @@
 //! leaf without a search. Readers copy a few rows at a time under the lock of the tree, so that the
 //! writer waits for microseconds at most; it lets waiting readers pass every few rows.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 
 use bytes::Bytes;
+use lsm_tree::table::filter::standard_bloom::Builder;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use quire_storage::Direction;
 
+use crate::key_filter::KeyFilter;
 use crate::row_tree::{Row, RowTree, WIDTH};
 
 /// The bytes that a row occupies beside its key and value.
@@ -21,6 +24,8 @@ const ROW_BYTES: u64 = 80;
 const ROWS_AT_ONCE: usize = 64;
 /// The number of keys too new for its snapshot after which a reader lets a waiting writer pass.
 const SKIPPED_AT_ONCE: usize = 256;
+/// The number of leaves from which a memtable has a filter.
+const FILTERED_LEAVES: usize = 8;
 /// The rows that a reader copies out at first, and at most, at a time.
 const AHEAD_FIRST: usize = 4;
 const AHEAD_MAX: usize = 256;
@@ -33,6 +38,13 @@ pub(crate) struct Memtable {
     /// The number of the log file that has the first row; `u64::MAX` while there is none.
     first_log: AtomicU64,
     rows: RwLock<RowTree>,
+    /// The keys of the rows, once there are many.
+    filter: OnceLock<KeyFilter>,
+}
+
+/// Returns the hash of a key for [`Memtable::get`], which is the one of the tables' filters.
+pub(crate) fn hash_of(key: &[u8]) -> u64 {
+    Builder::get_hash(key)
 }
 
 /// A row that a reader has copied out.
@@ -60,6 +72,7 @@ impl Memtable {
             bytes: AtomicU64::new(0),
             first_log: AtomicU64::new(u64::MAX),
             rows: RwLock::new(RowTree::new()),
+            filter: OnceLock::new(),
         }
     }
 
@@ -102,13 +115,23 @@ impl Memtable {
             }
             bytes += ROW_BYTES + (key.len() + value.as_ref().map_or(0, Bytes::len)) as u64;
             rows.insert(key, seqno, value);
+            if let Some(filter) = self.filter.get() {
+                filter.add(hash_of(key));
+            }
+        }
+        if self.filter.get().is_none() && rows.leaves() >= FILTERED_LEAVES {
+            let filter = KeyFilter::new();
+            rows.keys().for_each(|key| filter.add(hash_of(key)));
+            let _ = self.filter.set(filter);
         }
         self.bytes.fetch_add(bytes, Atomic::Relaxed);
     }
 
-    /// Returns the newest row of `key` that batch `seqno` or an earlier one wrote.
-    pub fn get(&self, key: &[u8], seqno: u64) -> Option<Option<Bytes>> {
-        if self.is_empty() {
+    /// Returns the newest row of `key` that batch `seqno` or an earlier one wrote. `hash` is the
+    /// key's hash.
+    pub fn get(&self, key: &[u8], hash: u64, seqno: u64) -> Option<Option<Bytes>> {
+        let is_absent = self.filter.get().is_some_and(|filter| !filter.may_have(hash));
+        if is_absent || self.is_empty() {
             return None;
         }
         let rows = self.rows.read();
@@ -356,7 +379,10 @@ mod tests {
                 for _ in 0..50 {
                     let key = key(&mut rng, range);
                     let wanted = rows.iter().find(|row| row.key[..] == key[..]);
-                    assert_eq!(table.get(&key, seqno), wanted.map(|row| row.value.clone()));
+                    assert_eq!(
+                        table.get(&key, hash_of(&key), seqno),
+                        wanted.map(|row| row.value.clone())
+                    );
                     let from = rows.partition_point(|row| row.key[..] < key[..]);
                     let count = 1 + rng.below(200) as usize;
                     let (mut ahead, mut back) = (Vec::new(), Vec::new());
@@ -447,6 +473,6 @@ mod tests {
             table.write([(&b"k"[..], None)].into_iter(), seqno, log);
         }
         assert_eq!((table.number(), table.first_log()), (3, 7));
-        assert_eq!(table.get(b"k", 2), Some(None));
+        assert_eq!(table.get(b"k", hash_of(b"k"), 2), Some(None));
     }
 }

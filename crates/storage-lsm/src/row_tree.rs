@@ -68,6 +68,10 @@ impl Keys {
         Some((self.bytes.get(at..at + place.length as usize)?, place.seqno))
     }
 
+    fn key(&self, number: usize) -> Option<&[u8]> {
+        self.at(number).map(|(key, _)| key)
+    }
+
     /// Returns the number of keys that come before `(key, seqno)`, and with `or_equal` also those
     /// that are equal to it.
     fn rank(&self, key: &[u8], seqno: u64, or_equal: bool) -> usize {
@@ -103,6 +107,11 @@ impl Keys {
                 pairs.take_while(|(one, other)| one == other).count()
             }
         };
+        if self.places.is_empty() {
+            self.bytes.reserve(WIDTH * key.len());
+            self.places.reserve(WIDTH);
+            self.heads.reserve(WIDTH);
+        }
         let (at, length) = (self.bytes.len() as u32, key.len() as u32);
         self.bytes.extend_from_slice(key);
         self.places.insert(rank, KeyPlace { seqno, at, length });
@@ -220,6 +229,9 @@ pub(crate) struct RowTree {
     /// The highest inner node; the leaf 0 while `height` is 0.
     root: u32,
     last: u32,
+    /// The leaf of the last insertion. The next key often belongs there too: several clients each
+    /// insert keys that rise.
+    latest: u32,
 }
 
 impl RowTree {
@@ -230,11 +242,18 @@ impl RowTree {
             height: 0,
             root: 0,
             last: 0,
+            latest: 0,
         }
     }
 
+    /// Returns all keys, each as often as it has rows.
+    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.leaves
+            .iter()
+            .flat_map(|leaf| (0..leaf.values.len()).filter_map(|row| leaf.keys.key(row)))
+    }
+
     /// Returns the number of leaves.
-    #[cfg(test)]
     pub fn leaves(&self) -> usize {
         self.leaves.len()
     }
@@ -261,6 +280,20 @@ impl RowTree {
             node = inner.children.get(inner.rank(key, seqno)).copied().unwrap_or(NONE);
         }
         node
+    }
+
+    /// Returns the leaf to which a row belongs. It is found without a search if it is that of the
+    /// last insertion: a leaf begins with the key that separates it from the leaf before it.
+    fn leaf_near(&self, key: &[u8], seqno: u64) -> u32 {
+        let first = |leaf: &Leaf| leaf.keys.at(0).map(|first| order(key, seqno, first));
+        let is_near = self.leaf(self.latest).is_some_and(|leaf| {
+            let is_below_next = match self.leaf(leaf.next) {
+                Some(next) => first(next).is_some_and(Ordering::is_lt),
+                None => true,
+            };
+            is_below_next && first(leaf).is_some_and(Ordering::is_ge)
+        });
+        if is_near { self.latest } else { self.leaf_of(key, seqno) }
     }
 
     /// Returns the first row that does not come before `(key, seqno)`.
@@ -306,7 +339,8 @@ impl RowTree {
             let last = leaf.values.len().checked_sub(1).and_then(|last| leaf.keys.at(last));
             last.is_some_and(|last| order(key, seqno, last).is_gt())
         });
-        let number = if rises { self.last } else { self.leaf_of(key, seqno) };
+        let number = if rises { self.last } else { self.leaf_near(key, seqno) };
+        self.latest = number;
         let Some(leaf) = self.leaves.get_mut(number as usize) else { return };
         let rank = if rises { leaf.values.len() } else { leaf.keys.rank(key, seqno, false) };
         if leaf.keys.at(rank) == Some((key, seqno)) {
