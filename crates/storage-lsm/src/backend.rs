@@ -210,7 +210,8 @@ impl Backend for LsmBackend {
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<Reclaimed>> {
         let (store, logs) = (self.store()?, journal::numbers(&self.data()?)?);
-        let reclaim = Reclaim { backend: self, store: &store, dropped: &self.dropped, logs };
+        let (dropped, space) = (&self.dropped, &self.space);
+        let reclaim = Reclaim { backend: self, store: &store, dropped, space, logs };
         reclaim.ranges(ranges, apply, stop)
     }
 
@@ -258,6 +259,11 @@ impl Backend for LsmBackend {
             Maintenance::Flush => Space::ALL.into_iter().try_for_each(|space| store.flush(space)),
             Maintenance::Compact => Space::ALL.into_iter().try_for_each(|space| {
                 store.flush(space)?;
+                let bytes = store.view().of(space).tables.bytes();
+                // A disk that is full during a merge would end all writes.
+                if bytes > 0 && !self.space.has_room_for(bytes) {
+                    return Err(StorageError::Full);
+                }
                 store.merge_all(space)
             }),
             Maintenance::Reclaim | Maintenance::Tick => Ok(()),

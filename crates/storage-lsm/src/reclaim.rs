@@ -1,6 +1,6 @@
 //! Frees the space of dropped ranges. A small range is deleted key by key. A large one is added to
 //! a set that filters every compaction; tables that lie wholly inside it are dropped at once, and
-//! while the keyspace is small the rest is compacted now. A range is freed when no table that is
+//! while the keyspace is small and the disk has room the rest is compacted now. A range is freed when no table that is
 //! older than its drop overlaps it.
 //!
 //! A freed range is not yet gone: an open replays the part of the log that is newer than the newest
@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use quire_storage::backend::{Backend, RawSnapshot, Reclaimed, delete_range};
 use quire_storage::{DropRange, Op, Page, Result, ScanRequest, Space};
 
+use crate::disk_space::SpaceGauge;
 use crate::dropped::{DroppedRanges, Remains};
 use crate::store::Store;
 
@@ -46,6 +47,7 @@ pub(crate) struct Reclaim<'a, B> {
     pub backend: &'a B,
     pub store: &'a Store,
     pub dropped: &'a DroppedRanges,
+    pub space: &'a SpaceGauge,
     /// The numbers of all log files, oldest first.
     pub logs: Vec<u64>,
 }
@@ -152,9 +154,8 @@ impl<B: Backend> Reclaim<'_, B> {
             of = Some(range.space);
         }
         let Some(space) = of.filter(|_| left > 0) else { return Ok(()) };
-        match self.store.view().of(space).tables.bytes() <= COMPACT_BYTES_MAX {
-            true => self.store.merge_all(space),
-            false => Ok(()),
-        }
+        let bytes = self.store.view().of(space).tables.bytes();
+        let is_cheap = bytes <= COMPACT_BYTES_MAX && self.space.has_room_for(bytes);
+        if is_cheap { self.store.merge_all(space) } else { Ok(()) }
     }
 }

@@ -155,9 +155,13 @@ impl Tombstones {
             dead.deletes.store(0, Ordering::Relaxed);
             dead.hint.store(false, Ordering::Relaxed);
             store.flush(space)?;
-            if self.is_large(space, store)
-                && !is_worth_it(&store.view().of(space).tables, around.space)
-            {
+            let view = store.view();
+            let tables = &view.of(space).tables;
+            let is_worth_it = match self.is_large(space, store) {
+                true => is_worth_it(tables, around.space),
+                false => around.space.has_room_for(tables.bytes()),
+            };
+            if !is_worth_it {
                 *dead.not_before.lock() = Some(Instant::now() + LOOK);
                 continue;
             }

@@ -93,3 +93,35 @@ fn an_idle_engine_notices_that_its_background_work_has_failed() {
     assert!(matches!(put(&engine, 2), Err(StorageError::Unavailable(_))));
     assert!(engine.snapshot().unwrap().get(Space::Doc, &key(1, 1)).unwrap().is_some());
 }
+
+/// Freeing a dropped range merged the whole keyspace, which filled the disk to its last byte.
+#[test]
+fn a_merge_that_frees_space_waits_for_the_space_that_it_needs() {
+    let directory = TempDir::new().unwrap();
+    let available = Arc::new(AtomicU64::new(10 << 30));
+    let seen = Arc::clone(&available);
+    let options = LsmOptions {
+        reserve_bytes: 100 << 20,
+        space_probe: Arc::new(move |_| {
+            let available_bytes = seen.load(Ordering::Relaxed);
+            Some(DiskSpace { available_bytes, total_bytes: 20 << 30 })
+        }),
+        ..LsmOptions::default()
+    };
+    let engine = open(directory.path(), options).unwrap().engine;
+    fill(&engine, 1, 20_000, 700);
+    fill(&engine, 2, 20_000, 700);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    let stats = engine.stats();
+    let tables = stats.disk_bytes - stats.journal_bytes;
+    available.store((100 << 20) + tables / 2, Ordering::Relaxed);
+    engine.drop_range(Space::Doc, &key(1, 0), &key(2, 0)).unwrap();
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 1);
+    assert_eq!(engine.maintenance(Maintenance::Compact), Err(StorageError::Full));
+    engine.health().unwrap();
+    available.store(10 << 30, Ordering::Relaxed);
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    assert_eq!(numbers(&*engine.snapshot().unwrap(), Space::Doc, 2).len(), 20_000);
+}
