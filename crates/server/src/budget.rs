@@ -82,6 +82,11 @@ impl Budget {
         !state.waiting.is_empty() || state.used > self.bytes_max / 2
     }
 
+    /// Returns true if a request waits.
+    pub fn is_awaited(&self) -> bool {
+        !lock(&self.state).waiting.is_empty()
+    }
+
     /// Takes `bytes` at once, if necessary above the bound: for memory that is in use already.
     pub fn note(&self, bytes: u64) -> Share<'_> {
         let bytes = if bytes <= UNCOUNTED_BYTES { 0 } else { bytes };

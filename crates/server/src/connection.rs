@@ -123,8 +123,8 @@ impl Owner for Session<'_> {
         take_share(requests, &mut self.request_share, bytes, stopping)
     }
 
-    fn stalled(&mut self) {
-        self.request_share = None;
+    fn is_awaited(&self) -> bool {
+        self.shared.requests.is_awaited()
     }
 
     fn rest(&mut self) {

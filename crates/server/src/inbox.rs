@@ -15,6 +15,10 @@ const LARGE_BYTES: usize = 64 << 10;
 const UNPROVEN_BYTES: usize = 1 << 20;
 /// The idle time after which a connection frees its large buffers.
 const REST_AFTER: Duration = Duration::from_secs(1);
+/// While other connections wait for memory, this many bytes of a large message must come in this
+/// time. Its memory is theirs otherwise.
+const PACE_BYTES: usize = 128 << 10;
+const PACE_TIME: Duration = Duration::from_secs(2);
 
 /// The bytes that have arrived: `buffer[start..end]` is not consumed yet.
 pub(crate) struct Inbox {
@@ -33,12 +37,12 @@ pub(crate) struct Inbox {
 /// connections.
 pub(crate) trait Owner {
     /// Waits until a message of `bytes` may be read. Called before memory is allocated for it, and
-    /// again after [`stalled`](Self::stalled). Returning false ends the connection.
+    /// before each read. Returning false ends the connection.
     fn admit(&mut self, bytes: u64) -> bool;
 
-    /// Called if the rest of a large message has not arrived for a while: other connections may
-    /// continue.
-    fn stalled(&mut self);
+    /// Returns true if other connections wait for memory. Then a large message that comes too slowly
+    /// ends its connection.
+    fn is_awaited(&self) -> bool;
 
     /// Called if nothing has arrived for a while: large buffers are freed.
     fn rest(&mut self);
@@ -60,8 +64,7 @@ impl Inbox {
         Inbox { buffer, start: 0, end: 0, ticking: false, received: 0, deadline: None }
     }
 
-    /// Waits for the first message of a connection, of at most `bytes_max`. While it is incomplete
-    /// and nothing arrives, the owner is informed that it has stalled, as for any other message.
+    /// Waits for the first message of a connection, of at most `bytes_max`.
     ///
     /// # Errors
     /// `TimedOut` if it is not complete after `limit`.
@@ -97,7 +100,7 @@ impl Inbox {
     }
 
     /// Reads until a whole message has arrived. The error `InvalidData` means that its header
-    /// announces more than `bytes_max`.
+    /// announces more than `bytes_max`, and `TimedOut` that it comes too slowly while others wait.
     fn next_up_to(
         &mut self,
         socket: &Socket,
@@ -127,12 +130,21 @@ impl Inbox {
         if self.available() < header.length as usize && header.length as usize > LARGE_BYTES {
             self.set_ticking(socket, true)?;
         }
+        let mut paced: Option<(Instant, usize)> = None;
         while self.available() < header.length as usize {
             if !owner.admit(header.length.into()) {
                 return Err(io::Error::other("the server stops"));
             }
             if !self.fill(socket, header.length as usize, owner)? {
                 return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let (since, before) = *paced.get_or_insert_with(|| (Instant::now(), 0));
+            if header.length as usize > LARGE_BYTES && since.elapsed() >= PACE_TIME {
+                if self.available() - before < PACE_BYTES && owner.is_awaited() {
+                    let text = "a large message comes too slowly while others wait for memory";
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                }
+                paced = Some((Instant::now(), self.available()));
             }
         }
         Ok(Arrival::Message(header))
@@ -196,10 +208,7 @@ impl Inbox {
                         owner.rest();
                     }
                     0 => {}
-                    _ => {
-                        owner.stalled();
-                        return Ok(true);
-                    }
+                    _ => return Ok(true),
                 },
                 Err(error) => return Err(error),
             }
@@ -256,36 +265,63 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    #[derive(Default)]
-    struct Counts {
-        stalled: usize,
+    struct Others {
+        wait: bool,
     }
 
-    impl Owner for Counts {
+    impl Owner for Others {
         fn admit(&mut self, _bytes: u64) -> bool {
             true
         }
 
-        fn stalled(&mut self) {
-            self.stalled += 1;
+        fn is_awaited(&self) -> bool {
+            self.wait
         }
 
         fn rest(&mut self) {}
     }
 
-    /// A first message that stalled kept its share of the memory of all connections until the time
-    /// limit of the first message had passed.
-    #[test]
-    fn a_first_message_that_stalls_is_noticed_before_its_limit() -> io::Result<()> {
-        let (mut client, server) = UnixStream::pair()?;
-        let (socket, mut counts) = (Socket::unix(server), Counts::default());
+    /// The beginning of a message of a megabyte.
+    fn begin(client: &mut UnixStream) -> io::Result<()> {
         let mut begun = (1u32 << 20).to_le_bytes().to_vec();
         begun.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0, 0, 0]);
-        client.write_all(&begun)?;
+        client.write_all(&begun)
+    }
+
+    #[test]
+    fn a_first_message_that_stalls_ends_with_its_limit() -> io::Result<()> {
+        let (mut client, server) = UnixStream::pair()?;
+        let socket = Socket::unix(server);
+        begin(&mut client)?;
         let limit = REST_AFTER + REST_AFTER / 4;
-        let arrival = Inbox::new().first(&socket, 2 << 20, limit, &mut counts);
+        let arrival = Inbox::new().first(&socket, 2 << 20, limit, &mut Others { wait: false });
         assert!(arrival.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
-        assert_eq!(counts.stalled, 2);
+        Ok(())
+    }
+
+    /// Connections that sent large messages except for the last bytes kept them in memory beyond
+    /// the bound for all connections.
+    #[test]
+    fn a_message_that_stalls_gives_its_memory_to_those_who_wait() -> io::Result<()> {
+        let (mut client, server) = UnixStream::pair()?;
+        let socket = Socket::unix(server);
+        begin(&mut client)?;
+        let since = Instant::now();
+        let arrival = Inbox::new().next(&socket, 2 << 20, false, &mut Others { wait: true });
+        assert!(arrival.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
+        assert!(since.elapsed() >= PACE_TIME);
+
+        // While nobody waits, a message may take its time.
+        let (mut client, server) = UnixStream::pair()?;
+        let socket = Socket::unix(server);
+        begin(&mut client)?;
+        let rest = std::thread::spawn(move || {
+            std::thread::sleep(PACE_TIME + REST_AFTER);
+            client.write_all(&vec![0; (1 << 20) - 18]).map(|()| client)
+        });
+        let arrival = Inbox::new().next(&socket, 2 << 20, false, &mut Others { wait: false });
+        assert!(matches!(arrival, Ok(Arrival::Message(_))));
+        assert!(rest.join().is_ok_and(|sent| sent.is_ok()));
         Ok(())
     }
 }

@@ -65,7 +65,9 @@ impl Owner for Unbounded {
         true
     }
 
-    fn stalled(&mut self) {}
+    fn is_awaited(&self) -> bool {
+        false
+    }
 
     fn rest(&mut self) {}
 }
