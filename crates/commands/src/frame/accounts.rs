@@ -8,19 +8,23 @@ use crate::frame::audit::LogoutReason;
 use crate::frame::context::Context;
 use crate::frame::failed_logins::FailedLogins;
 use crate::frame::parameters::table::AUTH_SCHEMA_VERSION;
+use crate::frame::reply::from_interruption;
 use crate::frame::service::{Connection, ConnectionInfo, Service};
 use quire_access::{Inherited, Privileges, Restrictions, Role, RoleName, Roles, User, UserName};
 use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, CollectionCursor, Record, View, Writer};
+use quire_document::limits::USER_DOCUMENT_BYTES_MAX;
 use quire_document::{Doc, DocBuf, Value, doc};
-use quire_error::Result;
-use quire_storage::Direction;
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::{Direction, Interrupt};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The documents that are read at a time.
 const PAGE_DOCS: usize = 256;
 const PAGE_BYTES: usize = 1 << 20;
+/// The most bytes of users or roles that a command reads into memory.
+const ACCOUNTS_BYTES_MAX: usize = 64 << 20;
 
 /// The state of access control that all connections share.
 pub struct AccessControl {
@@ -146,17 +150,35 @@ impl Service {
 
     /// Returns the stored documents of users or roles for which `keep` returns true, in the order
     /// of insertion.
+    ///
+    /// # Errors
+    /// 146 ExceededMemoryLimit beyond `ACCOUNTS_BYTES_MAX`.
     pub(crate) fn stored_accounts(
         &self,
         namespace: &Namespace,
+        interrupt: &Interrupt,
         keep: impl Fn(Doc<'_>) -> bool,
     ) -> Result<Vec<DocBuf>> {
         let view = self.store.read_view()?;
         let view = view.view();
         let Some(collection) = view.collection(namespace).cloned() else { return Ok(Vec::new()) };
-        let records = read_all(&view, &collection)?;
-        let kept = records.iter().map(|record| record.doc.as_doc()).filter(|doc| keep(*doc));
-        Ok(kept.map(|doc| doc.to_owned()).collect())
+        let mut cursor = CollectionCursor::new(&collection, Direction::Forward);
+        let (mut page, mut kept, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut has_more = true;
+        while has_more {
+            interrupt.check().map_err(from_interruption)?;
+            has_more = cursor.next_page(&view, &collection, PAGE_DOCS, PAGE_BYTES, &mut page)?;
+            for record in page.drain(..).filter(|record: &Record| keep(record.doc.as_doc())) {
+                bytes += record.doc.as_doc().as_bytes().len();
+                if bytes > ACCOUNTS_BYTES_MAX {
+                    let text =
+                        format!("the users and roles have more than {ACCOUNTS_BYTES_MAX} bytes");
+                    return Err(Error::new(ErrorCode::ExceededMemoryLimit, text));
+                }
+                kept.push(record.doc.as_doc().to_owned());
+            }
+        }
+        Ok(kept)
     }
 
     /// Returns the stored user with this name, and the user's current rights.
@@ -334,6 +356,15 @@ fn without_role(doc: Doc<'_>, name: &RoleName) -> DocBuf {
 
 fn read_roles(view: &View<'_>, collection: &Arc<Collection>) -> Result<Roles> {
     read_all(view, collection)?.iter().map(|record| Role::parse(record.doc.as_doc())).collect()
+}
+
+/// Fails with 10334 BSONObjectTooLarge if a list of users or roles does not fit in a reply.
+pub(crate) fn check_list_bytes(bytes: usize) -> Result<()> {
+    if bytes <= USER_DOCUMENT_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!("the list has more than {USER_DOCUMENT_BYTES_MAX} bytes: ask for fewer");
+    Err(Error::new(ErrorCode::BSONObjectTooLarge, text))
 }
 
 fn read_all(view: &View<'_>, collection: &Arc<Collection>) -> Result<Vec<Record>> {

@@ -14,6 +14,7 @@ use crate::frame::operation_session;
 use crate::frame::reply;
 use crate::frame::service::{Connection, Outcome, Request, Service, Topology};
 use crate::frame::tally::Tally;
+use quire_document::limits::MESSAGE_BYTES_MAX;
 use quire_document::memory;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
@@ -41,6 +42,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
     let result =
         catch_unwind(AssertUnwindSafe(|| run(&service, connection, request, out, &mut attempt)));
     memory::release();
+    let result = result.map(|result| result.and_then(|()| check_length(out.len() - start)));
     let result = result.unwrap_or_else(|panic| {
         service.metrics.internal_errors.add(1);
         let secrets = attempt.command.map_or(&[][..], |command| command.secrets);
@@ -76,6 +78,15 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
     connection.audit_command(command, request, ended.error);
     end_command(&service, connection, command, &ended);
     attempt.outcome
+}
+
+/// Fails with 10334 BSONObjectTooLarge if a reply is longer than a message may be.
+fn check_length(bytes: usize) -> Result<(), Failed> {
+    if bytes <= MESSAGE_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!("the reply has {bytes} bytes, of at most {MESSAGE_BYTES_MAX}");
+    Err(Error::new(ErrorCode::BSONObjectTooLarge, text).into())
 }
 
 /// The error of a command, and the write concern error beside it.

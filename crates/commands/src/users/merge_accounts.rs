@@ -71,7 +71,7 @@ fn read(cx: &Context<'_>, collection: &str, request: &Request<'_>) -> Result<Vec
     let is_wanted = |doc: Doc<'_>| {
         request.db.is_empty() || doc.get("db").and_then(|db| db.as_str()) == Some(request.db)
     };
-    cx.service.stored_accounts(&Namespace::new(db, name)?, is_wanted)
+    cx.service.stored_accounts(&Namespace::new(db, name)?, &cx.interrupt, is_wanted)
 }
 
 fn check_user(cx: &Context<'_>, doc: DocBuf) -> Result<(UserName, DocBuf)> {

@@ -1,7 +1,7 @@
 //! `rolesInfo`: roles with those that they inherit from, and on request their privileges and
 //! restrictions.
 
-use crate::frame::accounts::write_roles;
+use crate::frame::accounts::{check_list_bytes, write_roles};
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
 use quire_access::{Role, RoleName, Roles, builtin};
@@ -32,13 +32,15 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
     };
     for name in names {
+        cx.check_interrupt()?;
+        check_list_bytes(out.len())?;
         if let Some(role) = roles.get(&name) {
             write_stored(role, &roles, &options, &mut out.document());
         } else if builtin::privileges(&name).is_some() {
             write_built_in(&name, &options, &mut out.document());
         }
     }
-    Ok(())
+    check_list_bytes(out.len())
 }
 
 /// Returns the named roles; `None` for all roles of the database.

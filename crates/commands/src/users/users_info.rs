@@ -1,17 +1,18 @@
 //! `usersInfo`: users with their roles, and on request their privileges, restrictions or stored
 //! credentials.
 
-use crate::frame::accounts::{granted, users_namespace, write_roles};
+use crate::frame::accounts::{check_list_bytes, granted, users_namespace, write_roles};
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
 use crate::frame::matching::filter_documents;
 use quire_access::{Inherited, UserName};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use std::collections::HashSet;
 
 /// The requested users.
 enum Which {
-    Named(Vec<UserName>),
+    Named(HashSet<UserName>),
     OfDatabase,
     Everywhere,
 }
@@ -32,7 +33,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let text = "Privilege or restriction details require exact-match usersInfo queries";
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
-    let stored = cx.service.stored_accounts(&users_namespace()?, |doc| {
+    let stored = cx.service.stored_accounts(&users_namespace()?, &cx.interrupt, |doc| {
         let text = |name| doc.get(name).and_then(|value| value.as_str()).unwrap_or_default();
         match &request.which {
             Which::Named(names) => names.contains(&UserName::new(text("user"), text("db"))),
@@ -41,13 +42,17 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
     })?;
     let roles = cx.service.roles()?;
-    let shown: Vec<DocBuf> = stored
-        .iter()
-        .map(|user| match details {
+    let (mut shown, mut bytes) = (Vec::with_capacity(stored.len()), 0);
+    for user in &stored {
+        cx.check_interrupt()?;
+        let user = match details {
             true => detailed(user.as_doc(), &request, &roles.inherited(&granted(user.as_doc()))),
             false => brief(user.as_doc(), &request),
-        })
-        .collect();
+        };
+        bytes += user.as_bytes().len();
+        check_list_bytes(bytes)?;
+        shown.push(user);
+    }
     let kept = filter_documents(cx, request.filter.unwrap_or_default(), &shown)?;
     let mut users = reply.array("users");
     kept.into_iter().for_each(|user| {
@@ -92,7 +97,7 @@ fn which(cx: &Context<'_>, body: Doc<'_>) -> Result<Which> {
             Which::Named(names.collect::<Result<_>>()?)
         }
         value @ (Value::String(_) | Value::Document(_)) => {
-            Which::Named(vec![UserName::parse(value, cx.db)?])
+            Which::Named(HashSet::from([UserName::parse(value, cx.db)?]))
         }
         Value::Int32(1) | Value::Int64(1) => Which::OfDatabase,
         Value::Double(1.0) => Which::OfDatabase,

@@ -7,7 +7,7 @@ use crate::frame::query_args::{flag, hint, owned, write_policy};
 use crate::write::delete::{self, DeleteStatement};
 use crate::write::statement_ids::StatementIds;
 use crate::write::update::{UpdateStatement, checked_update, run_one};
-use crate::write::write_reply::STATEMENTS_MAX;
+use crate::write::write_reply::{IdRoom, STATEMENTS_MAX, Shortening};
 use crate::write::writes::{fails_command, write_repeated};
 use quire_catalog::{Namespace, Uuid};
 use quire_collections::{WritePolicy, is_in_doubt};
@@ -43,6 +43,7 @@ struct Totals {
     modified: i64,
     upserted: i64,
     deleted: i64,
+    room: IdRoom,
 }
 
 #[derive(Default)]
@@ -93,6 +94,7 @@ fn perform(
     options: &Options,
 ) -> Result<(Vec<DocBuf>, Totals, Vec<i32>)> {
     let (mut rows, mut totals) = (Vec::new(), Totals::default());
+    let mut shortening = Shortening::default();
     for target in namespaces {
         cx.wait_behind_changes(target.namespace.as_str())?;
     }
@@ -116,12 +118,12 @@ fn perform(
                 cx.statement_failed.set(true);
                 let stop = !options.unordered || error.code().is_a(ErrorClass::Interruption);
                 // The outcome of an insert is that of its own document.
-                let error = match op.action {
+                let error = shortening.shorten(match op.action {
                     Action::Insert(_) => error,
                     Action::Update(_) | Action::Delete(_) => {
                         cx.without_values(&target.namespace, error)
                     }
-                };
+                });
                 rows.push(error_row(at, op, &error));
                 if stop {
                     break;
@@ -176,8 +178,14 @@ fn one(
             statement.check_constants()?;
             let outcome = match unit.repeated(place)? {
                 Some(before) => crate::write::repeated::update(&before)?,
-                None => run_one(cx, namespace, statement, let_vars, (unit, place))?,
+                None => {
+                    totals.room.check()?;
+                    run_one(cx, namespace, statement, let_vars, (unit, place))?
+                }
             };
+            if let Some(id) = &outcome.upserted {
+                totals.room.take(id);
+            }
             let upserted = outcome.upserted.is_some();
             totals.matched += outcome.matched as i64;
             totals.modified += outcome.modified as i64;

@@ -6,7 +6,7 @@ use crate::frame::query_args::{flag, hint};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
 use crate::write::repeated;
-use crate::write::write_reply::{WriteErrors, WriteOptions, statements, write_target};
+use crate::write::write_reply::{IdRoom, WriteErrors, WriteOptions, statements, write_target};
 use crate::write::writes::{check_single, write_repeated};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
@@ -95,7 +95,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         updates.iter().map(|doc| parse(*doc)).collect::<Result<_>>()?;
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, ValueBuf)> = Vec::new();
-    let mut errors = WriteErrors::default();
+    let (mut errors, mut room) = (WriteErrors::default(), IdRoom::default());
     let mut unit =
         cx.write_unit(parsed.len(), &options.statements, parsed.len(), options.policy)?;
     for (at, (statement, doc)) in parsed.iter().zip(&updates).enumerate() {
@@ -103,14 +103,19 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let began = Instant::now();
         let ended = match unit.repeated(at)? {
             Some(before) => Ok(repeated::update(&before)?),
-            None => run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut unit, at)),
+            None => room.check().and_then(|()| {
+                run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut unit, at))
+            }),
         };
         cx.end_statement(Class::Update, &namespace, *doc, began, ended.as_ref().map(tally));
         match ended {
             Ok(outcome) => {
                 matched += outcome.matched + u64::from(outcome.upserted.is_some());
                 modified += outcome.modified;
-                upserted.extend(outcome.upserted.map(|id| (at, id)));
+                if let Some(id) = outcome.upserted {
+                    room.take(&id);
+                    upserted.push((at, id));
+                }
             }
             Err(error) => {
                 let error = cx.without_values(&namespace, error);

@@ -10,13 +10,15 @@ use crate::write::statement_ids::StatementIds;
 use crate::write::writes::fails_command;
 use quire_catalog::{Namespace, SYSTEM_VIEWS};
 use quire_collections::WritePolicy;
-use quire_document::{Doc, DocWriter, Value};
+use quire_document::limits::USER_DOCUMENT_BYTES_MAX;
+use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 
 /// The largest number of statements in a command. MongoDB: 100,000 (16 InvalidLength).
 pub const STATEMENTS_MAX: usize = 100_000;
-/// The bytes of error texts in a reply. Further errors are reported by their codes alone.
-const ERROR_TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// The bytes of the texts and details of errors in a reply. Further errors are reported by their
+/// codes alone.
+const ERROR_BYTES_MAX: usize = 1024 * 1024;
 
 /// The common arguments of write commands besides their statements.
 #[derive(Clone, Debug)]
@@ -105,10 +107,49 @@ pub fn write_target(cx: &Context<'_>, body: Doc<'_>) -> Result<Namespace> {
     Ok(namespace)
 }
 
+/// Shortens the errors of a command, as they come, to what its reply has room for. An error can
+/// have the text of a key twice, and a command 100,000 errors.
+#[derive(Default)]
+pub struct Shortening {
+    bytes: usize,
+}
+
+impl Shortening {
+    /// Returns the error, without its text and its details if the errors so far have too many bytes.
+    pub fn shorten(&mut self, error: Error) -> Error {
+        self.bytes += error.message().len() + error.details().map_or(0, <[u8]>::len);
+        if self.bytes > ERROR_BYTES_MAX { Error::new(error.code(), "") } else { error }
+    }
+}
+
+/// The room for the `_id`s of upserted documents in a reply.
+#[derive(Default)]
+pub struct IdRoom {
+    used: usize,
+}
+
+impl IdRoom {
+    /// Fails with 146 ExceededMemoryLimit if the ids so far leave no room: the next statement must
+    /// not run, because its id could not be returned.
+    pub fn check(&self) -> Result<()> {
+        if self.used <= USER_DOCUMENT_BYTES_MAX {
+            return Ok(());
+        }
+        let text = "the ids of the documents that were upserted before fill the reply";
+        Err(Error::new(ErrorCode::ExceededMemoryLimit, text))
+    }
+
+    /// Counts an id that the reply returns.
+    pub fn take(&mut self, id: &ValueBuf) {
+        self.used += id.size();
+    }
+}
+
 /// The errors of a write's statements.
 #[derive(Default)]
 pub struct WriteErrors {
     errors: Vec<(usize, Error)>,
+    shortening: Shortening,
 }
 
 impl WriteErrors {
@@ -120,13 +161,15 @@ impl WriteErrors {
         if fails_command(&error) {
             return Err(error);
         }
-        self.errors.push((index, error));
+        self.extend([(index, error)]);
         Ok(ordered)
     }
 
     /// Adds the errors of a batch.
     pub fn extend(&mut self, errors: impl IntoIterator<Item = (usize, Error)>) {
-        self.errors.extend(errors);
+        for (index, error) in errors {
+            self.errors.push((index, self.shortening.shorten(error)));
+        }
     }
 
     /// Appends `writeErrors`, if there are any; they abort the transaction of the command.
@@ -136,17 +179,8 @@ impl WriteErrors {
         }
         cx.statement_failed.set(true);
         let mut list = reply.array("writeErrors");
-        let mut bytes = 0;
         for (index, error) in &self.errors {
-            bytes += error.message().len();
-            let mut entry = list.document();
-            match bytes > ERROR_TEXT_BYTES_MAX {
-                false => write_write_error(&mut entry, *index as i32, error),
-                true => {
-                    entry.append("index", *index as i32);
-                    entry.append("code", error.code().number()).append("errmsg", "");
-                }
-            }
+            write_write_error(&mut list.document(), *index as i32, error);
         }
     }
 }
@@ -165,5 +199,20 @@ mod tests {
             let refused = errors.note(1, Error::new(code, "stopped"), false);
             assert_eq!(refused.err().map(|error| error.code()), Some(code));
         }
+    }
+
+    #[test]
+    fn many_long_errors_are_kept_by_their_codes() {
+        let mut errors = WriteErrors::default();
+        let long = || Error::new(ErrorCode::DuplicateKey, "x".repeat(400_000));
+        for at in 0..100 {
+            let details =
+                quire_document::doc! { "keyValue": { "a": "y".repeat(400_000).as_str() } };
+            errors.note(at, long().with_details(details.as_bytes()), false).unwrap();
+        }
+        let kept = errors.errors.iter().map(|(_, error)| error.message().len()).collect::<Vec<_>>();
+        assert_eq!((kept[0], kept[1..].iter().sum::<usize>()), (400_000, 0));
+        assert!(errors.errors.iter().skip(1).all(|(_, error)| error.details().is_none()));
+        assert!(errors.errors.iter().all(|(_, error)| error.code() == ErrorCode::DuplicateKey));
     }
 }
