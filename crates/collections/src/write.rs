@@ -13,7 +13,9 @@ use quire_catalog::{
     Catalog, Collection, CollectionId, IndexId, Namespace, collection_key, low_water_key,
 };
 use quire_document::Doc;
+use quire_document::memory::Charge;
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::context::process_memory;
 use quire_mql::update::Update;
 use quire_storage::{
     ClusterTime, CommitOptions, Committed, KeyTurn, Mode, Savepoint, Space, StorageError, Txn,
@@ -64,7 +66,12 @@ pub struct Writer {
     created: Vec<Arc<Collection>>,
     /// The row that this commit stores for its session.
     retry: Option<RetryRow>,
+    /// The share of the memory of all requests that the buffered writes hold.
+    memory: Charge,
 }
+
+/// The bytes by which the writes of a statement may grow before they are charged.
+const UNCHARGED_BYTES: usize = 1 << 20;
 
 /// A state to which a writer can roll back.
 pub struct WriterSavepoint {
@@ -116,6 +123,7 @@ impl Store {
             pieces: Pieces::new(self.engine().caps().persistent),
             created: Vec::new(),
             retry: None,
+            memory: Charge::default(),
         })
     }
 }
@@ -161,7 +169,8 @@ impl Writer {
         let ended = self.insert_entries(collection, id, doc).and_then(|()| {
             let value = self.pieces.join(doc_value(doc));
             self.txn.put_entry(Space::Doc, key, value)?;
-            self.tell(|| Change::Insert { collection, id, doc })
+            self.tell(|| Change::Insert { collection, id, doc })?;
+            self.charge_growth()
         });
         self.undo_on_error(before, ended)?;
         self.count(collection, 1, doc.len() as i64);
@@ -205,7 +214,8 @@ impl Writer {
         let ended = self.update_entries(collection, id, old, new).and_then(|()| {
             let value = self.pieces.join(doc_value(new));
             self.txn.put(Space::Doc, key, value)?;
-            self.tell(|| UpdatedDoc::change(collection, id, (old, new), update))
+            self.tell(|| UpdatedDoc::change(collection, id, (old, new), update))?;
+            self.charge_growth()
         });
         self.undo_on_error(before, ended)?;
         if old.len() != new.len() {
@@ -221,12 +231,25 @@ impl Writer {
         let key = self.pieces.copy(&doc_key(collection.id, id));
         let ended = self.delete_entries(collection, id, old).and_then(|()| {
             self.txn.delete(Space::Doc, key)?;
-            self.tell(|| Change::Delete { collection, id, before: old })
+            self.tell(|| Change::Delete { collection, id, before: old })?;
+            self.charge_growth()
         });
         self.undo_on_error(before, ended)?;
         self.note_deleted(collection)?;
         self.count(collection, -1, -(old.len() as i64));
         Ok(())
+    }
+
+    fn charge_growth(&mut self) -> Attempt<()> {
+        let is_small = self.buffered_bytes() < self.memory.bytes() + UNCHARGED_BYTES;
+        if is_small { Ok(()) } else { self.charge() }
+    }
+
+    /// Takes the buffered writes from the memory of all requests; 146 ExceededMemoryLimit if it has
+    /// less left.
+    fn charge(&mut self) -> Attempt<()> {
+        let refused = |_| Error::new(ErrorCode::ExceededMemoryLimit, process_memory());
+        Ok(self.memory.resize(self.buffered_bytes()).map_err(refused)?)
     }
 
     /// Returns a savepoint at the current state.

@@ -176,7 +176,8 @@ impl Execution {
 
     /// Returns the counts of the keys and documents examined so far, and the plan.
     pub fn examined(&self) -> Examined {
-        let counters = Counters { returned: self.returned, ..Counters::of(&self.root.stats()) };
+        let mut counters = Counters { returned: self.returned, ..Counters::of(&self.root.stats()) };
+        counters.held_bytes += self.pending.iter().map(|row| row.size() as u64).sum::<u64>();
         Examined { counters, plan: Some(Arc::clone(&self.plan)), by_id: None }
     }
 }

@@ -136,7 +136,11 @@ impl Writer {
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<T> {
         let before = self.savepoint();
-        let ended = attempt(self).and_then(|answer| self.push().map(|()| answer));
+        let ended = attempt(self).and_then(|answer| {
+            self.push()?;
+            self.charge()?;
+            Ok(answer)
+        });
         ended.map_err(|failure| {
             self.rollback_to(before);
             failure.into()
