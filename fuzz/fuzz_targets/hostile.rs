@@ -12,7 +12,7 @@ use bumpalo::Bump;
 use choices::Choices;
 use libfuzzer_sys::fuzz_target;
 use quire_commands::{Call, Connection, ConnectionInfo, Service, ServiceOptions};
-use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf, doc};
+use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf, doc, limits};
 use quire_error::{Error, ErrorCode};
 use quire_mql::stage::{Transform, Transforms, find_stage};
 use quire_mql::{EvalContext, Expression, Filter, ParseContext, Shared, Update, UpdateSpec};
@@ -298,7 +298,7 @@ impl Choices<'_> {
             6 => {
                 let mut group = doc! { "_id": &value };
                 let sum = doc! { (self.one_of(&["$push", "$sum", "$addToSet", "$max", "$first"])): &self.expression(1) };
-                let count = self.count(40);
+                let count = self.count(sum.as_bytes().len());
                 group.extend(|writer| {
                     (0..count).for_each(|at| {
                         writer.append(&format!("f{at}"), &sum);
@@ -436,6 +436,9 @@ fuzz_target!(|bytes: &[u8]| {
     let mut choices = Choices(bytes);
     if choices.next(2) == 0 {
         let command = choices.command();
+        if command.as_bytes().len() > limits::USER_DOCUMENT_BYTES_MAX {
+            return; // No message has such a document.
+        }
         // What is made once, and what the request itself takes, is not of this request.
         CLIENT.with_borrow(|_| ());
         let peak = counting::peak(|| run_command(command));

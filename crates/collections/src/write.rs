@@ -13,9 +13,8 @@ use quire_catalog::{
     Catalog, Collection, CollectionId, IndexId, Namespace, collection_key, low_water_key,
 };
 use quire_document::Doc;
-use quire_document::memory::Charge;
+use quire_document::memory::{self, Charge};
 use quire_error::{Error, ErrorCode, Result};
-use quire_mql::context::process_memory;
 use quire_mql::update::Update;
 use quire_storage::{
     ClusterTime, CommitOptions, Committed, KeyTurn, Mode, Savepoint, Space, StorageError, Txn,
@@ -248,7 +247,7 @@ impl Writer {
     /// Takes the buffered writes from the memory of all requests; 146 ExceededMemoryLimit if it has
     /// less left.
     fn charge(&mut self) -> Attempt<()> {
-        let refused = |_| Error::new(ErrorCode::ExceededMemoryLimit, process_memory());
+        let refused = |_| Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted());
         Ok(self.memory.resize(self.buffered_bytes()).map_err(refused)?)
     }
 

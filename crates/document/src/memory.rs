@@ -55,6 +55,12 @@ pub fn pool_bytes_used() -> usize {
     POOL.used.load(Ordering::Relaxed)
 }
 
+/// Returns the text of the error for [`Refused::Process`].
+pub fn exhausted() -> String {
+    let max = pool_bytes_max();
+    format!("The requests of this server together use too much memory. Memory limit: {max} bytes")
+}
+
 /// The reason why memory was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {

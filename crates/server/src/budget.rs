@@ -87,6 +87,11 @@ impl Budget {
         !lock(&self.state).waiting.is_empty()
     }
 
+    /// Returns how many more bytes are taken than the budget has.
+    pub fn excess(&self) -> u64 {
+        lock(&self.state).used.saturating_sub(self.bytes_max)
+    }
+
     /// Takes `bytes` at once, if necessary above the bound: for memory that is in use already.
     pub fn note(&self, bytes: u64) -> Share<'_> {
         let bytes = if bytes <= UNCOUNTED_BYTES { 0 } else { bytes };

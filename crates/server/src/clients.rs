@@ -4,6 +4,7 @@ use crate::socket::Socket;
 use quire_access::origin;
 use quire_storage::Interrupt;
 use std::collections::HashMap;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,16 @@ pub(crate) struct Client {
     /// True after it has sent a message and, with access control, has logged in.
     proven: AtomicBool,
     running: Mutex<Option<RunningClient>>,
+    /// The large reply that is being sent.
+    sending: Mutex<Option<Sending>>,
+}
+
+/// A large reply that a client has not read whole.
+#[derive(Clone, Copy)]
+pub(crate) struct Sending {
+    pub since: Instant,
+    /// The memory that it takes.
+    pub bytes: u64,
 }
 
 /// The running operation of a connection.
@@ -41,12 +52,26 @@ impl Client {
     pub(crate) fn new(id: u64, socket: Socket) -> Arc<Client> {
         let peer = socket.peer();
         let proven = AtomicBool::new(false);
-        Arc::new(Client { id, socket, peer, proven, running: Mutex::new(None) })
+        let (running, sending) = (Mutex::new(None), Mutex::new(None));
+        Arc::new(Client { id, socket, peer, proven, running, sending })
     }
 
     /// Returns the origin for which the limit on connections counts it.
     fn origin(&self) -> Option<IpAddr> {
         self.peer.map(|peer| origin(peer.ip()))
+    }
+
+    /// Sends a large reply, which takes `bytes` of memory.
+    pub(crate) fn send(&self, parts: [&[u8]; 3], bytes: u64) -> io::Result<()> {
+        *lock(&self.sending) = Some(Sending { since: Instant::now(), bytes });
+        let sent = self.socket.write_all(parts);
+        *lock(&self.sending) = None;
+        sent
+    }
+
+    /// Returns the large reply that is being sent.
+    pub(crate) fn sending(&self) -> Option<Sending> {
+        *lock(&self.sending)
     }
 
     /// Notes that an operation begins.

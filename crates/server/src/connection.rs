@@ -8,6 +8,8 @@ use crate::inbox::{Arrival, Inbox, Owner};
 use crate::shared::Shared;
 use quire_commands::{Connection, ConnectionInfo, Outcome, Request, Sequence};
 use quire_document::Doc;
+use quire_document::memory::{self, Charge};
+use quire_error::{Error, ErrorCode};
 use quire_storage::Interrupt;
 use quire_wire::limits::{HEADER_BYTES, MESSAGE_BYTES_MAX};
 use quire_wire::{Compressor, Flags, Header, Incoming, Malformed, OpCode, Reply};
@@ -314,6 +316,13 @@ impl Session<'_> {
 
     fn send(&mut self, reply: &mut Reply) -> io::Result<()> {
         reply.request_id = self.shared.service.next_request_id();
+        let mut charge = Charge::default();
+        // A large reply stays in memory until the client has read it.
+        if self.reply.len() as u64 > UNCOUNTED_BYTES && charge.resize(self.reply.len()).is_err() {
+            self.reply = Vec::new();
+            let error = Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted());
+            self.shared.service.error_reply(&error, &mut self.reply);
+        }
         let frame = reply.frame(&self.reply, &mut self.packed).map_err(io::Error::other)?;
         self.shared.service.metrics.network.bytes_out.add(frame.len() as u64);
         let packed = if reply.compressor.is_some() { frame.len() } else { 0 };
@@ -323,7 +332,10 @@ impl Session<'_> {
         {
             self.reply_share = Some(self.shared.replies.note(held));
         }
-        self.client.socket.write_all(frame.parts())
+        match held > UNCOUNTED_BYTES {
+            true => self.client.send(frame.parts(), held),
+            false => self.client.socket.write_all(frame.parts()),
+        }
     }
 
     /// Replies to a message that could not be decoded as a request.

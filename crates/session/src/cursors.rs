@@ -2,11 +2,10 @@
 //! between two batches; it holds the source of its next batch.
 
 use crate::SessionId;
-use quire_document::memory::Charge;
+use quire_document::memory::{self, Charge};
 use quire_document::{ArrayWriter, Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{BatchEnd, BatchLimits, Examined, Views};
-use quire_mql::context::process_memory;
 use quire_storage::rng::{self, Rng};
 use quire_storage::{ClusterTime, Interrupt, Interruption};
 use std::collections::{HashMap, HashSet};
@@ -92,7 +91,7 @@ impl Cursor {
     pub fn charge(memory: &mut Charge, parsed_bytes: usize, source: &dyn Source) -> Result<()> {
         let held = usize::try_from(source.held_bytes()).unwrap_or(usize::MAX);
         memory.resize(parsed_bytes.saturating_add(held)).map_err(|_| {
-            let text = format!("The cursor was closed: {}", process_memory());
+            let text = format!("The cursor was closed: {}", memory::exhausted());
             Error::new(ErrorCode::ExceededMemoryLimit, text)
         })
     }

@@ -235,6 +235,11 @@ impl ForeignSide {
         self.in_order = true;
     }
 
+    /// Returns the bytes of the documents and keys that it holds.
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+
     /// Returns the statistics of the reads: for `explain`, and for the counters of the request.
     pub fn stats(&self) -> (JoinStats, NodeStats) {
         let strategy = match (&self.plan.key, &self.plan.index) {

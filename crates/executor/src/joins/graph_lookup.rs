@@ -244,6 +244,8 @@ impl Operator for GraphLookupOp {
     fn stats(&self) -> NodeStats {
         let (joined, read) = self.side.stats();
         let inputs = vec![self.input.stats(), read];
-        NodeStats { inputs, joined: Some(Box::new(joined)), ..self.stats.clone() }
+        let waiting = self.waiting.iter().map(Row::size).sum::<usize>();
+        let held_bytes = (waiting + self.side.bytes()) as u64;
+        NodeStats { inputs, held_bytes, joined: Some(Box::new(joined)), ..self.stats.clone() }
     }
 }

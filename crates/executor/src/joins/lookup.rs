@@ -51,6 +51,17 @@ struct Unwinding {
     next: usize,
 }
 
+impl Unwinding {
+    /// Returns the bytes that it holds, without the documents that the foreign side holds.
+    fn size(&self) -> usize {
+        self.row.size()
+            + match &self.found {
+                Found::Held(places) => size_of_val(places.as_slice()),
+                Found::Rows(rows) => rows.iter().map(Row::size).sum(),
+            }
+    }
+}
+
 /// The operator of `$lookup`.
 pub(crate) struct LookupOp {
     input: BoxedOperator,
@@ -468,6 +479,14 @@ impl Operator for LookupOp {
     fn stats(&self) -> NodeStats {
         let (joined, read) = self.side.stats();
         let inputs = vec![self.input.stats(), read];
-        NodeStats { inputs, joined: Some(Box::new(joined)), ..self.stats.clone() }
+        let constant = self.constant.as_ref().map_or(0, |array| array.as_bytes().len());
+        let unwinding = self.unwinding.as_ref().map_or(0, Unwinding::size);
+        let held = self.waiting_bytes + self.side.bytes() + constant + unwinding;
+        NodeStats {
+            inputs,
+            held_bytes: held as u64,
+            joined: Some(Box::new(joined)),
+            ..self.stats.clone()
+        }
     }
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use quire_document::limits::MESSAGE_BYTES_MAX;
+use quire_document::memory::{self, Refused};
 use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
-use quire_error::Result;
+use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Filter;
 use quire_mql::stage::{Facet, Stage, StageBody, UnionWith};
 use quire_planner::explain::{
@@ -86,7 +88,7 @@ pub fn explain(
         _ => None,
     };
     let trials = trials.as_deref();
-    let mut explained = DocBuf::build(|writer| {
+    let print = |writer: &mut DocWriter<'_>| {
         let groups = plan.groups();
         writer.append("explainVersion", if groups > 0 { "2" } else { "1" });
         if plan.stages().len() > groups || first.is_some() {
@@ -95,7 +97,16 @@ pub fn explain(
         } else {
             whole_plan(&plan, stats.as_ref(), trials, writer);
         }
-    });
+    };
+    // Each plan repeats the filter and its bounds.
+    let explained = memory::limited(MESSAGE_BYTES_MAX, || DocBuf::build(print));
+    let mut explained = explained.map_err(|refused| match refused {
+        Refused::Process => Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted()),
+        Refused::Evaluation => {
+            let text = format!("the plans take more than {MESSAGE_BYTES_MAX} bytes");
+            Error::new(ErrorCode::BSONObjectTooLarge, text)
+        }
+    })?;
     if let Some(shape) = shape {
         explained.append("queryShapeHash", shape.as_str());
     }

@@ -345,6 +345,8 @@ impl Operator for ChainOp {
 
     fn stats(&self) -> NodeStats {
         let stats = self.chain.stats(&self.passed, self.input.stats());
-        NodeStats { is_eof: self.is_eof, ..stats }
+        let open = self.open.as_ref().map(|(row, _)| row);
+        let held = self.waiting.iter().chain(&self.ready).chain(open).map(Row::size).sum::<usize>();
+        NodeStats { is_eof: self.is_eof, held_bytes: stats.held_bytes + held as u64, ..stats }
     }
 }

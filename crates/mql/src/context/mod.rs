@@ -418,14 +418,6 @@ impl<'a> EvalContext<'a> {
     }
 }
 
-/// Returns the text of the error for a process without memory for a request.
-pub fn process_memory() -> String {
-    format!(
-        "The requests of this server together use too much memory. Memory limit: {} bytes",
-        memory::pool_bytes_max()
-    )
-}
-
 thread_local! {
     /// Buffers in which results grow, before they are copied to their arena with their final size.
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };

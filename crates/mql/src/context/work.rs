@@ -3,7 +3,7 @@
 //! Reading a clock would cost more than most of the counted operations. A unit is about ten
 //! nanoseconds: one element of an array, or 64 copied bytes.
 
-use super::{ParseContext, Shared, process_memory};
+use super::{ParseContext, Shared};
 use crate::checked_sort;
 pub(crate) use crate::checked_sort::search_units;
 use quire_document::memory::{self, Refused};
@@ -70,7 +70,7 @@ impl Shared {
                 "Expression used too much memory. Memory limit: {} bytes",
                 self.memory_bytes_max
             ),
-            Refused::Process => process_memory(),
+            Refused::Process => memory::exhausted(),
         };
         Error::new(ErrorCode::ExceededMemoryLimit, text)
     }
@@ -123,7 +123,7 @@ fn charge_parts(count: u32) -> Result<()> {
         return Err(Error::bad_value(text));
     }
     memory::reserve(count as usize * PART_BYTES)
-        .map_err(|_| Error::new(ErrorCode::ExceededMemoryLimit, process_memory()))
+        .map_err(|_| Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted()))
 }
 
 /// Returns the units for reading `bytes` of BSON.
