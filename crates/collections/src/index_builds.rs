@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use quire_catalog::{Collection, Index, IndexId, Uuid};
+use quire_mql::context::InterruptCheck;
 use quire_storage::Interrupt;
 
-use crate::RecordId;
 use crate::side_writes::SideWrites;
+use crate::{RecordId, from_interruption};
 
 /// The default memory for the entries of a build, in bytes: MongoDB's default of
 /// `maxIndexBuildMemoryUsageMegabytes`.
@@ -79,6 +80,12 @@ impl IndexBuild {
     /// Returns true if the build belongs to the operation that `interrupt` stops.
     pub fn is_stopped_by(&self, interrupt: &Arc<Interrupt>) -> bool {
         Arc::ptr_eq(&self.interrupt, interrupt)
+    }
+
+    /// Returns the build's interrupt in the form that its expressions and comparisons check.
+    pub(crate) fn interrupt_check(&self) -> Arc<dyn InterruptCheck> {
+        let interrupt = Arc::clone(&self.interrupt);
+        Arc::new(move || interrupt.check().map_err(from_interruption))
     }
 
     /// Returns the indexes that it fills, as `collection` has them.

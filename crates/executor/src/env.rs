@@ -10,7 +10,7 @@ use quire_collections::{View, Workspace, from_interruption};
 use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::as_collator;
-use quire_mql::context::InterruptCheck;
+use quire_mql::context::{self, InterruptCheck};
 use quire_mql::{Collation, EvalContext, Expression, Known, ParseContext, Shared, UserVariable};
 use quire_storage::Interrupt;
 
@@ -72,6 +72,13 @@ impl Env {
     /// Sets the interrupt of the command that runs next.
     pub fn set_interrupt(&self, interrupt: &Arc<Interrupt>) {
         *self.interrupt.0.lock() = Arc::clone(interrupt);
+    }
+
+    /// Runs `work`, which ends also within a long string under a collation if the command must
+    /// stop. Helper threads begin each of their parts with it.
+    pub fn interruptible<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let interrupt = Arc::clone(&self.interrupt) as Arc<dyn InterruptCheck>;
+        context::interruptible(&interrupt, work)
     }
 
     /// Fails if the command must stop.

@@ -121,10 +121,20 @@ impl Execution {
         views: &mut dyn Views,
         interrupt: &Arc<Interrupt>,
         max: usize,
-        mut take: impl FnMut(&Row) -> bool,
+        take: impl FnMut(&Row) -> bool,
     ) -> Result<bool> {
         self.env.set_interrupt(interrupt);
         self.env.check_interrupt()?;
+        let env = Arc::clone(&self.env);
+        env.interruptible(|| self.take_rows(views, max, take))
+    }
+
+    fn take_rows(
+        &mut self,
+        views: &mut dyn Views,
+        max: usize,
+        mut take: impl FnMut(&Row) -> bool,
+    ) -> Result<bool> {
         self.generation += 1;
         let variables = self.env.variable_values();
         let scope = Scope { env: &self.env, variables: &variables };

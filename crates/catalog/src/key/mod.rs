@@ -27,6 +27,7 @@ use quire_document::path::Path;
 use quire_document::{Collator, Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
 use quire_mql::collation::{Collation, as_collator};
+use quire_mql::context::stoppable;
 use quire_mql::filter::Test;
 use quire_mql::{EvalContext, Shared};
 
@@ -225,7 +226,8 @@ impl KeySpec {
         let mut keys = GeneratedKeys::new(self.fields.len());
         if let Some(partial) = &self.partial {
             let shared = Shared::default().with_collator(as_collator(self.collation.as_ref()));
-            if !partial.matches(doc, &EvalContext::new(arena, doc, &shared))? {
+            let context = EvalContext::new(arena, doc, &shared);
+            if !stoppable(|| partial.matches(doc, &context))? {
                 return Ok(keys);
             }
         }

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use quire_catalog::key::Arena;
 use quire_catalog::{Collection, Facts, FactsBuf, Index};
 use quire_error::{Error, Result};
+use quire_mql::context::interruptible;
 use quire_storage::Direction;
 
 use super::index_build::{CHUNK_ROWS, current};
@@ -160,9 +161,13 @@ impl Store {
         parts: &mut Vec<Part>,
     ) -> Option<Vec<(FactsBuf, SortedRows)>> {
         let memory = self.builds.memory_bytes() / threads;
+        let interrupt = build.interrupt_check();
         while let Some((first, last)) = pieces.take() {
             let ids = (RecordId(first), RecordId(last));
-            if let Err(error) = self.gather_piece(collection, build, ids, memory, parts) {
+            let gathered = interruptible(&interrupt, || {
+                self.gather_piece(collection, build, ids, memory, parts)
+            });
+            if let Err(error) = gathered {
                 pieces.fail(first, error);
                 return None;
             }

@@ -156,7 +156,8 @@ impl Context<'_> {
         context
     }
 
-    fn interrupt_check(&self) -> Arc<dyn InterruptCheck> {
+    /// Returns the operation's interrupt in the form that expressions check.
+    pub fn interrupt_check(&self) -> Arc<dyn InterruptCheck> {
         let interrupt = Arc::clone(&self.interrupt);
         Arc::new(move || interrupt.check().map_err(reply::from_interruption))
     }

@@ -18,6 +18,7 @@ use quire_document::limits::MESSAGE_BYTES_MAX;
 use quire_document::memory;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
+use quire_mql::context::interruptible;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -177,7 +178,7 @@ fn execute(
         // A write joins after it is parsed: a malformed one leaves the transaction as it is.
         cx.join_transaction()?;
     }
-    run(cx, body, reply)?;
+    interruptible(&cx.interrupt_check(), || run(cx, body, reply))?;
     match cx.command.takes_read_concern() && !cx.in_transaction() {
         true => cx.await_durable_reads(cx.read_level()),
         false => Ok(()),

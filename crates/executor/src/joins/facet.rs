@@ -279,7 +279,9 @@ fn run_all(branches: &[Node], input: &Input, run: &mut Run<'_>) -> Result<Vec<Fo
         loop {
             let at = taken.fetch_add(1, Ordering::Relaxed);
             let Some(node) = branches.get(at) else { return };
-            let found = run_branch((at, node), input, &mut run, STAGE_BYTES_MAX);
+            let found = scope
+                .env
+                .interruptible(|| run_branch((at, node), input, &mut run, STAGE_BYTES_MAX));
             done.lock().insert(at, found);
         }
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quire_catalog::Namespace;
 use quire_collections::{Attempt, ChunkSize, Effect, Failure, Keep, Writer, prepare_insert};
 use quire_document::Doc;
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorClass, Result};
 use quire_storage::{Committed, Interrupt};
 use smallvec::SmallVec;
 
@@ -111,7 +111,11 @@ fn insert_chunk(
             Ok(()) => chunk.inserted += 1,
             Err(failure) if is_conflict(&failure) => return Err(failure),
             Err(failure) => {
-                chunk.errors.push((at, Error::from(failure)));
+                let error = Error::from(failure);
+                if error.code().is_a(ErrorClass::Interruption) {
+                    return Err(error.into());
+                }
+                chunk.errors.push((at, error));
                 if ordered {
                     break;
                 }

@@ -8,6 +8,7 @@ use quire_collections::{Attempt, Effect, Image, Keep, RecordId, Writer};
 use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
 use quire_error::{Error, Result};
 use quire_mql::collation::AskedCollation;
+use quire_mql::context::stoppable;
 use quire_mql::filter::Filter;
 use quire_mql::update::{Update, UpdateSpec};
 use quire_mql::{Collation, EvalContext};
@@ -216,7 +217,7 @@ impl Statement {
         let variables = self.env.variable_values();
         let context =
             EvalContext::new(&self.arena, doc, &self.env.shared).with_variables(&variables);
-        self.passes(doc, &context)
+        stoppable(|| self.passes(doc, &context))
     }
 
     fn passes(&self, doc: Doc<'_>, context: &EvalContext<'_>) -> Result<bool> {
@@ -235,17 +236,21 @@ impl Statement {
         let variables = self.env.variable_values();
         let context =
             EvalContext::new(&self.arena, doc, &self.env.shared).with_variables(&variables);
+        stoppable(|| self.apply_in(doc, &context))
+    }
+
+    fn apply_in(&self, doc: Doc<'_>, context: &EvalContext<'_>) -> Result<Applied> {
         let Some(update) = &self.update else {
-            let matches = self.passes(doc, &context)?;
+            let matches = self.passes(doc, context)?;
             return Ok(if matches { Applied::Same } else { Applied::NoMatch });
         };
         let position = match &self.filter {
-            Some(filter) if update.needs_position() => filter.find_position(doc, &context)?,
-            _ => self.passes(doc, &context)?.then_some(None),
+            Some(filter) if update.needs_position() => filter.find_position(doc, context)?,
+            _ => self.passes(doc, context)?.then_some(None),
         };
         let Some(position) = position else { return Ok(Applied::NoMatch) };
         let mut out = Vec::with_capacity(doc.len() + 64);
-        let outcome = update.apply(doc, position, &context, &mut out)?;
+        let outcome = update.apply(doc, position, context, &mut out)?;
         Ok(if outcome.changed {
             Applied::Changed(DocBuf::from_valid_bytes(out))
         } else {
@@ -274,7 +279,9 @@ impl Statement {
         let context = EvalContext::new(&self.arena, Doc::empty(), &self.env.shared)
             .with_variables(&variables);
         match &self.update {
-            Some(update) => update.upsert_document(self.query.filter(), &context, || new_id),
+            Some(update) => {
+                stoppable(|| update.upsert_document(self.query.filter(), &context, || new_id))
+            }
             None => Err(Error::internal("an upsert without an update")),
         }
     }

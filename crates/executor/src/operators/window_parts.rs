@@ -196,8 +196,12 @@ impl Parts<'_> {
         let memory = self.memory.clone();
         let made = Made { given: Vec::new(), count: 0, memory, failed: None, bytes: 0 };
         let mut work = Work { parts: *self, scratch, made, bytes: Vec::new(), ends: Vec::new() };
-        let failed = work.compute(part).err();
-        work.give();
+        let computed = self.scope.env.interruptible(|| {
+            let computed = work.compute(part);
+            work.give();
+            computed
+        });
+        let failed = computed.err();
         Made { failed, ..work.made }
     }
 }

@@ -199,8 +199,12 @@ impl Pieces<'_> {
             failed: None,
         };
         let mut rows = Vec::new();
-        match self.fill(&mut piece, worker, from, &mut rows) {
-            Ok(()) => piece.taken = self.take(&rows, &mut worker.scratch),
+        let taken = self.scope.env.interruptible(|| {
+            self.fill(&mut piece, worker, from, &mut rows)?;
+            Ok(self.take(&rows, &mut worker.scratch))
+        });
+        match taken {
+            Ok(taken) => piece.taken = taken,
             Err(error) => piece.failed = Some(error),
         }
         piece.passed = rows.len() as u64;

@@ -4,13 +4,15 @@
 //! [`Collation`]: it is the `None` of an `Option`.
 
 mod locales;
+mod long_key;
 mod order;
 mod parse;
 mod spec;
 
 pub use spec::{Alternate, CaseFirst, CollationSpec, MaxVariable, VERSION};
 
-use crate::context::Collator;
+use crate::context::work::ELEMENTS_AT_ONCE;
+use crate::context::{Collator, work_or_unwind};
 use order::Order;
 use parse::Given;
 use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf};
@@ -62,8 +64,15 @@ impl Collation {
         with_strings(value, &|text| {
             let mut sort_key = Vec::with_capacity(text.len() * 2);
             self.order.sort_key(text, &mut sort_key);
-            let digits: String = sort_key.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("0x{digits}")
+            let mut digits = String::with_capacity(2 + sort_key.len() * 2);
+            digits.push_str("0x");
+            for piece in sort_key.chunks(ELEMENTS_AT_ONCE) {
+                work_or_unwind(ELEMENTS_AT_ONCE as u32);
+                for digit in piece.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
+                    digits.push(char::from_digit(digit.into(), 16).unwrap_or('0'));
+                }
+            }
+            digits
         })
     }
 

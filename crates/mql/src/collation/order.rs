@@ -1,5 +1,6 @@
 //! The order of strings by a collation, computed with ICU4X.
 
+use super::long_key::LongKey;
 use super::spec::{Alternate, CaseFirst, CollationSpec, MaxVariable};
 use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, Strength};
 use icu_collator::preferences::{CollationCaseFirst, CollationNumericOrdering};
@@ -7,13 +8,21 @@ use icu_collator::provider::{
     Baked, CollationDiacriticsV1, CollationJamoV1, CollationMetadata, CollationMetadataV1,
     CollationReorderingV1, CollationRootV1, CollationSpecialPrimariesV1, CollationTailoringV1,
 };
-use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
+use icu_collator::{CollationKeySink, Collator, CollatorBorrowed, CollatorPreferences};
 use icu_locale_core::Locale;
 use icu_normalizer::provider::{Baked as Normalizer, NormalizerNfdDataV1, NormalizerNfdTablesV1};
 use icu_provider::{DataError, DataPayload, DataProvider, DataRequest, DataResponse};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 use std::convert::Infallible;
+
+/// The longest string in bytes that is compared, or whose key is made, without checks of the
+/// interrupt. It takes about 4 ms.
+const SHORT_BYTES_MAX: usize = 64 << 10;
+
+/// The bytes of the first prefixes of keys that a comparison makes. Each step makes four times as
+/// many, so that all prefixes together take a third more time than the last.
+const FIRST_PREFIX_BYTES: usize = 64;
 
 /// Compares strings and makes sort keys. Both have the same order, on which indexes depend.
 pub(super) struct Order {
@@ -45,6 +54,9 @@ impl Order {
 
     #[inline]
     pub fn compare(&self, a: &str, b: &str) -> Ordering {
+        if a.len().max(b.len()) > SHORT_BYTES_MAX {
+            return self.compare_long(a, b);
+        }
         if self.by_keys {
             return self.compare_keys(a, b);
         }
@@ -64,13 +76,62 @@ impl Order {
         left.cmp(&right)
     }
 
+    /// Compares prefixes of the keys, which get longer until they differ. The interrupt is checked
+    /// meanwhile.
+    #[cold]
+    pub fn compare_long(&self, a: &str, b: &str) -> Ordering {
+        if a == b {
+            return Ordering::Equal;
+        }
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        let mut bytes = FIRST_PREFIX_BYTES;
+        loop {
+            let left_ended = self.key_prefix(a, bytes, &mut left);
+            let right_ended = self.key_prefix(b, bytes, &mut right);
+            let order = left.cmp(&right);
+            if order.is_ne() || (left_ended && right_ended) {
+                return order;
+            }
+            bytes = bytes.saturating_mul(4);
+        }
+    }
+
+    /// Replaces `key` by the first `bytes` bytes of a string's key. Returns true if it is the
+    /// whole key.
+    fn key_prefix(&self, text: &str, bytes: usize, key: &mut Vec<u8>) -> bool {
+        key.clear();
+        let ended = self.write_key(text, &mut LongKey::new(key, bytes)).is_ok();
+        ended && key.len() <= bytes || {
+            key.truncate(bytes);
+            false
+        }
+    }
+
     pub fn sort_key(&self, text: &str, key: &mut Vec<u8>) {
-        let written: Result<(), Infallible> = match &self.collator {
-            Data::Compiled(collator) => collator.write_sort_key_to(text, key),
-            Data::Backwards(collator) => collator.as_borrowed().write_sort_key_to(text, key),
-        };
+        if text.len() > SHORT_BYTES_MAX {
+            // It does not end early, since no key has `usize::MAX` bytes.
+            let _ = self.write_key(text, &mut LongKey::new(key, usize::MAX));
+            return;
+        }
+        self.short_key(text, key);
+    }
+
+    /// Appends the key of a string, without checks of the interrupt.
+    pub fn short_key(&self, text: &str, key: &mut Vec<u8>) {
+        let written: Result<(), Infallible> = self.write_key(text, key);
         match written {
             Ok(()) => {}
+        }
+    }
+
+    fn write_key<S>(&self, text: &str, sink: &mut S) -> Result<S::Output, S::Error>
+    where
+        S: CollationKeySink,
+        S::State: Default,
+    {
+        match &self.collator {
+            Data::Compiled(collator) => collator.write_sort_key_to(text, sink),
+            Data::Backwards(collator) => collator.as_borrowed().write_sort_key_to(text, sink),
         }
     }
 }

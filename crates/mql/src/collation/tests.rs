@@ -264,6 +264,8 @@ fn sort_keys_are_in_the_order_of_comparisons() {
                 assert_eq!(compared, by_keys, "{one:?} {other:?} {collation:?}");
                 let reverse = collation.compare(&other, &one).reverse();
                 assert_eq!(compared, reverse, "{one:?} {other:?} {collation:?}");
+                let as_long = collation.order.compare_long(&one, &other);
+                assert_eq!(compared, as_long, "{one:?} {other:?} {collation:?}");
             }
         }
     }
@@ -298,5 +300,27 @@ fn a_shared_beginning_changes_no_order() {
         collation.sort_key(one, &mut left);
         collation.sort_key(other, &mut right);
         assert_eq!(collation.compare(one, other), left.cmp(&right), "{one:?} {collation:?}");
+    }
+}
+
+/// A long string has the key that the library makes at once, and the same order.
+#[test]
+fn a_long_string_has_the_usual_key_and_order() {
+    let collation = parse(doc! { "locale": "en", "strength": 5 });
+    let text = "Wörter, 12 and \u{1f600} \0".repeat(3_000);
+    let (mut made, mut plain) = (vec![7], vec![7]);
+    collation.sort_key(&text, &mut made);
+    collation.order.short_key(&text, &mut plain);
+    assert!(made == plain);
+    for (other, order) in [
+        (text.clone(), Ordering::Equal),
+        (format!("{text}a"), Ordering::Less),
+        (text.to_uppercase(), Ordering::Less),
+        (text.replace('\0', ""), Ordering::Less),
+        ("Z".to_owned(), Ordering::Less),
+        (String::new(), Ordering::Greater),
+    ] {
+        assert_eq!(collation.compare(&text, &other), order, "{:.20}", other);
+        assert_eq!(collation.compare(&other, &text), order.reverse(), "{:.20}", other);
     }
 }

@@ -3,6 +3,7 @@
 //! `mql` reads no clock and draws no random numbers; its caller provides both.
 
 mod folding;
+mod interruptible;
 mod loop_cache;
 mod parse;
 mod place;
@@ -15,9 +16,12 @@ use quire_document::memory::{self, Refused};
 use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Value, limits};
 use quire_error::{Error, ErrorCode, Result};
 use std::cell::RefCell;
-use work::{ELEMENTS_AT_ONCE, bytes_of, units};
+pub use work::units;
+use work::{ELEMENTS_AT_ONCE, bytes_of};
 
 pub(crate) use folding::Folding;
+pub(crate) use interruptible::work_or_unwind;
+pub use interruptible::{count_work, interruptible, stoppable};
 pub(crate) use loop_cache::{Constants, LoopCache};
 pub use parse::{Binding, EXPRESSION_DEPTH_MAX, Known, ParseContext, Slot, UserVariable};
 pub use place::{Inside, Place, ViewStages};

@@ -39,7 +39,7 @@ thread_local! {
 /// Subtracts `units` from those before the next check. Returns false and resets the counter if a
 /// check is due.
 #[inline]
-fn is_left(units: u32) -> bool {
+pub(super) fn is_left(units: u32) -> bool {
     let left = LEFT.get().checked_sub(units);
     LEFT.set(left.unwrap_or(LOOK_UNITS));
     left.is_some()
@@ -127,7 +127,7 @@ fn charge_parts(count: u32) -> Result<()> {
 }
 
 /// Returns the units for reading `bytes` of BSON.
-pub(crate) fn units(bytes: usize) -> u32 {
+pub fn units(bytes: usize) -> u32 {
     u32::try_from(bytes / 64).unwrap_or(u32::MAX).saturating_add(1)
 }
 

@@ -4,6 +4,9 @@
 use bumpalo::Bump;
 use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc};
 use quire_error::{Error, ErrorCode};
+use quire_mql::collation::{Collation, as_collator};
+use quire_mql::context::{InterruptCheck, interruptible};
+use quire_mql::sort::SortPattern;
 use quire_mql::stage::{Group, Transform, Transforms, find_stage, parse_pipeline};
 use quire_mql::{EvalContext, Expression, Filter, ParseContext, Shared, Update, UpdateSpec};
 use std::sync::Arc;
@@ -366,5 +369,74 @@ fn an_update_of_many_fields_is_interrupted_while_it_writes_them() {
         let (arena, shared, root) = (Bump::new(), killed(), doc! { "_id": 1 });
         let cx = EvalContext::new(&arena, root.as_doc(), &shared);
         assert_interrupted(operator, parsed.apply(root.as_doc(), None, &cx, &mut Vec::new()));
+    }
+}
+
+/// A comparison of two strings of megabytes took a second without a check. The `Shared` of these
+/// evaluations has no interrupt, so the checks are those of the collation.
+#[test]
+fn long_strings_under_a_collation_are_interrupted() {
+    let collation = doc! { "locale": "de", "strength": 3 };
+    let collation = Collation::parse(collation.as_doc()).unwrap();
+    let shared = Shared::default().with_collator(as_collator(collation.as_ref()));
+    let mut context = ParseContext::default();
+    context.collator = as_collator(collation.as_ref());
+    let (lower, upper) = ("ab ".repeat(30_000), "AB ".repeat(30_000));
+    let texts = ArrayBuf::from_iter([lower.as_str(), upper.as_str()]);
+    let root = doc! { "s": lower.as_str(), "v": &texts };
+    let killed: Arc<dyn InterruptCheck> =
+        Arc::new(|| Err(Error::new(ErrorCode::Interrupted, "killed")));
+    let arena = Bump::new();
+    let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+
+    for expression in [
+        doc! { "$eq": ["$s", upper.as_str()] },
+        doc! { "$in": [upper.as_str(), ["$s"]] },
+        doc! { "$max": "$v" },
+        doc! { "$maxN": { "input": "$v", "n": 1 } },
+        doc! { "$sortArray": { "input": "$v", "sortBy": 1 } },
+        doc! { "$setUnion": ["$v"] },
+        doc! { "$indexOfArray": [["$s"], upper.as_str()] },
+    ] {
+        let value = Value::Document(expression.as_doc());
+        let parsed = Expression::parse(value, &context).unwrap();
+        let evaluated = interruptible(&killed, || parsed.eval(&cx).map(|value| value.is_some()));
+        assert_interrupted(&format!("{:.20}", format!("{expression:?}")), evaluated);
+        assert!(parsed.eval(&cx).is_ok());
+    }
+    for query in [
+        doc! { "s": upper.as_str() },
+        doc! { "s": { "$gt": upper.as_str() } },
+        doc! { "s": { "$in": [1, upper.as_str()] } },
+        doc! { "$expr": { "$lt": ["$s", upper.as_str()] } },
+    ] {
+        let filter = Filter::parse(query.as_doc(), &context).unwrap();
+        let matched = interruptible(&killed, || filter.matches(root.as_doc(), &cx));
+        assert_interrupted(&format!("{:.20}", format!("{query:?}")), matched);
+    }
+    let long_list = doc! { "s": { "$in": &texts } };
+    let parsed = interruptible(&killed, || Filter::parse(long_list.as_doc(), &context));
+    assert_interrupted("the order of an $in", parsed);
+
+    let pattern = SortPattern::parse(doc! { "v": 1 }.as_doc(), &context).unwrap();
+    let key = interruptible(&killed, || pattern.key(root.as_doc(), &cx).map(|_| ()));
+    assert_interrupted("the smallest element for a sort", key);
+    let bytes = interruptible(&killed, || {
+        pattern.append_bytes(&[Value::String(&lower)], &mut Vec::new());
+        Ok(())
+    });
+    assert_interrupted("the bytes of a sort key", bytes);
+    let hashed = interruptible(&killed, || {
+        Ok(quire_document::hash_of(Value::String(&lower), cx.collator()))
+    });
+    assert_interrupted("a hash", hashed);
+    for operator in ["$min", "$max"] {
+        let operators = doc! { operator: { "s": upper.as_str() } };
+        let update = Value::Document(operators.as_doc());
+        let spec = UpdateSpec { update, array_filters: &[], multi: false };
+        let parsed = Update::parse(spec, &context).unwrap();
+        let applied =
+            interruptible(&killed, || parsed.apply(root.as_doc(), None, &cx, &mut Vec::new()));
+        assert_interrupted(operator, applied);
     }
 }
