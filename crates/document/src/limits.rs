@@ -35,8 +35,8 @@ pub const SUB_PIPELINE_DEPTH_MAX: usize = 20;
 /// The most levels of nested operators in a filter (BadValue 2).
 pub const FILTER_DEPTH_MAX: usize = 100;
 /// The most conditions, operands, fields and stages of a request, without the values in lists of
-/// constants (BadValue 2). MongoDB has no such limit. It bounds the steps of compiling, planning and
-/// freeing a request that do not check the interrupt.
+/// constants, but with the regular expressions of `$in` (BadValue 2). MongoDB has no such limit. It
+/// bounds the steps of compiling, planning and freeing a request that do not check the interrupt.
 pub const REQUEST_PARTS_MAX: u32 = 250_000;
 /// The most logical sessions (TooManyLogicalSessions 261).
 pub const SESSIONS_MAX: usize = 1_000_000;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct InList {
     /// Shared, because plans contain copies of parts of a filter.
     values: Arc<[ValueBuf]>,
-    regexes: Vec<Regex>,
+    regexes: Arc<[Regex]>,
     has_null: bool,
     collator: Option<Arc<dyn Collator>>,
 }
@@ -34,7 +34,7 @@ impl InList {
         values.sort_by(compare);
         values.dedup_by(|left, right| compare(left, right).is_eq());
         let has_null = values.iter().any(|value| matches!(value.as_value(), Value::Null));
-        InList { values: values.into(), regexes, has_null, collator }
+        InList { values: values.into(), regexes: regexes.into(), has_null, collator }
     }
 
     /// Parses the operand of `$in` or `$nin`.
@@ -50,7 +50,10 @@ impl InList {
         for value in array.iter() {
             parser.context.work()?;
             match value {
-                Value::Regex(regex) => regexes.push(Regex::new(regex.pattern, regex.options)?),
+                Value::Regex(regex) => {
+                    parser.context.part()?;
+                    regexes.push(Regex::new(regex.pattern, regex.options)?);
+                }
                 Value::Document(doc) if super::parse::is_operator_document(doc) => {
                     return Err(Error::bad_value("cannot nest $ under $in"));
                 }
@@ -89,7 +92,7 @@ impl InList {
             }
         }
         let has_null = distinct.iter().any(|value| matches!(value.as_value(), Value::Null));
-        Ok(InList { values: distinct.into(), regexes, has_null, collator })
+        Ok(InList { values: distinct.into(), regexes: regexes.into(), has_null, collator })
     }
 
     /// Returns the distinct values in MongoDB's order.
@@ -131,7 +134,7 @@ impl InList {
         if found {
             return Ok(true);
         }
-        for regex in &self.regexes {
+        for regex in self.regexes.iter() {
             shared.work(16)?;
             if super::regex::test(regex, value, shared)? {
                 return Ok(true);
@@ -143,7 +146,7 @@ impl InList {
 
 impl fmt::Debug for InList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.values.iter()).entries(&self.regexes).finish()
+        f.debug_list().entries(self.values.iter()).entries(self.regexes.iter()).finish()
     }
 }
 
