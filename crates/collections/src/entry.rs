@@ -14,6 +14,7 @@ use quire_document::key::TypeBits;
 use quire_document::limits::{KEY_BYTES_PER_DOCUMENT_MAX, KEYS_PER_DOCUMENT_MAX};
 use quire_document::{Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::context::{count_work, stoppable};
 use smallvec::SmallVec;
 
 use crate::RecordId;
@@ -28,6 +29,9 @@ const HASH_BYTES: usize = 16;
 const USUAL_KEY_BYTES: usize = 32;
 const ID_BYTES: usize = 4;
 const RECORD_BYTES: usize = 8;
+
+/// The units of work of encoding a key and of sorting it among the others of its document.
+const KEY_UNITS: u32 = 32;
 
 /// The encoded entries of one document in one index, in key order, without duplicates. Reused for
 /// the next document.
@@ -79,6 +83,9 @@ impl EntryKeys {
         }
         let mut left = KEY_BYTES_PER_DOCUMENT_MAX;
         for (source, values) in generated.keys().enumerate() {
+            if source > 0 {
+                count_work(KEY_UNITS)?;
+            }
             let bytes = self.push(index, values, source as u32)?;
             left = left.checked_sub(bytes).ok_or_else(too_many_bytes)?;
         }
@@ -109,7 +116,14 @@ impl EntryKeys {
         self.keys.reserve(USUAL_KEY_BYTES);
         self.keys.extend_from_slice(&index.id.to_bytes());
         self.collected.clear();
-        index.keys.append(values, &mut self.keys, &mut self.collected);
+        if index.keys.collation().is_none() {
+            index.keys.append(values, &mut self.keys, &mut self.collected);
+        } else {
+            stoppable(|| {
+                index.keys.append(values, &mut self.keys, &mut self.collected);
+                Ok(())
+            })?;
+        }
         self.bits.extend_from_slice(self.collected.as_bytes());
         let bytes = self.keys.len() - key_start;
         self.long |= shorten(&mut self.keys, key_start + ID_BYTES);

@@ -5,7 +5,7 @@
 //! requests end.
 
 use crate::{Client, Server, allocator, code};
-use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc, limits};
+use quire_document::{ArrayBuf, DocBuf, Regex, Value, ValueBuf, doc, limits};
 use quire_storage::observe::observed;
 use quire_storage::{Interrupt, Interruption};
 use std::cell::Cell;
@@ -72,6 +72,15 @@ fn numbers() -> ArrayBuf {
     (0..PARTS).collect()
 }
 
+/// Returns an array of `count` different regular expressions.
+fn regexes(count: i32) -> ArrayBuf {
+    ArrayBuf::build(|writer| {
+        for at in 0..count {
+            writer.push(Value::Regex(Regex { pattern: &format!("x{at}"), options: "" }));
+        }
+    })
+}
+
 fn fields<'v>(prefix: &str, value: impl Into<Value<'v>>) -> DocBuf {
     let value = value.into();
     DocBuf::build(|writer| {
@@ -108,6 +117,8 @@ fn filters() -> Vec<(&'static str, DocBuf)> {
         ("in on an index", doc! { "i": { "$in": &numbers() } }),
         ("not in, on an index", doc! { "i": { "$nin": &numbers() } }),
         ("in on _id", doc! { "_id": { "$in": &numbers() } }),
+        ("in regexes", doc! { "n": { "$in": &regexes(PARTS) } }),
+        ("in regexes on an index", doc! { "i": { "$in": &regexes(PARTS) } }),
         ("or", doc! { "$or": &list(|at| one(&format!("f{}", at % 7), at)) }),
         ("or of nothing", doc! { "$or": &list(|_| DocBuf::new()) }),
         ("or of ranges", doc! { "$or": &ranges("$gt") }),
@@ -336,6 +347,8 @@ fn a_request_has_a_limited_number_of_parts() {
     let list: ArrayBuf = (0..max + 1).map(|_| Value::Null).collect();
     let all = doc! { "find": "c", "filter": { "v": { "$all": &list } }, "$db": "test" };
     assert_eq!(code(&client.run(all)), 2);
+    let regexes = doc! { "v": { "$in": &regexes(max + 1) } };
+    assert_eq!(code(&client.run(doc! { "find": "c", "filter": &regexes, "$db": "test" })), 2);
     // Values that are kept as they are do not count.
     for filter in [doc! { "v": { "$in": &list } }, doc! { "$expr": { "$in": ["$v", &list] } }] {
         client.works(doc! { "find": "c", "filter": &filter, "$db": "test" });
@@ -344,4 +357,109 @@ fn a_request_has_a_limited_number_of_parts() {
     let statement = doc! { "q": &fields("f", 1), "u": { "$set": { "a": 1 } } };
     let statements: ArrayBuf = (0..max / PARTS + 1).map(|_| &statement).collect();
     client.works(doc! { "update": "c", "updates": &statements, "$db": "test" });
+}
+
+/// Returns commands that compare `other` with strings under a collation, or make keys of them. The
+/// collections `plain` and `indexed` have such strings in the field `s`, and `indexed` has `index`.
+fn commands_under_a_collation(other: &str, list: &ArrayBuf, index: &DocBuf) -> Vec<DocBuf> {
+    let collation = doc! { "locale": "en", "strength": 3 };
+    let find = |name: &str, filter: DocBuf| {
+        doc! { "find": name, "filter": &filter, "collation": &collation, "singleBatch": true }
+    };
+    let aggregate = |stage: DocBuf| {
+        let pipeline = ArrayBuf::from_iter([&stage]);
+        doc! { "aggregate": "plain", "pipeline": &pipeline, "cursor": {}, "collation": &collation }
+    };
+    let max = doc! { "q": { "_id": 0 }, "u": { "$max": { "s": other } }, "collation": &collation };
+    let delete = doc! { "q": { "s": other }, "limit": 0, "collation": &collation };
+    let window = doc! { "sortBy": { "s": 1 }, "output": { "r": { "$rank": {} } } };
+    let lookup = doc! { "from": "plain", "localField": "s", "foreignField": "s", "as": "x" };
+    let both = doc! { "$concatArrays": [["$s"], [other]] };
+    vec![
+        find("plain", doc! { "s": other }),
+        find("plain", doc! { "s": { "$in": list } }),
+        find("plain", doc! { "$expr": { "$gt": ["$s", other] } }),
+        find("indexed", doc! { "s": other }),
+        find("indexed", doc! { "s": { "$gte": other } }),
+        doc! { "find": "plain", "sort": { "s": 1 }, "collation": &collation, "singleBatch": true },
+        doc! { "distinct": "plain", "key": "s", "collation": &collation },
+        doc! { "count": "plain", "query": { "s": other }, "collation": &collation },
+        aggregate(doc! { "$group": { "_id": "$s" } }),
+        aggregate(doc! { "$group": { "_id": 1, "a": { "$addToSet": "$s" } } }),
+        aggregate(doc! { "$group": { "_id": 1, "a": { "$max": "$s" } } }),
+        aggregate(doc! { "$sortByCount": "$s" }),
+        aggregate(doc! { "$bucketAuto": { "groupBy": "$s", "buckets": 2 } }),
+        aggregate(doc! { "$setWindowFields": &window }),
+        aggregate(doc! { "$lookup": &lookup }),
+        aggregate(doc! { "$set": { "x": { "$sortArray": { "input": &both, "sortBy": 1 } } } }),
+        aggregate(doc! { "$set": { "x": { "$setUnion": [&both] } } }),
+        doc! { "update": "plain", "updates": [&max] },
+        doc! { "delete": "plain", "deletes": [&delete] },
+        doc! { "insert": "indexed", "documents": [{ "_id": 9, "s": other }] },
+        doc! { "createIndexes": "plain", "indexes": [index] },
+    ]
+}
+
+/// Comparing two strings of megabytes under a collation took a second without a check, as did the
+/// making of a key of one. A killed insert reported the interruption as an error of its document.
+#[test]
+fn long_strings_under_a_collation_have_checks_in_every_step() {
+    /// A check is made for each 16 KiB of a key.
+    const BYTES_A_LOOK: u64 = 16 << 10;
+    /// The first checks are those before the strings are read.
+    const KILL_AT: u64 = 8;
+    let (_server, mut client) = loaded();
+    let texts = ["ab ", "AB ", "aB "].map(|part| part.repeat(60_000));
+    let collation = doc! { "locale": "en", "strength": 3 };
+    let index = doc! { "key": { "s": 1 }, "name": "s", "collation": &collation };
+    client.works(doc! { "createIndexes": "indexed", "indexes": [&index], "$db": "test" });
+    for name in ["plain", "indexed"] {
+        for (id, text) in (0..).zip(&texts[..2]) {
+            let document = doc! { "_id": id, "s": text.as_str() };
+            client.works(doc! { "insert": name, "documents": [&document], "$db": "test" });
+        }
+    }
+    let list: ArrayBuf = texts.iter().map(String::as_str).collect();
+    let mut failed = Vec::new();
+    for mut command in commands_under_a_collation(&texts[2], &list, &index) {
+        command.append("$db", "test");
+        let name = format!("{:.120}", format!("{command:?}"));
+        let (killed, ended, _) = run(&mut client, &command, KILL_AT);
+        if killed != 11601 || ended > 2 * KILL_AT {
+            failed.push(format!("{name}: killed, and ended with {killed} after {ended} looks"));
+        }
+        let (code, looks, _) = run(&mut client, &command, u64::MAX);
+        if code != 0 || looks < texts[0].len() as u64 / BYTES_A_LOOK {
+            failed.push(format!("{name}: ended with {code} after {looks} looks"));
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// The keys of one document were made, encoded and sorted without a check: a tenth of a second for
+/// each of the largest documents in each index.
+#[test]
+fn the_keys_of_one_document_have_checks() {
+    const KEYS: i32 = 50_000;
+    /// The largest number of keys between two checks.
+    const KEYS_A_LOOK: u64 = 5000;
+    let (_server, mut client) = loaded();
+    let numbers: ArrayBuf = (0..KEYS).collect();
+    let fields = DocBuf::build(|writer| {
+        (0..KEYS).for_each(|at| {
+            writer.append(&format!("f{at}"), at);
+        });
+    });
+    let document = doc! { "_id": 1, "v": &numbers, "o": &fields };
+    client.works(doc! { "insert": "k", "documents": [&document], "$db": "test" });
+    let wildcard = doc! { "o.$**": 1 };
+    for key in [doc! { "v": 1 }, doc! { "_id": 1, "v": 1 }, wildcard] {
+        let index = doc! { "key": &key, "name": "k" };
+        let command = doc! { "createIndexes": "k", "indexes": [&index], "$db": "test" };
+        let (_, looks, _) = run(&mut client, &command, 0);
+        assert!(looks > KEYS as u64 / KEYS_A_LOOK, "{key:?}: {looks} looks");
+        client.works(doc! { "dropIndexes": "k", "index": "k", "$db": "test" });
+        let (code, ended, _) = run(&mut client, &command, looks / 2);
+        assert_eq!((code, ended < looks / 2 + 10), (11601, true), "{key:?}: {ended} looks");
+    }
 }

@@ -5,11 +5,15 @@ use quire_document::limits::WILDCARD_PATHS_BYTES_MAX;
 use quire_document::path::{Lookup, Path};
 use quire_document::{Array, Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::context::count_work;
 
 use super::tree::Tree;
 use super::{NESTED, Wildcard};
 use crate::MultikeyPaths;
 use crate::key::{Arena, GeneratedKeys, KeySpec};
+
+/// The units of work of visiting a field or an element.
+const FIELD_UNITS: u32 = 8;
 
 /// The walk through a document that adds a key for each indexed value.
 struct Walk<'a, 'k> {
@@ -74,6 +78,7 @@ impl<'a> Walk<'a, '_> {
         let before = self.keys.values.len();
         let end = self.path.len();
         for (name, value) in doc.fields() {
+            count_work(FIELD_UNITS)?;
             // No query path can address a name with a dot.
             if name.contains('.') {
                 continue;
@@ -127,6 +132,7 @@ impl<'a> Walk<'a, '_> {
             self.leaf(Value::Undefined, tree)?;
         }
         for element in array.iter() {
+            count_work(FIELD_UNITS)?;
             if let Value::Document(doc) = element {
                 self.object(doc, tree)?;
                 continue;
