@@ -469,6 +469,66 @@ def updates():
     return rows
 
 
+def collections():
+    """Collections whose documents are as large as their requests, by name. `LONG` are strings that only their
+    case distinguishes, so that a comparison under a collation reads them to their end.
+    """
+    fields_of = lambda at: fields(at, name=lambda field: f"f{field}", bytes_max=1_000_000)
+    return {
+        "long": [{"_id": 0, "s": LONG, "t": LONG.upper(), "d": 1}, {"_id": 1, "s": LONG.upper(), "t": LONG, "d": 1}],
+        "arrays": [{"_id": at, "d": 1, "a": numbers(99_000), "b": many({"x": at}, 99_000)} for at in range(8)],
+        "wide": [{"_id": at, "d": 1, "o": fields_of(at)} for at in range(8)],
+    }
+
+
+LONG = "ab c" * 1_950_000
+
+
+def long_values():
+    """Requests that read long strings under a collation, and builds of indexes over large documents. A build
+    fails at its end, since all documents have the same `d`.
+    """
+    collation = {"locale": "en", "strength": 3}
+    other = "aB c" * 3_900_000
+    find = lambda filter, **more: {"find": "long", "filter": filter, "collation": collation, "singleBatch": True, **more}
+    pipeline = lambda *stages: {"aggregate": "long", "pipeline": [*stages], "cursor": {}, "collation": collation}
+    both = ["$s", "$t"]
+    build = lambda name, key, **more: {
+        "createIndexes": name,
+        "indexes": [{"key": key, "name": "k", **more}, {"key": {"d": 1}, "name": "d", "unique": True}],
+    }
+    return {
+        "collated eq": find({"s": other}),
+        "collated in": find({"s": {"$in": [1, other]}}),
+        "collated list": find({"s": {"$in": [other[:7_900_000], LONG]}}),
+        "collated expr": find({"$expr": {"$gt": ["$s", "$t"]}}),
+        "collated sort": find({}, sort={"s": 1}),
+        "collated distinct": {"distinct": "long", "key": "s", "collation": collation},
+        "collated group": pipeline({"$group": {"_id": "$s"}}),
+        "collated addToSet": pipeline({"$group": {"_id": 1, "x": {"$addToSet": "$s"}}}),
+        "collated max": pipeline({"$group": {"_id": 1, "x": {"$max": "$s"}}}),
+        "collated sortArray": pipeline({"$project": {"x": {"$size": {"$sortArray": {"input": both, "sortBy": 1}}}}}),
+        "collated setUnion": pipeline({"$project": {"x": {"$size": {"$setUnion": [both]}}}}),
+        "collated lookup": pipeline(
+            {"$lookup": {"from": "long", "localField": "s", "foreignField": "t", "as": "x"}}, {"$project": {"_id": 1}}
+        ),
+        "collated window": pipeline(
+            {"$setWindowFields": {"partitionBy": "$t", "sortBy": {"s": 1}, "output": {"r": {"$rank": {}}}}}
+        ),
+        "collated max of an update": {
+            "update": "long",
+            "updates": [{"q": {"_id": 0}, "u": {"$max": {"t": "aB c" * 1_950_000}}, "collation": collation}],
+        },
+        "collated delete": {"delete": "long", "deletes": [{"q": {"s": other}, "limit": 0, "collation": collation}]},
+        "insert collated long": {"insert": "collated", "documents": [{"s": other}]},
+        "createIndexes collated": build("long", {"s": 1}, collation=collation),
+        "createIndexes of arrays": build("arrays", {"a": 1}),
+        "createIndexes of documents in arrays": build("arrays", {"b.x": 1}),
+        "createIndexes of all fields": build("wide", {"$**": 1}),
+        "createIndexes of all elements": build("arrays", {"a.$**": 1}),
+    }
+
+
 def commands():
     """Commands by name: a body, and perhaps a sequence of documents."""
     rows = {}
@@ -656,6 +716,7 @@ def commands():
         "getMore": {"getMore": 2**40, "collection": "x" * 15_000_000},
         "unknown command": {"x" * 15_000_000: 1},
     }
+    rows |= long_values()
     large = SEQUENCE_BYTES_MAX
     rows |= {
         "insert 100,000": ({"insert": "i1"}, "documents", many(lambda at: {"x": at}, 100_000)),

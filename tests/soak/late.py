@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 
-from large_requests import commands, document
+from large_requests import collections, commands, document
 
 LATE_MS_MAX = 100
 OP_MSG = 2013
@@ -129,6 +129,9 @@ class Server:
         client.run({"createIndexes": "hashed", "indexes": [{"key": {"h": "hashed"}, "name": "h"}]})
         client.run({"createIndexes": "collated", "indexes": [{"key": {"s": 1}, "name": "s", "collation": {"locale": "de"}}]})
         client.run({"create": "v1", "viewOn": "c", "pipeline": []})
+        for name, documents in collections().items():
+            for one in documents:
+                client.run({"insert": name, "documents": [one]})
 
     def reset(self):
         """The collections that requests write to, as they were."""
