@@ -1,7 +1,7 @@
 //! SIGTERM, SIGINT and the `shutdown` command end the process through one [`Stop`].
 
 use crate::clients::lock;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -43,18 +43,20 @@ impl Stop {
 }
 
 /// Makes SIGTERM, SIGINT and SIGHUP request a stop, and SIGUSR1 call `rotate_log`. A second signal
-/// during the stop ends the process at once, which loses no durable data.
+/// during the stop ends the process at once, which loses no durable data. SIGXFSZ is ignored: a
+/// write beyond a limit on the size of files fails like one to a full disk.
 ///
 /// # Errors
 /// The errors of the system about handlers and threads.
 pub fn install(stop: &Stop, rotate_log: impl Fn() + Send + 'static) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1])?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGXFSZ])?;
     let stop = stop.clone();
     let thread = std::thread::Builder::new().name("signals".into()).stack_size(128 << 10);
     thread.spawn(move || {
         for signal in signals.forever() {
             match signal {
                 SIGUSR1 => rotate_log(),
+                SIGXFSZ => {}
                 other if stop.is_requested() => std::process::exit(128 + other),
                 SIGINT => stop.request("signal 2 (Interrupt)"),
                 SIGHUP => stop.request("signal 1 (Hangup)"),

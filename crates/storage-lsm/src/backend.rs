@@ -169,6 +169,9 @@ impl Backend for LsmBackend {
     fn look(&self) -> Result<()> {
         let Ok(store) = self.store() else { return Ok(()) };
         self.space.look(store.view().memtable_bytes());
+        if self.space.room() == Room::Reserve {
+            store.free_log_soon()?;
+        }
         store.free_retired();
         store.check()
     }

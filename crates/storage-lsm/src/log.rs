@@ -137,6 +137,11 @@ impl Log {
         Ok(Appended { file, bytes, wants_care: is_full || is_half })
     }
 
+    /// Returns the bytes of the records in the file in use.
+    pub fn current_bytes(&self) -> u64 {
+        self.writing.lock().bytes
+    }
+
     /// Begins the next file if the one in use has records.
     pub fn end_file(&self) -> Result<()> {
         let mut writing = self.writing.lock();

@@ -35,6 +35,8 @@ use crate::view::{SpaceView, View};
 /// The most log files. When one more begins, the memtables that need the oldest are flushed, so
 /// that an open has at most this much to replay.
 const LOG_FILES_MAX: u64 = 8;
+/// The bytes of the log that are kept on a nearly full disk.
+const SPARED_LOG_BYTES: u64 = 8 << 20;
 
 /// The log, memtables and tables of an open database.
 pub(crate) struct Store {
@@ -285,6 +287,24 @@ impl Store {
             }
         }
         self.announce(|work| work.log_wants_care = true);
+    }
+
+    /// Lets the background threads flush what keeps files of the log, if these are large. Without
+    /// new writes nothing else would flush it.
+    pub fn free_log_soon(&self) -> Result<()> {
+        let first = self.view().memtables().map(|memtable| memtable.first_log()).min();
+        let is_small = self.log.current_bytes() < SPARED_LOG_BYTES;
+        if is_small && first.is_none_or(|first| first >= self.log.current()) {
+            return Ok(());
+        }
+        {
+            let _writing = self.writing.lock();
+            self.log.end_file()?;
+        }
+        for space in Space::ALL {
+            self.seal(space, |_| true);
+        }
+        Ok(())
     }
 
     /// Makes tables of all rows of a space that are in memtables, and returns when they are in

@@ -16,10 +16,8 @@ fn put(engine: &Arc<dyn Engine>, number: u64) -> Result<(), StorageError> {
     txn.commit(CommitOptions::synced()).map(drop)
 }
 
-/// A full disk made a write or a flush fail, which poisoned the engine until a restart.
-#[test]
-fn new_data_is_refused_before_the_disk_is_full_and_taken_again_when_there_is_space() {
-    let directory = TempDir::new().unwrap();
+/// Returns an engine that keeps 100 MB free, and the number of bytes that it takes for free.
+fn measured_engine(directory: &TempDir) -> (Arc<dyn Engine>, Arc<AtomicU64>) {
     let available = Arc::new(AtomicU64::new(10 << 30));
     let seen = Arc::clone(&available);
     let options = LsmOptions {
@@ -30,7 +28,14 @@ fn new_data_is_refused_before_the_disk_is_full_and_taken_again_when_there_is_spa
         }),
         ..LsmOptions::default()
     };
-    let engine = open(directory.path(), options).unwrap().engine;
+    (open(directory.path(), options).unwrap().engine, available)
+}
+
+/// A full disk made a write or a flush fail, which poisoned the engine until a restart.
+#[test]
+fn new_data_is_refused_before_the_disk_is_full_and_taken_again_when_there_is_space() {
+    let directory = TempDir::new().unwrap();
+    let (engine, available) = measured_engine(&directory);
     fill(&engine, 1, 3000, 100);
     let set = |bytes| {
         available.store(bytes, Ordering::Relaxed);
@@ -98,17 +103,7 @@ fn an_idle_engine_notices_that_its_background_work_has_failed() {
 #[test]
 fn a_merge_that_frees_space_waits_for_the_space_that_it_needs() {
     let directory = TempDir::new().unwrap();
-    let available = Arc::new(AtomicU64::new(10 << 30));
-    let seen = Arc::clone(&available);
-    let options = LsmOptions {
-        reserve_bytes: 100 << 20,
-        space_probe: Arc::new(move |_| {
-            let available_bytes = seen.load(Ordering::Relaxed);
-            Some(DiskSpace { available_bytes, total_bytes: 20 << 30 })
-        }),
-        ..LsmOptions::default()
-    };
-    let engine = open(directory.path(), options).unwrap().engine;
+    let (engine, available) = measured_engine(&directory);
     fill(&engine, 1, 20_000, 700);
     fill(&engine, 2, 20_000, 700);
     engine.maintenance(Maintenance::Flush).unwrap();
@@ -124,4 +119,23 @@ fn a_merge_that_frees_space_waits_for_the_space_that_it_needs() {
     engine.maintenance(Maintenance::Reclaim).unwrap();
     assert_eq!(engine.stats().ranges_dropped, 0);
     assert_eq!(numbers(&*engine.snapshot().unwrap(), Space::Doc, 2).len(), 20_000);
+}
+
+/// The log of a nearly full disk was kept until the next start: nothing flushed the memtables that
+/// needed it, because new data was refused.
+#[test]
+fn the_log_is_freed_when_the_disk_is_nearly_full() {
+    let directory = TempDir::new().unwrap();
+    let (engine, available) = measured_engine(&directory);
+    fill(&engine, 1, 20_000, 700);
+    assert!(engine.stats().journal_bytes > 10 << 20);
+    available.store(99 << 20, Ordering::Relaxed);
+    let begun = Instant::now();
+    while engine.stats().journal_bytes > 4 << 20 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the log stays");
+        engine.maintenance(Maintenance::Tick).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(put(&engine, 30_000), Err(StorageError::Full));
+    assert_eq!(numbers(&*engine.snapshot().unwrap(), Space::Doc, 1).len(), 20_000);
 }
