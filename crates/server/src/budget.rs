@@ -13,8 +13,9 @@ pub(crate) const UNCOUNTED_BYTES: u64 = 64 << 10;
 /// If nothing was returned for this long, the first waiter continues above the bound: the holders
 /// may wait for something that only it can end, such as a transaction's lock.
 const STALL: Duration = Duration::from_secs(1);
-/// The interval at which a waiter checks whether the server stops.
+/// The interval at which the first waiter checks whether the server stops, and the others.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+const OTHERS_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A number of bytes to share, in the order of the requests.
 pub(crate) struct Budget {
@@ -71,7 +72,8 @@ impl Budget {
                 self.changed.notify_all();
                 return Some(Share { budget: self, bytes });
             }
-            let waited = self.changed.wait_timeout(state, LOOK_EVERY);
+            let look_every = if is_first { LOOK_EVERY } else { OTHERS_LOOK_EVERY };
+            let waited = self.changed.wait_timeout(state, look_every);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

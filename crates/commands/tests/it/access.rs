@@ -4,7 +4,7 @@ use super::{Client, Lines, Server, at, code, replica_set};
 use quire_access::Mechanism;
 use quire_access::scram::ClientLogin;
 use quire_commands::log::NoLog;
-use quire_document::{Binary, DocBuf, Value, doc};
+use quire_document::{ArrayBuf, Binary, DocBuf, Value, doc};
 use quire_storage::open_memory;
 use std::sync::Arc;
 
@@ -592,4 +592,16 @@ fn a_role_takes_many_privileges() {
     let shown = root.works(doc! { "rolesInfo": "wide", "showPrivileges": true, "$db": "shop" });
     let left = at(&shown, "roles.0.privileges").and_then(|list| list.as_array());
     assert_eq!(left.map(|list| list.iter().count()), Some(3));
+}
+
+/// A role that is named very often made a reply of gigabytes.
+#[test]
+fn a_list_of_roles_that_does_not_fit_in_a_reply_is_refused() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let role = doc! { "role": "root", "db": "admin" };
+    let names: ArrayBuf = (0..20_000).map(|_| &role).collect();
+    let command = doc! { "rolesInfo": &names, "showPrivileges": true, "$db": "admin" };
+    assert_eq!(code(&client.run(command)), 10334);
+    client.works(doc! { "rolesInfo": [&role, &role], "showPrivileges": true, "$db": "admin" });
 }

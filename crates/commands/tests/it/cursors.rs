@@ -37,3 +37,41 @@ fn the_memory_of_a_cursor_is_counted_until_it_is_closed() {
         assert!(memory::pool_bytes_used() < held - 12 * MB, "{command:?}");
     }
 }
+
+/// A batch ends before a document that does not fit in it, and a stage before the rest of what it
+/// made: clients could leave any number of cursors that kept such documents.
+#[test]
+fn the_rows_that_a_cursor_keeps_for_its_next_batch_are_counted() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let text = "x".repeat(7 * MB);
+    for id in 0..3 {
+        let insert =
+            doc! { "insert": "t", "documents": [{ "_id": id, "t": text.as_str() }], "$db": "test" };
+        client.works(insert);
+    }
+    let aggregate = |pipeline: &[DocBuf]| {
+        let stages: quire_document::ArrayBuf = pipeline.iter().collect();
+        doc! { "aggregate": "t", "pipeline": &stages, "cursor": { "batchSize": 1 }, "$db": "test" }
+    };
+    let numbers = doc! { "$set": { "t": 1, "a": { "$range": [0, 600_000] } } };
+    let others = doc! { "$lookup": { "from": "t", "pipeline": [], "as": "a" } };
+    let unwind = doc! { "$unwind": "$a" };
+    let graph = doc! { "$graphLookup": { "from": "t", "startWith": "$_id", "connectFromField": "_id", "connectToField": "_id", "as": "a" } };
+    let all = doc! { "find": "t", "batchSize": 3, "$db": "test" };
+    for command in [
+        all,
+        aggregate(&[numbers.clone(), unwind.clone()]),
+        doc! { "aggregate": "t", "pipeline": [{ "$set": { "b": 1 } }], "cursor": { "batchSize": 3 }, "$db": "test" },
+        aggregate(&[doc! { "$match": { "_id": 1 } }, others, unwind.clone()]),
+        aggregate(&[graph, unwind]),
+    ] {
+        let before = memory::pool_bytes_used();
+        let reply = client.works(command.clone());
+        let Some(Value::Int64(id)) = at(&reply, "cursor.id") else { panic!("{reply:?}") };
+        let held = memory::pool_bytes_used();
+        assert!(held > before + 5 * MB, "{command:?}: {before} {held}");
+        client.works(doc! { "killCursors": "t", "cursors": [id], "$db": "test" });
+        assert!(memory::pool_bytes_used() < held - 5 * MB, "{command:?}");
+    }
+}

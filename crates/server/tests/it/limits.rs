@@ -74,11 +74,34 @@ fn large_messages_are_read_as_far_as_there_is_room() {
         }
         assert!(ok(&Client::new(address).run(ping())), "small messages do not wait");
     });
-    slow.stream.write_all(&request[1000..]).unwrap();
-    assert!(ok(&slow.receive().unwrap().body));
+    // It has lost its connection if the others waited for seconds.
+    if slow.stream.write_all(&request[1000..]).is_ok()
+        && let Ok(reply) = slow.receive()
+    {
+        assert!(ok(&reply.body));
+    }
     let find = || doc! { "find": "c", "batchSize": 10, "$db": "test" };
     others.iter_mut().for_each(|other| assert!(ok(&other.run(find()))));
     drop(server);
+}
+
+/// Replies that nobody read stayed in memory for half a minute, one for each connection.
+#[test]
+fn the_clients_that_read_most_slowly_are_given_up_when_replies_take_too_much_memory() {
+    let options = ServerOptions { reply_bytes_max: 8 << 20, ..ServerOptions::default() };
+    let (server, address) = server(options);
+    let mut polite = Client::new(address);
+    let text = "x".repeat(12 << 20);
+    let insert = doc! { "insert": "c", "documents": [{ "t": text.as_str() }], "$db": "test" };
+    assert!(ok(&polite.run(insert)));
+    let find = || doc! { "find": "c", "$db": "test" };
+    let mut silent: Vec<Client> = (0..4).map(|_| Client::new(address)).collect();
+    for client in &mut silent {
+        let request = client.request(find()).to_bytes().unwrap();
+        client.stream.write_all(&request).unwrap();
+    }
+    eventually("the silent clients are given up", || server.connections() == 1);
+    assert!(ok(&polite.run(find())));
 }
 
 /// The wait for memory ends when the server stops.
