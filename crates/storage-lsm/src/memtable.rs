@@ -38,8 +38,8 @@ pub(crate) struct Memtable {
     /// The number of the log file that has the first row; `u64::MAX` while there is none.
     first_log: AtomicU64,
     rows: RwLock<RowTree>,
-    /// The keys of the rows, once there are many.
-    filter: OnceLock<KeyFilter>,
+    /// The keys of the rows, once there are many; `None` without a filter.
+    filter: Option<OnceLock<KeyFilter>>,
 }
 
 /// Returns the hash of a key for [`Memtable::get`], which is the one of the tables' filters.
@@ -72,8 +72,14 @@ impl Memtable {
             bytes: AtomicU64::new(0),
             first_log: AtomicU64::new(u64::MAX),
             rows: RwLock::new(RowTree::new()),
-            filter: OnceLock::new(),
+            filter: None,
         }
+    }
+
+    /// Returns an empty memtable of a space in which most keys are looked up before they are
+    /// written, and are not there: those of unique indexes.
+    pub fn filtered(number: u64) -> Self {
+        Self { filter: Some(OnceLock::new()), ..Self::new(number) }
     }
 
     /// Returns the place of the memtable in the order of its space.
@@ -115,22 +121,29 @@ impl Memtable {
             }
             bytes += ROW_BYTES + (key.len() + value.as_ref().map_or(0, Bytes::len)) as u64;
             rows.insert(key, seqno, value);
-            if let Some(filter) = self.filter.get() {
+            if let Some(filter) = self.filter() {
                 filter.add(hash_of(key));
             }
         }
-        if self.filter.get().is_none() && rows.leaves() >= FILTERED_LEAVES {
+        if let Some(cell) = &self.filter
+            && cell.get().is_none()
+            && rows.leaves() >= FILTERED_LEAVES
+        {
             let filter = KeyFilter::new();
             rows.keys().for_each(|key| filter.add(hash_of(key)));
-            let _ = self.filter.set(filter);
+            let _ = cell.set(filter);
         }
         self.bytes.fetch_add(bytes, Atomic::Relaxed);
+    }
+
+    fn filter(&self) -> Option<&KeyFilter> {
+        self.filter.as_ref()?.get()
     }
 
     /// Returns the newest row of `key` that batch `seqno` or an earlier one wrote. `hash` is the
     /// key's hash.
     pub fn get(&self, key: &[u8], hash: u64, seqno: u64) -> Option<Option<Bytes>> {
-        let is_absent = self.filter.get().is_some_and(|filter| !filter.may_have(hash));
+        let is_absent = self.filter().is_some_and(|filter| !filter.may_have(hash));
         if is_absent || self.is_empty() {
             return None;
         }
@@ -336,7 +349,7 @@ mod tests {
     }
 
     fn filled(seed: u64, batches: u64, range: u64, rising: bool) -> (Memtable, Model) {
-        let (mut rng, table, mut model) = (Rng::new(seed), Memtable::new(0), Model::new());
+        let (mut rng, table, mut model) = (Rng::new(seed), Memtable::filtered(0), Model::new());
         let mut record = 0_u64;
         for seqno in 1..=batches {
             let changes: Vec<(Vec<u8>, Option<Bytes>)> = (0..=rng.below(150))

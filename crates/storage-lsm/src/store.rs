@@ -82,6 +82,12 @@ enum Task {
     Merge(Space),
 }
 
+/// Returns an empty memtable of a space. Documents have rising keys, so none needs a look-up before
+/// it is written.
+fn memtable(space: Space, number: u64) -> Memtable {
+    if space == Space::Idx { Memtable::filtered(number) } else { Memtable::new(number) }
+}
+
 impl Store {
     /// Opens the trees in `data` and begins a log file. The rows of earlier log files must be
     /// replayed (`replay`).
@@ -93,7 +99,7 @@ impl Store {
     ) -> Result<Self> {
         let trees = Trees::open(data, options.cache_bytes, dropped)?;
         let space = |space: Space| -> Result<SpaceView> {
-            let memtables = smallvec![Arc::new(Memtable::new(space.index() as u64))];
+            let memtables = smallvec![Arc::new(memtable(space, space.index() as u64))];
             Ok(SpaceView { memtables, tables: Arc::new(TableList::of(trees.of(space))?) })
         };
         let view = View {
@@ -201,7 +207,7 @@ impl Store {
                 return false;
             }
             let number = self.memtables.fetch_add(1, Ordering::Relaxed);
-            view.of_mut(space).memtables.insert(0, Arc::new(Memtable::new(number)));
+            view.of_mut(space).memtables.insert(0, Arc::new(memtable(space, number)));
             true
         });
         if sealed {

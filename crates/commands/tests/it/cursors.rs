@@ -57,7 +57,7 @@ fn the_rows_that_a_cursor_keeps_for_its_next_batch_are_counted() {
     let numbers = doc! { "$set": { "t": 1, "a": { "$range": [0, 600_000] } } };
     let others = doc! { "$lookup": { "from": "t", "pipeline": [], "as": "a" } };
     let unwind = doc! { "$unwind": "$a" };
-    let graph = doc! { "$graphLookup": { "from": "t", "startWith": "$_id", "connectFromField": "_id", "connectToField": "_id", "as": "a" } };
+    let graph = doc! { "$graphLookup": { "from": "t", "startWith": { "$literal": [0, 1, 2] }, "connectFromField": "_id", "connectToField": "_id", "as": "a" } };
     let all = doc! { "find": "t", "batchSize": 3, "$db": "test" };
     for command in [
         all,
