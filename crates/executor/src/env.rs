@@ -77,6 +77,9 @@ impl Env {
     /// Runs `work`, which ends also within a long string under a collation if the command must
     /// stop. Helper threads begin each of their parts with it.
     pub fn interruptible<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.shared.collator.is_none() {
+            return work();
+        }
         let interrupt = Arc::clone(&self.interrupt) as Arc<dyn InterruptCheck>;
         context::interruptible(&interrupt, work)
     }

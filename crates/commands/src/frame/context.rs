@@ -47,6 +47,8 @@ pub struct Context<'c> {
     pub statement_failed: Cell<bool>,
     /// True if the command's writes were not on disk when its `wtimeout` ended.
     pub timed_out: Cell<bool>,
+    /// The result of [`Context::interrupt_check`].
+    pub(crate) check: OnceCell<Arc<dyn InterruptCheck>>,
     /// The result of [`Context::clock`].
     pub(crate) clock: OnceCell<(i64, Option<Timestamp>)>,
     /// True if the reply's `ok` is an int32, as in mongod if an aggregate replies for the command.
@@ -158,8 +160,11 @@ impl Context<'_> {
 
     /// Returns the operation's interrupt in the form that expressions check.
     pub fn interrupt_check(&self) -> Arc<dyn InterruptCheck> {
-        let interrupt = Arc::clone(&self.interrupt);
-        Arc::new(move || interrupt.check().map_err(reply::from_interruption))
+        let check = self.check.get_or_init(|| {
+            let interrupt = Arc::clone(&self.interrupt);
+            Arc::new(move || interrupt.check().map_err(reply::from_interruption))
+        });
+        Arc::clone(check)
     }
 
     /// Returns what the evaluation of the command's expressions shares: clock, interrupts,

@@ -102,6 +102,9 @@ impl From<Error> for Failed {
     }
 }
 
+/// The length of a body in bytes up to which it has no long string.
+const SHORT_BODY_BYTES: usize = 64 << 10;
+
 /// Runs a request up to the finished reply; an error is not written yet.
 fn run(
     service: &Arc<Service>,
@@ -178,7 +181,13 @@ fn execute(
         // A write joins after it is parsed: a malformed one leaves the transaction as it is.
         cx.join_transaction()?;
     }
-    interruptible(&cx.interrupt_check(), || run(cx, body, reply))?;
+    // Other short commands meet long strings only in executions, which are interruptible themselves.
+    let makes_keys =
+        cx.command.kind == Kind::Write || matches!(cx.command.name, "aggregate" | "validate");
+    match makes_keys || body.len() > SHORT_BODY_BYTES {
+        true => interruptible(&cx.interrupt_check(), || run(cx, body, reply))?,
+        false => run(cx, body, reply)?,
+    }
     match cx.command.takes_read_concern() && !cx.in_transaction() {
         true => cx.await_durable_reads(cx.read_level()),
         false => Ok(()),
@@ -234,6 +243,7 @@ fn prepare<'c>(
         db,
         sequences: request.sequences,
         interrupt: Arc::clone(&request.interrupt),
+        check: OnceCell::new(),
         clock: OnceCell::new(),
         generic,
         session,
