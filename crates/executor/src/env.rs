@@ -74,12 +74,15 @@ impl Env {
         *self.interrupt.0.lock() = Arc::clone(interrupt);
     }
 
-    /// Runs `work`, which ends also within a long string under a collation if the command must
-    /// stop. Helper threads begin each of their parts with it.
+    /// Runs `work`, which ends also within a long string under the collation of the request if the
+    /// command must stop. Helper threads begin each of their parts with it.
     pub fn interruptible<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        if self.shared.collator.is_none() {
-            return work();
-        }
+        if self.shared.collator.is_none() { work() } else { self.interruptible_write(work) }
+    }
+
+    /// Runs `work`, which ends also within a long string if the command must stop. The indexes that
+    /// it writes have collations of their own.
+    pub fn interruptible_write<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let interrupt = Arc::clone(&self.interrupt) as Arc<dyn InterruptCheck>;
         context::interruptible(&interrupt, work)
     }

@@ -182,8 +182,7 @@ fn execute(
         cx.join_transaction()?;
     }
     // Other short commands meet long strings only in executions, which are interruptible themselves.
-    let makes_keys =
-        cx.command.kind == Kind::Write || matches!(cx.command.name, "aggregate" | "validate");
+    let makes_keys = cx.command.kind == Kind::Write || cx.command.name == "validate";
     match makes_keys || body.len() > SHORT_BODY_BYTES {
         true => interruptible(&cx.interrupt_check(), || run(cx, body, reply))?,
         false => run(cx, body, reply)?,

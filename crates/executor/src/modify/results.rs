@@ -81,6 +81,18 @@ pub fn write_results(
     commit: &CommitOptions,
     interrupt: &Arc<Interrupt>,
 ) -> Result<Option<Committed>> {
+    let env = Arc::clone(&execution.env);
+    env.set_interrupt(interrupt);
+    env.interruptible_write(|| write_all(execution, views, unit, commit, interrupt))
+}
+
+fn write_all(
+    execution: &mut Execution,
+    views: &mut dyn Views,
+    unit: &mut dyn UnitOfWork,
+    commit: &CommitOptions,
+    interrupt: &Arc<Interrupt>,
+) -> Result<Option<Committed>> {
     match execution.result_stage() {
         None => Ok(None),
         Some(ResultStage::Out(out)) => {
