@@ -296,7 +296,7 @@ impl Session<'_> {
             if outcome.close {
                 return Ok(Next::Close("a command closed the connection"));
             }
-            if silent || !outcome.more_to_come {
+            if silent || !reply.more_to_come {
                 return Ok(Next::Message);
             }
             if self.shared.stopping.load(Ordering::Acquire) {
@@ -320,6 +320,7 @@ impl Session<'_> {
         // A large reply stays in memory until the client has read it.
         if self.reply.len() as u64 > UNCOUNTED_BYTES && charge.resize(self.reply.len()).is_err() {
             self.reply = Vec::new();
+            reply.more_to_come = false;
             let error = Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted());
             self.shared.service.error_reply(&error, &mut self.reply);
         }

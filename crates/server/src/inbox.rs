@@ -311,7 +311,7 @@ mod tests {
         assert!(arrival.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
         assert!(since.elapsed() >= PACE_TIME);
 
-        // While nobody waits, a message may take its time.
+        // Without a connection that waits, a message that stalls is kept.
         let (mut client, server) = UnixStream::pair()?;
         let socket = Socket::unix(server);
         begin(&mut client)?;

@@ -85,7 +85,8 @@ fn large_messages_are_read_as_far_as_there_is_room() {
     drop(server);
 }
 
-/// Replies that nobody read stayed in memory for half a minute, one for each connection.
+/// A reply that its client did not read stayed in memory for half a minute, and each connection could
+/// have one.
 #[test]
 fn the_clients_that_read_most_slowly_are_given_up_when_replies_take_too_much_memory() {
     let options = ServerOptions { reply_bytes_max: 8 << 20, ..ServerOptions::default() };
