@@ -12,9 +12,7 @@ use crate::{Record, RecordId, StoredDoc, View};
 /// A scan of a collection. It returns records that exist during the whole scan exactly once.
 #[derive(Debug)]
 pub struct CollectionCursor {
-    direction: Direction,
-    start: Vec<u8>,
-    end: Vec<u8>,
+    range: Rest,
     /// True if a forward scan begins at the start of the collection, so that it may use the
     /// low-water mark.
     from_head: bool,
@@ -22,13 +20,38 @@ pub struct CollectionCursor {
     page: Page,
 }
 
+/// The keys that a scan has not read yet.
+#[derive(Debug)]
+struct Rest {
+    direction: Direction,
+    start: Vec<u8>,
+    end: Vec<u8>,
+}
+
+impl Rest {
+    /// Returns the request for the next page.
+    fn request(&self, rows_max: usize, bytes_max: usize) -> ScanRequest<'_> {
+        ScanRequest {
+            space: Space::Doc,
+            start: &self.start,
+            end: &self.end,
+            direction: self.direction,
+            keys_only: false,
+            rows_max: rows_max.max(1),
+            bytes_max,
+        }
+    }
+}
+
 impl CollectionCursor {
     /// Returns a cursor over the whole collection.
     pub fn new(collection: &Collection, direction: Direction) -> Self {
         CollectionCursor {
-            direction,
-            start: collection.id.to_bytes().to_vec(),
-            end: collection_end(collection.id),
+            range: Rest {
+                direction,
+                start: collection.id.to_bytes().to_vec(),
+                end: collection_end(collection.id),
+            },
             from_head: direction == Direction::Forward,
             done: false,
             page: Page::default(),
@@ -44,13 +67,13 @@ impl CollectionCursor {
     ) -> Self {
         let mut cursor = Self::new(collection, direction);
         if let Some(from) = from {
-            cursor.start = doc_key(collection.id, from).to_vec();
+            cursor.range.start = doc_key(collection.id, from).to_vec();
             cursor.from_head = false;
         }
         if let Some(to) = to
             && to < RecordId::MAX
         {
-            cursor.end = doc_key(collection.id, RecordId(to.0 + 1)).to_vec();
+            cursor.range.end = doc_key(collection.id, RecordId(to.0 + 1)).to_vec();
         }
         cursor
     }
@@ -69,10 +92,8 @@ impl CollectionCursor {
             return Ok(false);
         }
         let from_head = self.start_at_low_water(view, collection);
-        let mut page = std::mem::take(&mut self.page);
-        let request = self.request(rows_max, bytes_max);
-        view.snapshot().scan(&request, &mut page).map_err(from_storage)?;
-        self.page = page;
+        let request = self.range.request(rows_max, bytes_max);
+        view.snapshot().scan(&request, &mut self.page).map_err(from_storage)?;
         if from_head {
             view.saw_first(collection, self.page.rows.first().map(|(key, _)| &key[..]))?;
         }
@@ -96,10 +117,8 @@ impl CollectionCursor {
             return Ok((0, None));
         }
         self.start_at_low_water(view, collection);
-        let mut page = std::mem::take(&mut self.page);
-        let request = self.request(rows_max, usize::MAX).keys_only();
-        let passed = view.snapshot().pass(&request, &mut page).map_err(from_storage)?;
-        self.page = page;
+        let request = self.range.request(rows_max, usize::MAX).keys_only();
+        let passed = view.snapshot().pass(&request, &mut self.page).map_err(from_storage)?;
         self.move_past_page();
         let last = self.page.rows.pop();
         Ok((passed, last.map(|(key, _)| record_id_of(&key)).transpose()?))
@@ -112,30 +131,17 @@ impl CollectionCursor {
         if from_head {
             let low = view.low_water(collection);
             if low.0 > 0 {
-                self.start = doc_key(collection.id, low).to_vec();
+                self.range.start = doc_key(collection.id, low).to_vec();
             }
         }
         from_head
     }
 
-    /// Returns the request for the next page.
-    fn request(&self, rows_max: usize, bytes_max: usize) -> ScanRequest<'_> {
-        ScanRequest {
-            space: Space::Doc,
-            start: &self.start,
-            end: &self.end,
-            direction: self.direction,
-            keys_only: false,
-            rows_max: rows_max.max(1),
-            bytes_max,
-        }
-    }
-
     fn move_past_page(&mut self) {
-        match (&self.page.resume, self.direction) {
+        match (&self.page.resume, self.range.direction) {
             (None, _) => self.done = true,
-            (Some(resume), Direction::Forward) => self.start = resume.to_vec(),
-            (Some(resume), Direction::Reverse) => self.end = resume.to_vec(),
+            (Some(resume), Direction::Forward) => self.range.start = resume.to_vec(),
+            (Some(resume), Direction::Reverse) => self.range.end = resume.to_vec(),
         }
     }
 
