@@ -10,6 +10,7 @@ use quire_collections::{
 };
 use quire_document::{Binary, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::context::interruptible;
 use quire_mql::expression::is_true;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +56,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     };
     let check = || {
         let options = CheckOptions { repair, conformance };
-        check_collection(&cx.service.store, collection, options, &cx.interrupt)
+        interruptible(&cx.interrupt_check(), || {
+            check_collection(&cx.service.store, collection, options, &cx.interrupt)
+        })
     };
     let found = match (options.metadata, repair) {
         (true, _) => None,

@@ -18,6 +18,7 @@ use quire_document::limits::MESSAGE_BYTES_MAX;
 use quire_document::memory;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
+use quire_mql::collation::SHORT_BYTES_MAX;
 use quire_mql::context::interruptible;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -102,9 +103,6 @@ impl From<Error> for Failed {
     }
 }
 
-/// The length of a body in bytes up to which it has no long string.
-const SHORT_BODY_BYTES: usize = 64 << 10;
-
 /// Runs a request up to the finished reply; an error is not written yet.
 fn run(
     service: &Arc<Service>,
@@ -181,9 +179,8 @@ fn execute(
         // A write joins after it is parsed: a malformed one leaves the transaction as it is.
         cx.join_transaction()?;
     }
-    // Other short commands meet long strings only in executions, which are interruptible themselves.
-    let makes_keys = cx.command.kind == Kind::Write || cx.command.name == "validate";
-    match makes_keys || body.len() > SHORT_BODY_BYTES {
+    // A short command that does not write meets long strings only in what is interruptible itself.
+    match cx.command.kind == Kind::Write || body.len() > SHORT_BYTES_MAX {
         true => interruptible(&cx.interrupt_check(), || run(cx, body, reply))?,
         false => run(cx, body, reply)?,
     }

@@ -6,7 +6,7 @@ use icu_collator::CollationKeySink;
 /// The bytes of a key between two counts of work.
 const PIECE_BYTES: usize = 1024;
 
-/// The units of work of making so much of a key, which takes 40 microseconds.
+/// The units of work of making `PIECE_BYTES` of a key, which takes 40 microseconds.
 const PIECE_UNITS: u32 = 4000;
 
 /// A destination of keys that ends the making of a key early: after a number of bytes, and with the

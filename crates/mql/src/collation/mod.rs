@@ -9,6 +9,7 @@ mod order;
 mod parse;
 mod spec;
 
+pub use order::SHORT_BYTES_MAX;
 pub use spec::{Alternate, CaseFirst, CollationSpec, MaxVariable, VERSION};
 
 use crate::context::work::ELEMENTS_AT_ONCE;

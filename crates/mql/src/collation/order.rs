@@ -18,7 +18,7 @@ use std::convert::Infallible;
 
 /// The longest string in bytes that is compared, or whose key is made, without checks of the
 /// interrupt. It takes about 4 ms.
-const SHORT_BYTES_MAX: usize = 64 << 10;
+pub const SHORT_BYTES_MAX: usize = 64 << 10;
 
 /// The bytes of the first prefixes of keys that a comparison makes. Each step makes four times as
 /// many, so that all prefixes together take a third more time than the last.
