@@ -64,6 +64,7 @@ mod sizes;
 mod skeleton;
 mod snapshot;
 mod store;
+mod table_cut;
 mod table_file;
 mod tables;
 mod tombstones;

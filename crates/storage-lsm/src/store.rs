@@ -29,7 +29,7 @@ use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::retired::Retired;
 use crate::tables::{NO_SNAPSHOT, TableList, Trees, of_space};
-use crate::tuning::{TABLE_BYTES, memtable_bytes};
+use crate::tuning::memtable_bytes;
 use crate::view::{SpaceView, View};
 
 /// The most log files. When one more begins, the memtables that need the oldest are flushed, so
@@ -330,9 +330,7 @@ impl Store {
 
     /// Merges all tables of a space into new ones.
     pub fn merge_all(&self, space: Space) -> Result<()> {
-        let tree = self.trees.of(space);
-        tree.major_compact(TABLE_BYTES, NO_SNAPSHOT)
-            .map_err(|error| storage(error, "compacting"))?;
+        self.trees.merge_all(space)?;
         self.publish_tables(space, None)
     }
 

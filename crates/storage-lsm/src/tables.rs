@@ -4,8 +4,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lsm_tree::compaction::Leveled;
 use lsm_tree::compaction::filter::Factory as FilterFactory;
 use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
 use lsm_tree::descriptor_table::DescriptorTable;
@@ -20,7 +20,8 @@ use crate::dropped::{DroppedRanges, Factory};
 use crate::error::storage;
 use crate::layout::{keyspace_path, number_of};
 use crate::manifest;
-use crate::tuning::{TABLE_BYTES, block_bytes, restart_interval};
+use crate::table_cut::{self, cut_bytes};
+use crate::tuning::{block_bytes, restart_interval};
 
 /// The number of table files that stay open: below the number that a process may usually open.
 const OPEN_FILES: usize = if cfg!(target_os = "macos") { 150 } else { 900 };
@@ -32,6 +33,8 @@ pub(crate) const NO_SNAPSHOT: SeqNo = SeqNo::MAX;
 /// The trees of all spaces. They share a cache, the open files, and the counter of batches.
 pub(crate) struct Trees {
     trees: [Tree; 4],
+    /// The number of merges that run in each tree.
+    merges: [AtomicUsize; 4],
     pub cache: Arc<Cache>,
     /// The number of the next batch. lsm-tree takes numbers from it for its lists of tables too.
     pub seqno: SequenceNumberCounter,
@@ -76,7 +79,7 @@ impl Trees {
         let trees = [open(Space::Meta)?, open(Space::Doc)?, open(Space::Idx)?, open(Space::Log)?];
         let newest = trees.iter().filter_map(AbstractTree::get_highest_persisted_seqno).max();
         seqno.fetch_max(newest.map_or(1, |newest| newest + 1));
-        Ok(Self { trees, cache, seqno })
+        Ok(Self { trees, merges: Default::default(), cache, seqno })
     }
 
     pub fn of(&self, space: Space) -> &Tree {
@@ -88,9 +91,32 @@ impl Trees {
     pub fn compact(&self, space: Space) -> Result<bool> {
         let tree = self.of(space);
         let before = tree.current_version().id();
-        let strategy = Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES));
-        tree.compact(strategy, NO_SNAPSHOT).map_err(|error| storage(error, "compacting"))?;
+        self.count_merge(space, |is_alone| {
+            tree.compact(Arc::new(table_cut::levels(tree, is_alone)), NO_SNAPSHOT)
+        })?;
         Ok(tree.current_version().id() != before)
+    }
+
+    /// Merges all tables of a space into new ones.
+    pub fn merge_all(&self, space: Space) -> Result<()> {
+        let tree = self.of(space);
+        self.count_merge(space, |_| {
+            let cut = cut_bytes(tree.current_version().iter_tables());
+            tree.major_compact(cut, NO_SNAPSHOT)
+        })
+    }
+
+    /// Calls `merge` with true if no other merge runs in the tree of `space`.
+    fn count_merge(
+        &self,
+        space: Space,
+        merge: impl FnOnce(bool) -> lsm_tree::Result<()>,
+    ) -> Result<()> {
+        let running = of_space(&self.merges, space);
+        let others = running.fetch_add(1, Ordering::Relaxed);
+        let done = merge(others == 0);
+        running.fetch_sub(1, Ordering::Relaxed);
+        done.map_err(|error| storage(error, "compacting"))
     }
 }
 

@@ -34,3 +34,7 @@ pub(crate) const fn restart_interval(space: Space) -> u8 {
 /// The size at which tables are cut, in bytes: small enough that a dropped collection lies mostly
 /// in tables of its own, which are dropped whole.
 pub(crate) const TABLE_BYTES: u64 = 32 << 20;
+
+/// The size at which tables are cut whose rows compress well: their rows, in bytes. It is the
+/// memory that a merge needs (see `table_cut`).
+pub(crate) const TABLE_ROW_BYTES: u64 = 128 << 20;
