@@ -2,21 +2,23 @@
 //! used for every field of every document.
 
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
 /// Up to this number of names a linear search is used; beyond it a hash table.
 const LINEAR_NAMES_MAX: usize = 12;
 
 /// Distinct names, numbered from 0 in the order in which they were added. A request may have
-/// hundreds of thousands of names, so a name has no allocation of its own.
+/// hundreds of thousands of names, so a name has no allocation of its own. Most have one or two,
+/// which fit in the vectors themselves; these are as large as a `Vec`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NumberedNames {
     /// The bytes of all names. A request is not long enough for offsets of more than 32 bits.
-    bytes: Vec<u8>,
+    bytes: SmallVec<[u8; 16]>,
     /// Where each name begins and ends in `bytes`.
-    spans: Vec<(u32, u32)>,
+    spans: SmallVec<[(u32, u32); 2]>,
     /// A digest of each name, in one vector. Different names rarely have the same digest.
-    digests: Vec<u32>,
+    digests: SmallVec<[u32; 4]>,
     /// The numbers of all names by the names' hashes, once there are many.
     table: HashTable<u32>,
     state: foldhash::fast::RandomState,

@@ -20,7 +20,7 @@ const UNCHECKED_ROUNDS: usize = 4;
 /// # Errors
 /// The interrupt's error.
 pub(crate) fn optimise(stages: Vec<Stage>, context: &ParseContext) -> Result<Vec<Stage>> {
-    if context.as_written {
+    if context.as_written || stages.len() < 2 {
         return Ok(stages);
     }
     let mut stages = join_matches(stages);
