@@ -8,6 +8,9 @@ use quire_document::{Array, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_session::Changed;
 
+/// The indexes that are parsed between two checks of the interrupt.
+const UNCHECKED: usize = 1000;
+
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut indexes, mut ignore_unknown) = (None, false);
     let mut quorum = Value::String("votingMembers");
@@ -30,7 +33,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let namespace = cx.target(body)?;
     let (arg, indexes) = indexes.ok_or_else(|| missing(cx.command.name, "indexes"))?;
-    let specs = specs(&arg, indexes, ignore_unknown)?;
+    let specs = specs(cx, &arg, indexes, ignore_unknown)?;
     let request = CreateIndexes { namespace, specs };
     if !cx.in_transaction() {
         let namespace = request.namespace.as_str().to_owned();
@@ -52,7 +55,12 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-fn specs(arg: &Arg<'_>, indexes: Array<'_>, ignore_unknown: bool) -> Result<Vec<IndexSpec>> {
+fn specs(
+    cx: &Context<'_>,
+    arg: &Arg<'_>,
+    indexes: Array<'_>,
+    ignore_unknown: bool,
+) -> Result<Vec<IndexSpec>> {
     if indexes.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
@@ -66,6 +74,9 @@ fn specs(arg: &Arg<'_>, indexes: Array<'_>, ignore_unknown: bool) -> Result<Vec<
             )));
         };
         specs.push(IndexSpec::parse(spec, ignore_unknown)?);
+        if specs.len().is_multiple_of(UNCHECKED) {
+            cx.interrupt_check().check()?;
+        }
     }
     Ok(specs)
 }

@@ -64,6 +64,9 @@ impl ApiParameters {
     }
 }
 
+/// The most fields of a command. None knows as many: `setParameter` and `getParameter` the most.
+const FIELDS_MAX: usize = 1000;
+
 /// Reads the generic fields. Refuses duplicate fields.
 pub fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generic<'c>> {
     let mut generic = Generic::default();
@@ -73,6 +76,10 @@ pub fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Ge
         let twice = !names.is_new(name);
         if at == 0 {
             continue;
+        }
+        if at > FIELDS_MAX {
+            let text = format!("a command may have at most {FIELDS_MAX} fields");
+            return Err(Error::failed_to_parse(text));
         }
         if twice {
             let (command, name) = (command.name, element.key());

@@ -181,3 +181,20 @@ fn an_explained_update_by_id_is_an_express_plan_and_a_delete_is_none() {
     assert_eq!(stages(doc! { "delete": "t", "deletes": [&delete] }).0, "DELETE");
     assert_eq!(count(&mut client), Some(3));
 }
+
+#[test]
+fn a_command_with_more_fields_than_any_command_knows_is_refused() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let ping = |fields: usize| {
+        DocBuf::build(|writer| {
+            writer.append("ping", 1);
+            writer.append("$db", "test");
+            for at in 2..fields {
+                writer.append(&format!("x{at}"), 1);
+            }
+        })
+    };
+    assert_eq!(code(&client.run(ping(1_001))), 40415);
+    assert_eq!(code(&client.run(ping(1_002))), 9);
+}
