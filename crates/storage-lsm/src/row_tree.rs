@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-/// The most rows of a leaf, and the most children of an inner node.
+/// The most rows of a leaf, and the most children of an inner node; at most 255.
 pub(crate) const WIDTH: usize = 64;
 /// The number that stands for "no node".
 const NONE: u32 = u32::MAX;
@@ -25,16 +25,21 @@ fn order(key: &[u8], seqno: u64, than: (&[u8], u64)) -> Ordering {
 
 /// The keys of a node in their order, each with the number of a batch.
 ///
-/// The keys of a node mostly begin alike. Eight bytes of each key from there on lie side by side
-/// (`heads`), so that a search reads one or two keys in full, and not one for each step.
+/// The keys of a node mostly begin alike (`shared`). Eight bytes of each key from there on lie side
+/// by side (`heads`), so that a search reads one key in full at most, and not one for each step: a
+/// key that it reads is mostly not in the processor's cache.
+///
+/// Only `heads` and `arrivals` are moved by an insertion: 9 bytes for each key behind the new one.
 #[derive(Default)]
 struct Keys {
-    /// The keys, in the order of their arrival.
+    /// The keys in the order of their arrival, one after the other, and where each lies.
     bytes: Vec<u8>,
     places: Vec<KeyPlace>,
+    /// The number in `places` of each key.
+    arrivals: Vec<u8>,
     heads: Vec<u64>,
-    /// The number of bytes with which all keys begin alike, or less.
-    shared: usize,
+    /// Bytes with which all keys begin.
+    shared: SmallVec<[u8; 24]>,
 }
 
 /// The place of a key in the bytes of its node.
@@ -57,15 +62,25 @@ fn head(rest: &[u8]) -> u64 {
     }
 }
 
+/// Returns the number of bytes with which two keys begin alike.
+fn alike(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
 impl Keys {
     fn len(&self) -> usize {
         self.places.len()
     }
 
     fn at(&self, number: usize) -> Option<(&[u8], u64)> {
-        let place = self.places.get(number)?;
+        let place = self.places.get(self.arrival(number)?)?;
         let at = place.at as usize;
         Some((self.bytes.get(at..at + place.length as usize)?, place.seqno))
+    }
+
+    /// Returns as which of the node's keys the key with this number arrived.
+    fn arrival(&self, number: usize) -> Option<usize> {
+        self.arrivals.get(number).copied().map(usize::from)
     }
 
     fn key(&self, number: usize) -> Option<&[u8]> {
@@ -75,11 +90,10 @@ impl Keys {
     /// Returns the number of keys that come before `(key, seqno)`, and with `or_equal` also those
     /// that are equal to it.
     fn rank(&self, key: &[u8], seqno: u64, or_equal: bool) -> usize {
-        let (Some((first, _)), shared) = (self.at(0), self.shared) else { return 0 };
-        if key.get(..shared) != first.get(..shared) {
-            return if *key < *first { 0 } else { self.len() };
-        }
-        let head = head(key.get(shared..).unwrap_or_default());
+        let Some(rest) = key.strip_prefix(&self.shared[..]) else {
+            return if *key < self.shared[..] { 0 } else { self.len() };
+        };
+        let head = head(rest);
         let from = self.heads.partition_point(|other| *other < head);
         let alike = self.heads.get(from..).unwrap_or_default();
         let alike = match alike.get(1) {
@@ -99,31 +113,34 @@ impl Keys {
         low
     }
 
+    /// Returns true if the key with this number is this one.
+    fn is_at(&self, number: usize, key: &[u8], seqno: u64) -> bool {
+        let rest = key.strip_prefix(&self.shared[..]);
+        let is_head = rest.is_some_and(|rest| self.heads.get(number) == Some(&head(rest)));
+        is_head && self.at(number) == Some((key, seqno))
+    }
+
     fn insert(&mut self, rank: usize, key: &[u8], seqno: u64) {
-        let alike = match self.at(0) {
-            None => key.len(),
-            Some((first, _)) => {
-                let pairs = first.iter().zip(key).take(self.shared);
-                pairs.take_while(|(one, other)| one == other).count()
-            }
-        };
         if self.places.is_empty() {
+            self.shared = SmallVec::from_slice(key);
             self.bytes.reserve(WIDTH * key.len());
             self.places.reserve(WIDTH);
+            self.arrivals.reserve(WIDTH);
             self.heads.reserve(WIDTH);
         }
         let (at, length) = (self.bytes.len() as u32, key.len() as u32);
         self.bytes.extend_from_slice(key);
-        self.places.insert(rank, KeyPlace { seqno, at, length });
-        if alike == self.shared {
-            self.heads.insert(rank, head(key.get(alike..).unwrap_or_default()));
-        } else {
-            self.set_shared(alike);
+        self.arrivals.insert(rank, self.places.len() as u8);
+        self.places.push(KeyPlace { seqno, at, length });
+        match key.strip_prefix(&self.shared[..]) {
+            Some(rest) => self.heads.insert(rank, head(rest)),
+            None => self.share(alike(&self.shared, key)),
         }
     }
 
-    fn set_shared(&mut self, shared: usize) {
-        self.shared = shared;
+    /// Shortens what all keys begin with to `shared` bytes.
+    fn share(&mut self, shared: usize) {
+        self.shared.truncate(shared);
         let numbers = 0..self.len();
         let heads = numbers.map(|number| {
             let key = self.at(number).map_or(&[][..], |(key, _)| key);
@@ -137,6 +154,7 @@ impl Keys {
         let mut part = Self::default();
         part.heads.reserve(WIDTH);
         part.places.reserve(WIDTH);
+        part.arrivals.reserve(WIDTH);
         let ends = range
             .clone()
             .next()
@@ -144,13 +162,14 @@ impl Keys {
             .zip(range.end.checked_sub(1).and_then(|last| self.at(last)));
         let Some(((first, _), (last, _))) = ends else { return part };
         // What the first and the last begin with, all between them begin with.
-        part.shared = first.iter().zip(last).take_while(|(one, other)| one == other).count();
+        part.shared = first.iter().take(alike(first, last)).copied().collect();
         for number in range {
             let Some((key, seqno)) = self.at(number) else { break };
             let (at, length) = (part.bytes.len() as u32, key.len() as u32);
             part.bytes.extend_from_slice(key);
+            part.arrivals.push(part.places.len() as u8);
             part.places.push(KeyPlace { seqno, at, length });
-            part.heads.push(head(key.get(part.shared..).unwrap_or_default()));
+            part.heads.push(head(key.get(part.shared.len()..).unwrap_or_default()));
         }
         part
     }
@@ -160,6 +179,7 @@ impl Keys {
 /// key.
 struct Leaf {
     keys: Keys,
+    /// The values in the order of the keys' arrival.
     values: Vec<Option<Bytes>>,
     before: u32,
     next: u32,
@@ -174,9 +194,12 @@ impl Leaf {
     fn split(&mut self, from: usize, own: u32) -> Self {
         let mut right = Self::new(own, self.next);
         if from < self.values.len() {
-            right.keys = self.keys.part(from..self.keys.len());
-            right.values.extend(self.values.drain(from..));
-            self.keys = self.keys.part(0..from);
+            let (keys, mut values) = (std::mem::take(&mut self.keys), self.values.split_off(0));
+            let mut value = |number| values.get_mut(keys.arrival(number)?).map(Option::take);
+            self.values.extend((0..from).map_while(&mut value));
+            right.values.extend((from..keys.len()).map_while(value));
+            self.keys = keys.part(0..from);
+            right.keys = keys.part(from..keys.len());
         }
         right
     }
@@ -232,6 +255,8 @@ pub(crate) struct RowTree {
     /// The leaf of the last insertion. The next key often belongs there too: several clients each
     /// insert keys that rise.
     latest: u32,
+    /// True if the last insertion was into the same leaf as the one before it.
+    is_near: bool,
 }
 
 impl RowTree {
@@ -243,6 +268,7 @@ impl RowTree {
             root: 0,
             last: 0,
             latest: 0,
+            is_near: false,
         }
     }
 
@@ -258,6 +284,12 @@ impl RowTree {
         self.leaves.len()
     }
 
+    /// Returns the rows of a leaf. The numbers of leaves are not in the order of their keys.
+    pub fn rows_of(&self, leaf: usize) -> impl Iterator<Item = Row<'_>> {
+        let leaf = u32::try_from(leaf).unwrap_or(NONE);
+        (0..WIDTH).map_while(move |row| self.row(RowPlace { leaf, row }))
+    }
+
     fn leaf(&self, number: u32) -> Option<&Leaf> {
         self.leaves.get(number as usize)
     }
@@ -265,7 +297,7 @@ impl RowTree {
     pub fn row(&self, place: RowPlace) -> Option<Row<'_>> {
         let leaf = self.leaf(place.leaf)?;
         let (key, seqno) = leaf.keys.at(place.row)?;
-        Some(Row { key, seqno, value: leaf.values.get(place.row)? })
+        Some(Row { key, seqno, value: leaf.values.get(leaf.keys.arrival(place.row)?)? })
     }
 
     pub fn key(&self, place: RowPlace) -> Option<&[u8]> {
@@ -283,16 +315,17 @@ impl RowTree {
     }
 
     /// Returns the leaf to which a row belongs. It is found without a search if it is that of the
-    /// last insertion: a leaf begins with the key that separates it from the leaf before it.
+    /// last two insertions: a leaf begins with the key that separates it from the leaf before it.
     fn leaf_near(&self, key: &[u8], seqno: u64) -> u32 {
         let first = |leaf: &Leaf| leaf.keys.at(0).map(|first| order(key, seqno, first));
-        let is_near = self.leaf(self.latest).is_some_and(|leaf| {
-            let is_below_next = match self.leaf(leaf.next) {
-                Some(next) => first(next).is_some_and(Ordering::is_lt),
-                None => true,
-            };
-            is_below_next && first(leaf).is_some_and(Ordering::is_ge)
-        });
+        let is_near = self.is_near
+            && self.leaf(self.latest).is_some_and(|leaf| {
+                let is_below_next = match self.leaf(leaf.next) {
+                    Some(next) => first(next).is_some_and(Ordering::is_lt),
+                    None => true,
+                };
+                is_below_next && first(leaf).is_some_and(Ordering::is_ge)
+            });
         if is_near { self.latest } else { self.leaf_of(key, seqno) }
     }
 
@@ -340,18 +373,20 @@ impl RowTree {
             last.is_some_and(|last| order(key, seqno, last).is_gt())
         });
         let number = if rises { self.last } else { self.leaf_near(key, seqno) };
+        self.is_near = number == self.latest;
         self.latest = number;
         let Some(leaf) = self.leaves.get_mut(number as usize) else { return };
         let rank = if rises { leaf.values.len() } else { leaf.keys.rank(key, seqno, false) };
-        if leaf.keys.at(rank) == Some((key, seqno)) {
-            if let Some(row) = leaf.values.get_mut(rank) {
+        if leaf.keys.is_at(rank, key, seqno) {
+            let arrival = leaf.keys.arrival(rank);
+            if let Some(row) = arrival.and_then(|arrival| leaf.values.get_mut(arrival)) {
                 *row = value;
             }
             return;
         }
         if leaf.values.len() < WIDTH {
             leaf.keys.insert(rank, key, seqno);
-            leaf.values.insert(rank, value);
+            leaf.values.push(value);
             return;
         }
         self.split_leaf(number, if rises { WIDTH } else { WIDTH / 2 }, (key, seqno));
