@@ -66,6 +66,7 @@ mod snapshot;
 mod store;
 mod table_cut;
 mod table_file;
+mod table_output;
 mod tables;
 mod tombstones;
 mod tuning;

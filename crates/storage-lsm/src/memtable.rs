@@ -103,6 +103,24 @@ impl Memtable {
         self.first_log.load(Atomic::Acquire)
     }
 
+    /// Returns up to `count` parts of the rows: keys and values of neighbours, `bytes` of each.
+    pub fn samples(&self, count: usize, bytes: usize) -> Vec<Vec<u8>> {
+        let rows = self.rows.read();
+        let leaves = (0..count).map(|part| part * rows.leaves() / count);
+        let sample = |leaf| {
+            let mut sample = Vec::with_capacity(bytes);
+            for row in rows.rows_of(leaf) {
+                let value = row.value.as_deref().unwrap_or_default();
+                for part in [row.key, value] {
+                    let room = bytes - sample.len();
+                    sample.extend_from_slice(part.get(..room).unwrap_or(part));
+                }
+            }
+            sample
+        };
+        leaves.map(sample).collect()
+    }
+
     /// Adds the changes of batch `seqno`, whose record is in the log file `log`: each key with its
     /// value, or without one if it is deleted. Only one thread may write at a time, and no snapshot
     /// may see the batch before the call returns.

@@ -6,13 +6,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
 
-use lsm_tree::table::Writer;
 use lsm_tree::{CompressionType, InternalValue};
 use quire_storage::{Bytes, Result, Space, StorageError};
 
-use crate::manifest::{self, TableEntry};
+use crate::manifest;
 use crate::table_file::Readable;
-use crate::tuning::{TABLE_BYTES, block_bytes, restart_interval};
+use crate::table_output::{Kind, Output};
+use crate::tuning::TABLE_BYTES;
 
 /// The level of the new tables: the lowest, because their keys do not overlap.
 const LOWEST: u8 = 6;
@@ -65,7 +65,15 @@ pub(crate) fn fill(keyspace: &Path, space: Space, mut tables: Vec<Readable>) -> 
     for (source, table) in tables.iter_mut().enumerate() {
         heap.extend(table.next().map(|row| Head { row, source }));
     }
-    let mut output = Output::new(keyspace, space);
+    let compression = CompressionType::Lz4;
+    let kind = Kind { space, level: LOWEST, compression, row_bytes: TABLE_BYTES };
+    let mut number = 0;
+    let next_number = || {
+        number += 1;
+        number
+    };
+    let mut output = Output::new(keyspace, kind, next_number);
+    let mut rows = 0;
     let mut last: Option<Bytes> = None;
     while let Some(Head { row, source }) = heap.pop() {
         let next = tables.get_mut(source).and_then(Iterator::next);
@@ -75,64 +83,14 @@ pub(crate) fn fill(keyspace: &Path, space: Space, mut tables: Vec<Readable>) -> 
         }
         last = Some(Bytes::from(row.key.user_key.clone()));
         if !row.key.value_type.is_tombstone() {
-            output.write(row)?;
+            output.write(row).map_err(failed)?;
+            rows += 1;
         }
     }
-    let rows = output.rows;
-    let written = output.finish()?;
+    let written = output.finish().map_err(failed)?;
     manifest::write(keyspace, &written, LOWEST)?;
     let damaged_tables = tables.iter().filter(|table| table.has_lost).count();
     Ok(Rebuilt { rows, damaged_tables: u64::try_from(damaged_tables).unwrap_or(u64::MAX) })
-}
-
-/// The tables that are being written.
-struct Output<'k> {
-    keyspace: &'k Path,
-    space: Space,
-    writer: Option<Writer>,
-    bytes: u64,
-    rows: u64,
-    written: Vec<TableEntry>,
-}
-
-impl<'k> Output<'k> {
-    fn new(keyspace: &'k Path, space: Space) -> Self {
-        Self { keyspace, space, writer: None, bytes: 0, rows: 0, written: Vec::new() }
-    }
-
-    fn write(&mut self, row: InternalValue) -> Result<()> {
-        if self.bytes >= TABLE_BYTES {
-            self.end_table()?;
-        }
-        if self.writer.is_none() {
-            let id = u64::try_from(self.written.len()).unwrap_or(u64::MAX) + 1;
-            let path = manifest::table_path(self.keyspace, id);
-            let writer = Writer::new(path, id, LOWEST).map_err(failed)?;
-            let writer = writer
-                .use_data_block_size(block_bytes(self.space))
-                .use_data_block_compression(CompressionType::Lz4)
-                .use_data_block_restart_interval(restart_interval(self.space));
-            self.writer = Some(writer);
-        }
-        let length = row.key.user_key.len() + row.value.len();
-        self.bytes += u64::try_from(length).unwrap_or(u64::MAX);
-        self.rows += 1;
-        self.writer.as_mut().map_or(Ok(()), |writer| writer.write(row).map_err(failed))
-    }
-
-    fn end_table(&mut self) -> Result<()> {
-        self.bytes = 0;
-        let finished = self.writer.take().map(Writer::finish).transpose().map_err(failed)?;
-        if let Some((id, checksum)) = finished.flatten() {
-            self.written.push(TableEntry { id, checksum: checksum.into_u128(), seqno: 0 });
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<Vec<TableEntry>> {
-        self.end_table()?;
-        Ok(self.written)
-    }
 }
 
 fn failed(error: lsm_tree::Error) -> StorageError {

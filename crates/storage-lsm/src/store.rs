@@ -259,9 +259,9 @@ impl Store {
         self.log.sync()?;
         let since = Instant::now();
         let tree = self.trees.of(space);
-        let rows = flush::rows(&oldest).map(Ok);
         let failed = |error| storage(error, "flushing");
-        if let Some((tables, _)) = tree.flush_to_tables(rows).map_err(failed)? {
+        let tables = flush::write(tree, space, &oldest).map_err(failed)?;
+        if !tables.is_empty() {
             tree.register_tables(&tables, None, None, &[], NO_SNAPSHOT).map_err(failed)?;
         }
         self.pace.flushed(oldest.bytes(), since.elapsed());

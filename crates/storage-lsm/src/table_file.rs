@@ -74,6 +74,15 @@ struct Found {
     checksum: u128,
     stored: Range<usize>,
     end: usize,
+    /// The length before compression.
+    plain_length: usize,
+}
+
+impl Found {
+    /// Returns true if the block may be stored without compression.
+    fn is_plain(&self) -> bool {
+        self.stored.len() == self.plain_length
+    }
 }
 
 fn header(bytes: &[u8], at: usize) -> Option<Found> {
@@ -91,9 +100,10 @@ fn header(bytes: &[u8], at: usize) -> Option<Found> {
     let [kind] = reader.array()?;
     let checksum = u128::from_le_bytes(reader.array()?);
     let stored = usize::try_from(u32::from_le_bytes(reader.array()?)).ok()?;
+    let plain_length = usize::try_from(u32::from_le_bytes(reader.array()?)).ok()?;
     let from = at + HEADER_BYTES;
     let end = from.checked_add(stored)?;
-    Some(Found { kind, checksum, stored: from..end, end })
+    Some(Found { kind, checksum, stored: from..end, end, plain_length })
 }
 
 fn is_whole(bytes: &[u8], found: &Found) -> bool {
@@ -167,7 +177,11 @@ impl Readable {
         file.seek(SeekFrom::Start(u64::try_from(block.start).ok()?)).ok()?;
         file.read_exact(&mut bytes).ok()?;
         let parse = AssertUnwindSafe(|| {
-            let block = Block::from_reader(&mut &bytes[..], CompressionType::Lz4).ok()?;
+            let read = |compression| Block::from_reader(&mut &bytes[..], compression).ok();
+            // A block that is not compressed is hardly ever a compressed one of the same length.
+            let is_plain = header(&bytes, 0).is_some_and(|found| found.is_plain());
+            let block = read(CompressionType::Lz4)
+                .or_else(|| is_plain.then(|| read(CompressionType::None)).flatten())?;
             let block = DataBlock::new(block);
             let rows = block.iter().map(|item| item.materialize(block.as_slice()));
             let mut rows: Vec<InternalValue> = rows.collect();
