@@ -4,16 +4,14 @@
 //! to the oldest. A row is: kind (0 value, 1 and 2 tombstone, 4 a value stored elsewhere), sequence
 //! number, key, and unless it is a tombstone the length of the value and the value. One row in
 //! `interval` has its whole key (length, bytes). Each other row has the number of bytes that it
-//! shares with the key of that row, the length of the rest, and the rest. A byte 255 ends the rows.
-//! After it follow the offsets of the rows with whole keys, and a trailer that points to these
-//! offsets. Numbers are LEB128; those of the trailer are little endian.
+//! shares with the key of that row, the length of the rest, and the rest.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-/// The size of the trailer, in bytes.
-const TRAILER_BYTES: usize = 31;
+use crate::block_fields::{Fields, Heads, NotRows};
+
 /// The byte after the last row, where a kind would be.
 const END: u8 = 255;
 const VALUE: u8 = 0;
@@ -29,10 +27,7 @@ pub(crate) struct BlockRows {
     until_whole: usize,
     /// The offset of the last whole key.
     base: usize,
-    interval: usize,
-    /// The range of the offsets of the rows with whole keys; each offset has `step` bytes.
-    heads: Range<usize>,
-    step: usize,
+    heads: Heads,
 }
 
 /// A row without its key.
@@ -76,25 +71,11 @@ impl Part {
     }
 }
 
-/// The error of bytes that are not a block of rows.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NotRows;
-
 impl BlockRows {
     /// Returns the rows of a block, at the first row.
     pub fn new(data: Bytes) -> Result<Self, NotRows> {
-        let at = data.len().checked_sub(TRAILER_BYTES).ok_or(NotRows)?;
-        let mut trailer = Fields { data: &data, at };
-        let (interval, step) = (trailer.byte()?, trailer.byte()?);
-        let (count, from) = (trailer.long()?, trailer.long()?);
-        let bytes = count.checked_mul(usize::from(step)).ok_or(NotRows)?;
-        let to = from.checked_add(bytes).filter(|to| *to <= at).ok_or(NotRows)?;
-        if interval == 0 || !matches!(step, 2 | 4) {
-            return Err(NotRows);
-        }
-        let interval = usize::from(interval);
-        let step = usize::from(step);
-        Ok(Self { data, at: 0, until_whole: 0, base: 0, interval, heads: from..to, step })
+        let heads = Heads::read(&data)?;
+        Ok(Self { data, at: 0, until_whole: 0, base: 0, heads })
     }
 
     /// Returns the bytes of the block. Values are slices of them.
@@ -104,7 +85,7 @@ impl BlockRows {
 
     /// Returns the number of parts. A part begins with a row that has its whole key.
     pub fn parts(&self) -> usize {
-        self.heads.len() / self.step
+        self.heads.count()
     }
 
     /// Returns the number of parts whose first key is below `key`.
@@ -127,7 +108,7 @@ impl BlockRows {
         self.until_whole = 0;
         into.keys.clear();
         into.rows.clear();
-        for _ in 0..self.interval {
+        for _ in 0..self.heads.interval {
             let Some(row) = self.next(&mut into.key)? else { break };
             into.rows.push((into.keys.len(), row));
             into.keys.extend_from_slice(&into.key);
@@ -154,7 +135,7 @@ impl BlockRows {
     /// block has fewer rows or not only whole keys.
     pub fn number_from_end(&self, distance: usize) -> Option<usize> {
         let number = self.parts().checked_sub(distance)?.checked_sub(1)?;
-        (self.interval == 1).then_some(number)
+        (self.heads.interval == 1).then_some(number)
     }
 
     /// Returns the row `number` of a block of whole keys if it is the newest of `key`.
@@ -169,7 +150,7 @@ impl BlockRows {
         {
             return Ok(None);
         }
-        fields.value(kind).map(|value| Some(BlockRow { seqno, value }))
+        value_of(&mut fields, kind).map(|value| Some(BlockRow { seqno, value }))
     }
 
     /// Returns the next row and writes its key into `key`.
@@ -183,7 +164,7 @@ impl BlockRows {
         let seqno = fields.number()?;
         key.clear();
         if self.until_whole == 0 {
-            self.until_whole = self.interval;
+            self.until_whole = self.heads.interval;
             let length = fields.length()?;
             self.base = fields.at;
             key.extend_from_slice(fields.take(length)?);
@@ -194,15 +175,14 @@ impl BlockRows {
             key.extend_from_slice(fields.take(rest)?);
         }
         self.until_whole -= 1;
-        let value = fields.value(kind)?;
+        let value = value_of(&mut fields, kind)?;
         self.at = fields.at;
         Ok(Some(BlockRow { seqno, value }))
     }
 
     /// Returns the offset of the row with the `number`th whole key.
     fn head(&self, number: usize) -> Result<usize, NotRows> {
-        let mut fields = Fields { data: &self.data, at: self.heads.start + number * self.step };
-        if self.step == 4 { fields.long() } else { fields.short() }
+        self.heads.at(&self.data, number)
     }
 
     /// Returns the key at the offset of a row with a whole key.
@@ -215,74 +195,18 @@ impl BlockRows {
     }
 }
 
-/// A reader of the fields of a block.
-struct Fields<'b> {
-    data: &'b [u8],
-    at: usize,
-}
-
-impl<'b> Fields<'b> {
-    #[inline]
-    fn take(&mut self, length: usize) -> Result<&'b [u8], NotRows> {
-        let taken = self.data.get(self.at..self.at + length).ok_or(NotRows)?;
-        self.at += length;
-        Ok(taken)
-    }
-
-    #[inline]
-    fn byte(&mut self) -> Result<u8, NotRows> {
-        let byte = self.data.get(self.at).ok_or(NotRows)?;
-        self.at += 1;
-        Ok(*byte)
-    }
-
-    /// Reads the end of a row, after its key.
-    #[inline]
-    fn value(&mut self, kind: u8) -> Result<Option<Range<usize>>, NotRows> {
-        match kind {
-            VALUE => {
-                let length = self.length()?;
-                let from = self.at;
-                self.take(length)?;
-                Ok(Some(from..self.at))
-            }
-            kind if TOMBSTONES.contains(&kind) => Ok(None),
-            _ => Err(NotRows),
+/// Reads the end of a row, after its key.
+#[inline]
+fn value_of(fields: &mut Fields<'_>, kind: u8) -> Result<Option<Range<usize>>, NotRows> {
+    match kind {
+        VALUE => {
+            let length = fields.length()?;
+            let from = fields.at;
+            fields.take(length)?;
+            Ok(Some(from..fields.at))
         }
-    }
-
-    fn short(&mut self) -> Result<usize, NotRows> {
-        let bytes = self.take(2)?.try_into().map_err(|_| NotRows)?;
-        Ok(usize::from(u16::from_le_bytes(bytes)))
-    }
-
-    fn long(&mut self) -> Result<usize, NotRows> {
-        let bytes = self.take(4)?.try_into().map_err(|_| NotRows)?;
-        usize::try_from(u32::from_le_bytes(bytes)).map_err(|_| NotRows)
-    }
-
-    #[inline]
-    fn number(&mut self) -> Result<u64, NotRows> {
-        let byte = self.byte()?;
-        if byte < 0x80 { Ok(u64::from(byte)) } else { self.long_number(byte) }
-    }
-
-    fn long_number(&mut self, mut byte: u8) -> Result<u64, NotRows> {
-        let mut number = u64::from(byte & 0x7f);
-        let mut shift = 7;
-        while byte >= 0x80 {
-            byte = self.byte()?;
-            number |= u64::from(byte & 0x7f).checked_shl(shift).ok_or(NotRows)?;
-            shift += 7;
-        }
-        Ok(number)
-    }
-
-    #[inline]
-    fn length(&mut self) -> Result<usize, NotRows> {
-        let length = self.number()?;
-        // A block is shorter than 4 GiB, and sums of two such lengths cannot overflow.
-        u32::try_from(length).map(|length| length as usize).map_err(|_| NotRows)
+        kind if TOMBSTONES.contains(&kind) => Ok(None),
+        _ => Err(NotRows),
     }
 }
 

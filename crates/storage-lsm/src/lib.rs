@@ -18,6 +18,8 @@
 
 mod backend;
 mod backup;
+mod block_fields;
+mod block_index;
 mod block_rows;
 mod bytes_at;
 mod damage;

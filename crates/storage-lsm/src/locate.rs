@@ -1,11 +1,12 @@
 //! Finds the damaged block behind the error of a read. lsm-tree's errors name neither the file nor
 //! the position in it, and an operator needs both.
 
+use lsm_tree::Table;
+use lsm_tree::table::BlockHandle;
 use lsm_tree::table::block::BlockType;
-use lsm_tree::table::{BlockHandle, IndexBlock};
-use lsm_tree::{SeqNo, Table};
 use quire_storage::Direction;
 
+use crate::block_index::{BlockIndex, Entry};
 use crate::damage::Damage;
 use crate::error::is_damage;
 use crate::open_table::OpenTable;
@@ -79,10 +80,9 @@ impl Near<'_> {
         section: &str,
         levels: &[(BlockType, &str)],
     ) -> Option<Damage> {
-        let Ok(index) = self.table.block(place, BlockType::Index) else {
+        let Ok(index) = self.table.index(place) else {
             return self.damage_at(place, BlockType::Index, section);
         };
-        let index = IndexBlock::new(index);
         let ((kind, section), lower) = levels.split_first()?;
         self.places(&index).iter().find_map(|place| match lower {
             [] => self.damage_at(place, *kind, section),
@@ -91,26 +91,17 @@ impl Near<'_> {
     }
 
     /// Returns the positions of the blocks below an index block that are near the key.
-    fn places(&self, index: &IndexBlock) -> Vec<BlockHandle> {
-        let mut entries = index.iter();
-        match self.direction {
-            Direction::Forward => {
-                entries.seek(self.key, SeqNo::MAX);
-                entries
-                    .take(BLOCKS_MAX)
-                    .map(|entry| BlockHandle::new(entry.offset, entry.size))
-                    .collect()
-            }
-            Direction::Reverse => {
-                if !self.key.is_empty() {
-                    entries.seek_upper(self.key, SeqNo::MAX);
-                }
-                entries
-                    .rev()
-                    .take(BLOCKS_MAX)
-                    .map(|entry| BlockHandle::new(entry.offset, entry.size))
-                    .collect()
-            }
-        }
+    fn places(&self, index: &BlockIndex) -> Vec<BlockHandle> {
+        let mut found = Vec::new();
+        let mut take = |entry: Entry<'_>| {
+            found.push(entry.block);
+            found.len() < BLOCKS_MAX
+        };
+        // What cannot be read is damage, which the caller has found.
+        let _ = match self.direction {
+            Direction::Forward => index.entries(self.key, &mut take),
+            Direction::Reverse => index.entries_back(self.key, &mut take),
+        };
+        found
     }
 }

@@ -13,10 +13,11 @@
 //! more than that.
 
 use bytes::Bytes;
+use lsm_tree::table::BlockHandle;
 use lsm_tree::table::block::BlockType;
-use lsm_tree::table::{BlockHandle, IndexBlock};
 use lsm_tree::{InternalValue, SeqNo, Table};
 
+use crate::block_index::BlockIndex;
 use crate::block_rows::{BlockRow, BlockRows};
 use crate::memtable::hash_of;
 use crate::open_table::{OpenTable, Result, not_rows};
@@ -112,7 +113,7 @@ struct Sought {
 /// Finds the blocks and the rows of ascending keys.
 #[derive(Default)]
 struct Finder {
-    table: Option<(OpenTable, IndexBlock)>,
+    table: Option<(OpenTable, BlockIndex)>,
     /// The last key of the last block; empty before the first block of a table.
     last_key: Vec<u8>,
     blocks: Vec<Bytes>,
@@ -139,9 +140,10 @@ impl Finder {
         if self.last_key.is_empty() || self.last_key[..] < *key {
             let mut found: Option<BlockHandle> = None;
             let last_key = &mut self.last_key;
-            open.places(top, key, &mut |place| {
-                place.copy_last_key(last_key);
-                found = Some(place.block);
+            open.entries(top, key, &mut |entry| {
+                last_key.clear();
+                last_key.extend_from_slice(entry.last_key);
+                found = Some(entry.block);
                 false
             })?;
             let Some(place) = found else { return Ok(()) };

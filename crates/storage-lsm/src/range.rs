@@ -383,11 +383,12 @@ impl<'n> RunRows<'n> {
         let mut found = Vec::with_capacity(ahead);
         let from = self.from.clone();
         let top = open.top()?;
-        open.places(&top, &from, &mut |place| {
-            if self.last.is_none_or(|last| place.block.offset() > last) {
-                found.push(place.block);
-                self.last = Some(place.block.offset());
-                place.copy_last_key(&mut self.from);
+        open.entries(&top, &from, &mut |entry| {
+            if self.last.is_none_or(|last| entry.block.offset() > last) {
+                found.push(entry.block);
+                self.last = Some(entry.block.offset());
+                self.from.clear();
+                self.from.extend_from_slice(entry.last_key);
             }
             found.len() < ahead
         })?;

@@ -199,11 +199,12 @@ impl<'n> RunRows<'n> {
         let until = std::mem::take(&mut self.until);
         let from = if self.last.is_some() { &until[..] } else { self.end };
         let top = open.top()?;
-        open.places_back(&top, from, &mut |place| {
-            if self.last.is_none_or(|last| place.block.offset() < last) {
-                found.push(place.block);
-                self.last = Some(place.block.offset());
-                place.copy_last_key(&mut self.until);
+        open.entries_back(&top, from, &mut |entry| {
+            if self.last.is_none_or(|last| entry.block.offset() < last) {
+                found.push(entry.block);
+                self.last = Some(entry.block.offset());
+                self.until.clear();
+                self.until.extend_from_slice(entry.last_key);
             }
             found.len() < ahead
         })?;
