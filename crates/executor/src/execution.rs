@@ -14,6 +14,7 @@ use crate::examined::{Counters, Examined};
 use crate::operators::BoxedOperator;
 use crate::params::{BatchEnd, BatchLimits};
 use crate::row::Row;
+use crate::taking::{Given, Taker};
 use crate::views::Views;
 
 /// The rows pulled at a time.
@@ -173,6 +174,37 @@ impl Execution {
         self.root.rest();
         self.pending.iter_mut().for_each(Row::detach);
         Ok(done)
+    }
+
+    /// Passes all rows to `give`, or what `taker` takes of them.
+    pub(crate) fn all(
+        &mut self,
+        views: &mut dyn Views,
+        interrupt: &Arc<Interrupt>,
+        taker: &dyn Taker,
+        give: &mut dyn FnMut(Given) -> Result<()>,
+    ) -> Result<()> {
+        self.env.set_interrupt(interrupt);
+        self.env.check_interrupt()?;
+        let env = Arc::clone(&self.env);
+        env.interruptible(|| {
+            self.generation += 1;
+            let variables = self.env.variable_values();
+            let scope = Scope { env: &self.env, variables: &variables };
+            let mut run = Run::new(scope, views, self.generation);
+            run.wanted = usize::MAX;
+            loop {
+                self.root.feed(&mut run, taker, give)?;
+                let mut rows = Vec::new();
+                let more = self.root.next(&mut run, ROWS_MAX, &mut rows)?;
+                give(Given::Rows(rows))?;
+                if !more {
+                    self.exhausted = true;
+                    self.generation = run.generation;
+                    return Ok(());
+                }
+            }
+        })
     }
 
     /// Runs to the end and discards all rows.

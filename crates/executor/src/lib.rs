@@ -9,6 +9,7 @@
 mod build;
 mod chunks;
 mod columns;
+mod distinct_values;
 mod env;
 mod examined;
 mod execution;

@@ -8,6 +8,7 @@ use quire_error::Error;
 
 use crate::chunks::Chunks;
 use crate::columns::Columns;
+use crate::distinct_values::DistinctValues;
 use crate::env::Scope;
 use crate::operators::chain::StepCounts;
 use crate::row::Row;
@@ -41,6 +42,8 @@ pub(crate) enum Taken {
     Columns(Columns),
     /// For a sort.
     Keyed(Keyed),
+    /// For a `distinct`.
+    Values(DistinctValues),
     /// Documents in memory that they share, and what a chain before the stage let through.
     Rows(Vec<Row>, StepCounts),
     /// For each of several stages, and the number of the documents.
@@ -70,6 +73,7 @@ impl Taken {
         match self {
             Taken::Columns(columns) => columns.size(),
             Taken::Keyed(keyed) => keyed.batch.size(),
+            Taken::Values(values) => values.bytes(),
             Taken::Rows(rows, _) => rows.iter().map(Row::size).sum(),
             Taken::Each(all, _) => all.iter().map(Taken::size).sum(),
         }

@@ -46,11 +46,17 @@ impl Stretch {
             let examined = found.examined;
             return Ok(Step::Row(found.into_row(), examined));
         }
-        let step = Step::Nothing(piece.end, piece.tail);
-        match self.0.pop_front().and_then(|piece| piece.failed) {
-            Some(error) => Err(error),
-            None => Ok(step),
+        // The document that failed is counted before its error is returned.
+        let (end, tail) = (piece.end, std::mem::take(&mut piece.tail));
+        if tail == 0
+            && let Some(error) = piece.failed.take()
+        {
+            return Err(error);
         }
+        if piece.failed.is_none() {
+            self.0.pop_front();
+        }
+        Ok(Step::Nothing(end, tail))
     }
 }
 

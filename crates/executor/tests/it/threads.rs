@@ -2,11 +2,13 @@
 //! with one thread.
 
 use super::*;
+use quire_document::ArrayBuf;
 use quire_document::doc;
 use quire_document::literal::parse_doc;
 use quire_executor::modify::{DeleteRequest, delete};
-use quire_executor::{Counters, open};
-use quire_planner::{AggregateRequest, FindRequest};
+use quire_executor::{Counters, distinct, open};
+use quire_mql::collation::AskedCollation;
+use quire_planner::{AggregateRequest, DistinctRequest, FindRequest};
 
 const NAME: &str = "db.c";
 const DOCS: i32 = 12_000;
@@ -18,7 +20,7 @@ fn filled() -> Arc<Store> {
     let docs: Vec<DocBuf> = (0..DOCS)
         .map(|id| {
             let text = if id % 1501 < 5 { large.as_str() } else { "x" };
-            let z = if id == 9000 { 0 } else { 1 };
+            let z = if id == 9001 { 0 } else { 1 };
             doc! { "_id": id, "v": (id % 7), "k": (id * 7919 % 5000), "z": z, "t": text, "n": [{ "x": (id % 3) }, id] }
         })
         .collect();
@@ -87,6 +89,47 @@ fn finds_are_those_of_one_thread() {
 }
 
 #[test]
+fn distinct_values_are_those_of_one_thread() {
+    let store = filled();
+    let names: ArrayBuf = ["a", "A", "b", "a"].into_iter().collect();
+    let docs: Vec<DocBuf> = (DOCS..DOCS + 900)
+        .map(|id| doc! { "_id": id, "s": (["a", "A", "b", "B"][id as usize % 4]), "n": &names })
+        .collect();
+    insert_all(&store, NAME, docs.iter().map(DocBuf::as_doc));
+    for (key, filter) in [
+        ("_id", "{}"),
+        ("k", "{v: {$lt: 5}}"),
+        ("v", "{}"),
+        ("s", "{}"),
+        ("n", "{_id: {$gt: 9000}}"),
+        ("n.x", "{}"),
+        ("gone", "{}"),
+        ("t", "{v: 3}"),
+        ("v", "{$expr: {$gt: [{$divide: [7, \"$z\"]}, 3]}}"),
+    ] {
+        for collation in [doc! {}, doc! { "locale": "en", "strength": 2 }] {
+            let request = DistinctRequest {
+                namespace: NAME.into(),
+                key: key.into(),
+                filter: parse_doc(filter).unwrap(),
+                collation: AskedCollation::parse(collation.as_doc()).unwrap(),
+                ..DistinctRequest::default()
+            };
+            let run = |threads| {
+                let mut views = FreshViews::new(&store).unwrap();
+                let values = distinct(key, &request, &mut views, on(threads));
+                values
+                    .map(|(values, examined)| (values, examined.counters))
+                    .map_err(|error| error.code().number())
+            };
+            let alone = run(1);
+            assert!(alone == run(4), "{key} {filter}");
+            assert_eq!(alone.is_err(), filter.contains("$divide"));
+        }
+    }
+}
+
+#[test]
 fn pipelines_are_those_of_one_thread() {
     let store = filled();
     for stages in [
@@ -125,7 +168,7 @@ fn pipelines_are_those_of_one_thread() {
         "[{$setWindowFields: {partitionBy: \"$k\", sortBy: {_id: 1}, output: {s: {$sum: \"$v\", window: {documents: [\"unbounded\", \"current\"]}}, r: {$rank: {}}, n: {$avg: \"$_id\", window: {documents: [-1, 2]}}}}}, {$project: {t: 0, n: 0}}]",
         "[{$setWindowFields: {partitionBy: {$cond: [{$lt: [\"$k\", 2500]}, 0, \"$k\"]}, sortBy: {k: 1, _id: 1}, output: {s: {$push: \"$_id\", window: {documents: [-2, 1]}}, d: {$shift: {output: \"$k\", by: 1}}}}}, {$project: {s: 1, d: 1}}]",
         "[{$setWindowFields: {partitionBy: \"$v\", sortBy: {_id: 1}, output: {s: {$sum: {$divide: [1, \"$z\"]}, window: {documents: [-3, 0]}}}}}, {$project: {s: 1}}]",
-        "[{$setWindowFields: {partitionBy: {$cond: [{$eq: [\"$_id\", 9000]}, \"$n\", \"$v\"]}, output: {s: {$sum: 1}}}}, {$project: {s: 1}}]",
+        "[{$setWindowFields: {partitionBy: {$cond: [{$eq: [\"$_id\", 9001]}, \"$n\", \"$v\"]}, output: {s: {$sum: 1}}}}, {$project: {s: 1}}]",
         "[{$setWindowFields: {partitionBy: \"$gone\", sortBy: {k: 1}, output: {s: {$sum: \"$v\", window: {range: [-5, 5]}}}}}, {$group: {_id: \"$s\", n: {$sum: 1}}}, {$sort: {_id: 1}}]",
         "[{$facet: {a: [{$count: \"n\"}], b: [{$group: {_id: {$divide: [1, \"$z\"]}}}], c: [{$limit: 1}]}}]",
     ] {
