@@ -108,3 +108,32 @@ fn an_operation_of_megabytes_is_shown_in_kilobytes() {
         assert!(held < 2 * size + (1 << 20), "{held} bytes were held");
     }
 }
+
+/// Each accumulator of a group had a limit, and all together none: their states come back from disk
+/// a run after another.
+#[test]
+fn the_accumulators_of_one_group_have_a_limit_together() {
+    let (_server, mut client) = loaded();
+    let project = doc! { "x": { "$substrBytes": ["$t", 0, 1000] }, "r": { "$range": [0, 15] } };
+    let rows = [doc! { "$project": &project }, doc! { "$unwind": "$r" }];
+    let fields = DocBuf::build(|writer| {
+        for at in 0..200 {
+            writer.append(&format!("f{at}"), &doc! { "$push": "$x" });
+        }
+    });
+    let mut group = doc! { "_id": 1 };
+    fields.as_doc().fields().for_each(|(name, value)| {
+        group.append(name, value);
+    });
+    for last in [
+        doc! { "$group": &group },
+        doc! { "$bucketAuto": { "groupBy": "$r", "buckets": 1, "output": &fields } },
+    ] {
+        let pipeline: ArrayBuf = rows.iter().chain([&last]).collect();
+        let aggregate =
+            doc! { "aggregate": "c", "pipeline": &pipeline, "cursor": {}, "$db": "test" };
+        let (reply, held) = allocator::peak(|| client.run(aggregate));
+        assert_eq!(code(&reply), 146);
+        assert!(held < 2 * HELD_BYTES_MAX, "{held} bytes");
+    }
+}

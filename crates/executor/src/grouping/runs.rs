@@ -4,7 +4,7 @@ use quire_collections::{MergedRuns, RunWriter, SortedRuns, Workspace};
 use quire_document::{Collator, Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::EvalContext;
-use quire_mql::accumulator::State;
+use quire_mql::accumulator::{State, check_states};
 use quire_mql::stage::Group;
 
 use crate::env::Env;
@@ -86,6 +86,7 @@ impl MergedGroups {
             && let Some(record) = self.0.next_record()?
         {
             merge_states(&mut states, Doc::from_valid_bytes(&record.payload))?;
+            check_states("$group", &states)?;
         }
         Ok(Some(MergedGroup { key, states }))
     }

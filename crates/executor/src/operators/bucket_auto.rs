@@ -8,7 +8,7 @@ use quire_document::key::{self, TypeBits};
 use quire_document::{Doc, DocBuf, Value, ValueBuf, compare};
 use quire_error::Result;
 use quire_mql::EvalContext;
-use quire_mql::accumulator::State;
+use quire_mql::accumulator::{State, check_states};
 use quire_mql::stage::BucketAuto;
 use quire_planner::explain::NodeStats;
 
@@ -237,6 +237,7 @@ impl Bucket<'_> {
     fn take(&mut self, row: &Row, scope: Scope<'_>) -> Result<()> {
         if self.rows.is_multiple_of(INTERRUPT_ROWS) {
             scope.env.check_interrupt()?;
+            check_states("$bucketAuto", &self.states)?;
         }
         self.rows += 1;
         self.max = ValueBuf::new(key_of(row));

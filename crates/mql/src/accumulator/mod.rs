@@ -44,6 +44,9 @@ use std::sync::Arc;
 
 /// The most bytes that one accumulator may use for one group (146 ExceededMemoryLimit beyond it).
 pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// The memory of all accumulators of one group, in bytes. If they have more, its document is mostly
+/// larger than a document may be: a value that takes 8 bytes there takes 32 in an accumulator.
+const GROUP_BYTES_MAX: usize = 2 * MEMORY_BYTES_MAX;
 
 /// The state of one accumulator for one group: what it keeps of the values so far.
 pub trait State: Send + fmt::Debug {
@@ -99,13 +102,21 @@ impl fmt::Debug for StringOrder {
 
 /// Fails with 146 ExceededMemoryLimit if an accumulator uses more bytes than it may for one group.
 pub(crate) fn check_memory(name: &str, bytes: usize) -> Result<()> {
-    if bytes > MEMORY_BYTES_MAX {
-        let message = format!(
-            "{name} used too much memory and spilling to disk cannot reduce memory consumption any further. Memory limit: {MEMORY_BYTES_MAX} bytes"
-        );
-        return Err(Error::new(ErrorCode::ExceededMemoryLimit, message));
-    }
-    Ok(())
+    if bytes > MEMORY_BYTES_MAX { Err(too_large(name, MEMORY_BYTES_MAX)) } else { Ok(()) }
+}
+
+/// Fails with 146 ExceededMemoryLimit if all accumulators of one group of the stage `name` together
+/// use more bytes than they may.
+pub fn check_states(name: &str, states: &[Box<dyn State>]) -> Result<()> {
+    let bytes: usize = states.iter().map(|state| state.size()).sum();
+    if bytes > GROUP_BYTES_MAX { Err(too_large(name, GROUP_BYTES_MAX)) } else { Ok(()) }
+}
+
+fn too_large(name: &str, max: usize) -> Error {
+    let text = format!(
+        "{name} used too much memory and spilling to disk cannot reduce memory consumption any further. Memory limit: {max} bytes"
+    );
+    Error::new(ErrorCode::ExceededMemoryLimit, text)
 }
 
 /// Returns an array of these values, built in the context's arena.
