@@ -1,19 +1,10 @@
-//! The distinct values at a path, for a `distinct`.
+//! Sets of values, for a `distinct`.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use quire_catalog::key::Part;
-use quire_document::path::{Leaf, Path};
-use quire_document::{Array, ArrayBuf, Doc, Value, ValueBuf, compare, key};
-use quire_error::Result;
+use quire_document::{ArrayBuf, Value, ValueBuf, key};
 use quire_mql::Collation;
-
-use crate::env::Scope;
-use crate::row::Row;
-use crate::taking::{Documents, Given, Scratch, Taken, Taker};
 
 /// The sets of [`Recent`] and the slots of each set: with one slot a thousand values would evict
 /// each other.
@@ -94,19 +85,18 @@ impl DistinctValues {
         self.bytes
     }
 
-    /// Adds the values of rows, or those that a thread has found.
-    pub fn add_given(&mut self, given: Given, taker: &DistinctTaker) -> Result<()> {
-        match given {
-            Given::Rows(rows) => rows.iter().try_for_each(|row| taker.add_row(row, self)),
-            Given::Taken(Taken::Values(values)) => {
-                values.found.into_iter().for_each(|(encoded, value)| self.insert(encoded, value));
-                Ok(())
-            }
-            Given::Taken(_) => Err(Taken::mistaken("distinct")),
-        }
+    /// Adds values that were found later.
+    pub fn append(&mut self, later: Self) {
+        later.found.into_iter().for_each(|(encoded, value)| self.insert(encoded, value));
     }
 
-    fn add(&mut self, value: Value<'_>, collation: Option<&Collation>) {
+    /// Frees memory that only further values need.
+    pub fn settle(&mut self) {
+        self.recent = Recent::default();
+    }
+
+    /// Adds a value.
+    pub fn add(&mut self, value: Value<'_>, collation: Option<&Collation>) {
         if self.recent.has(value) {
             return;
         }
@@ -133,68 +123,5 @@ impl DistinctValues {
     /// Returns the values in MongoDB's order.
     pub fn sorted(&self) -> ArrayBuf {
         self.found.values().collect()
-    }
-}
-
-/// Finds the values at a path; the elements of an array replace it.
-pub(crate) struct DistinctTaker {
-    path: Path,
-    name: String,
-    collation: Option<Arc<Collation>>,
-}
-
-impl DistinctTaker {
-    pub fn new(path: &str, collation: Option<Arc<Collation>>) -> Self {
-        Self { path: Path::new(path), name: path.to_owned(), collation }
-    }
-
-    /// Adds the value of a row: from the document, or from an index key that has the value.
-    fn add_row(&self, row: &Row, values: &mut DistinctValues) -> Result<()> {
-        if let Some(doc) = &row.doc {
-            self.add(Doc::from_valid_bytes(doc), values);
-            return Ok(());
-        }
-        let Some((keys, key)) = row.key_values()? else { return Ok(()) };
-        let mut fields = keys.fields().iter().zip(&key);
-        match fields.find(|(field, _)| field.part == Part::Value && field.path == self.name) {
-            Some((_, Some(value))) if !matches!(value.as_value(), Value::Array(_)) => {
-                values.add(value.as_value(), self.collation.as_deref());
-            }
-            Some((_, None)) => {}
-            _ => self.add(Doc::from_valid_bytes(&row.doc_or_key()?), values),
-        }
-        Ok(())
-    }
-
-    fn add(&self, doc: Doc<'_>, values: &mut DistinctValues) {
-        let collation = self.collation.as_deref();
-        let _ = self.path.visit::<()>(doc, Leaf::Whole, |found| {
-            match found.value {
-                Some(Value::Array(array)) if collation.is_some() => {
-                    smallest_first(array).into_iter().for_each(|it| values.add(it, collation));
-                }
-                Some(Value::Array(array)) => array.iter().for_each(|it| values.add(it, collation)),
-                Some(other) => values.add(other, collation),
-                None => {}
-            }
-            ControlFlow::Continue(())
-        });
-    }
-}
-
-/// Returns the elements of an array in the order of their bytes. Of elements that are equal under a
-/// collation the first one is kept, as in mongod.
-fn smallest_first(array: Array<'_>) -> Vec<Value<'_>> {
-    let mut elements: Vec<Value<'_>> = array.iter().collect();
-    elements.sort_by(|a, b| compare(*a, *b, None));
-    elements
-}
-
-impl Taker for DistinctTaker {
-    fn take(&self, docs: &Documents<'_>, _: &mut Scratch, _: Scope<'_>) -> Option<Taken> {
-        let mut values = DistinctValues::default();
-        docs.docs.iter().for_each(|doc| self.add(*doc, &mut values));
-        values.recent = Recent::default();
-        Some(Taken::Values(values))
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct NotRows;
 
 /// Where the entries with whole keys are.
 #[derive(Debug, Default)]
-pub(crate) struct Heads {
+pub(crate) struct WholeKeys {
     /// One entry in so many has its whole key.
     pub interval: usize,
     /// The range of the offsets; each has `step` bytes.
@@ -23,7 +23,7 @@ pub(crate) struct Heads {
     step: usize,
 }
 
-impl Heads {
+impl WholeKeys {
     /// Reads the trailer of a block.
     pub fn read(data: &[u8]) -> Result<Self, NotRows> {
         let at = data.len().checked_sub(TRAILER_BYTES).ok_or(NotRows)?;

@@ -7,12 +7,12 @@
 use bytes::Bytes;
 use lsm_tree::table::{BlockHandle, BlockOffset};
 
-use crate::block_fields::{Fields, Heads, NotRows};
+use crate::block_fields::{Fields, NotRows, WholeKeys};
 
 /// The block of an index.
 pub(crate) struct BlockIndex {
     data: Bytes,
-    heads: Heads,
+    heads: WholeKeys,
 }
 
 /// A block, from an entry of an index.
@@ -23,7 +23,7 @@ pub(crate) struct Entry<'i> {
 
 impl BlockIndex {
     pub fn new(data: Bytes) -> Result<Self, NotRows> {
-        let heads = Heads::read(&data)?;
+        let heads = WholeKeys::read(&data)?;
         Ok(Self { data, heads })
     }
 

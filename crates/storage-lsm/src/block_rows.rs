@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::block_fields::{Fields, Heads, NotRows};
+use crate::block_fields::{Fields, NotRows, WholeKeys};
 
 /// The byte after the last row, where a kind would be.
 const END: u8 = 255;
@@ -27,7 +27,7 @@ pub(crate) struct BlockRows {
     until_whole: usize,
     /// The offset of the last whole key.
     base: usize,
-    heads: Heads,
+    heads: WholeKeys,
 }
 
 /// A row without its key.
@@ -74,7 +74,7 @@ impl Part {
 impl BlockRows {
     /// Returns the rows of a block, at the first row.
     pub fn new(data: Bytes) -> Result<Self, NotRows> {
-        let heads = Heads::read(&data)?;
+        let heads = WholeKeys::read(&data)?;
         Ok(Self { data, at: 0, until_whole: 0, base: 0, heads })
     }
 
