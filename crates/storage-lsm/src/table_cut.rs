@@ -3,7 +3,7 @@
 //! lsm-tree cuts by the size of the file. While it writes a table it keeps the last key of each
 //! block, and such a key is a part of the block that it was read from: all blocks of the table
 //! stay in memory, uncompressed. A file of 32 MiB can hold 8 GiB of documents that compress well.
-//! So merges of such tables cut earlier.
+//! So merges of such tables cut earlier (docs/adr/0019-compression-and-size-of-tables.md).
 
 use std::fs::File;
 
@@ -13,6 +13,9 @@ use lsm_tree::{AbstractTree, CompressionType, SeqNo, Table, Tree};
 
 use crate::tuning::{TABLE_BYTES, TABLE_ROW_BYTES};
 
+/// The most tables into which a merge may cut its rows, unless each has `TABLE_BYTES`: lsm-tree
+/// looks at all pairs of a level's tables when it chooses a merge.
+const TABLES_MAX: u64 = 512;
 /// How many times larger than the level above it a level is.
 const LEVEL_RATIO: u16 = 10;
 
@@ -30,9 +33,10 @@ fn row_bytes(table: &Table) -> Option<u64> {
 /// a table has about `TABLE_ROW_BYTES` of rows, also where the merge only meets rows of tables
 /// that compress well. A table that cannot be read does not count: the merge fails at it.
 pub(crate) fn cut_bytes<'t>(tables: impl IntoIterator<Item = &'t Table>) -> u64 {
-    let (mut files, mut rows) = (0, 0);
+    let (mut all, mut files, mut rows) = (0, 0, 0);
     for table in tables {
         let (file, row_bytes) = (table.metadata.file_size, row_bytes(table).unwrap_or(0));
+        all += file;
         if row_bytes / (TABLE_ROW_BYTES / TABLE_BYTES) > file {
             files += file;
             rows += row_bytes;
@@ -42,7 +46,8 @@ pub(crate) fn cut_bytes<'t>(tables: impl IntoIterator<Item = &'t Table>) -> u64 
         return TABLE_BYTES;
     }
     let bytes = u128::from(files) * u128::from(TABLE_ROW_BYTES) / u128::from(rows);
-    u64::try_from(bytes).map_or(TABLE_BYTES, |bytes| bytes.clamp(1, TABLE_BYTES))
+    let bytes = u64::try_from(bytes).unwrap_or(TABLE_BYTES);
+    bytes.max(all / TABLES_MAX).clamp(1, TABLE_BYTES)
 }
 
 /// Returns the strategy for the next merge of levels. `is_alone` tells that no other merge of the
