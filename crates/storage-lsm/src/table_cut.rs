@@ -51,28 +51,24 @@ pub(crate) fn cut_bytes<'t>(tables: impl IntoIterator<Item = &'t Table>) -> u64 
 }
 
 /// Returns the strategy for the next merge of levels. `is_alone` tells that no other merge of the
-/// tree runs: the tables that it will merge are known then.
+/// tree runs: the tables that it will merge are known then. The strategy cuts earlier only if it
+/// chooses the same tables: with another size lsm-tree may find nothing to merge, and writers would
+/// wait forever for the merge of the first level.
 pub(crate) fn levels(tree: &Tree, is_alone: bool) -> Leveled {
     let version = tree.current_version();
-    let mut cut = TABLE_BYTES;
-    if !is_alone {
-        cut = cut_bytes(version.iter_tables());
-    }
-    loop {
-        let levels = levels_cut_at(cut);
+    let chosen = |levels: &Leveled| {
         let choice = levels.choose(&version, &tree.config, &Default::default());
-        let Choice::Merge(input) = choice else { return levels };
-        let merged = version.iter_tables().filter(|table| input.table_ids.contains(&table.id()));
-        let wanted = cut_bytes(merged);
-        if wanted >= cut {
-            return levels;
-        }
-        cut = wanted;
-    }
+        if let Choice::Merge(input) = choice { Some(input.table_ids) } else { None }
+    };
+    let plain = levels_cut_at(TABLE_BYTES);
+    let Some(tables) = chosen(&plain) else { return plain };
+    let merged = version.iter_tables().filter(|table| !is_alone || tables.contains(&table.id()));
+    let earlier = levels_cut_at(cut_bytes(merged));
+    if chosen(&earlier).as_ref() == Some(&tables) { earlier } else { plain }
 }
 
-/// Returns the strategy that cuts at `bytes`. lsm-tree derives the size of the first level from
-/// it; the size of the others is independent of it.
+/// Returns the strategy that cuts at `bytes`. lsm-tree derives the size of the first level and of the
+/// largest merge from it; the size of the other levels is independent of it.
 fn levels_cut_at(bytes: u64) -> Leveled {
     #[expect(clippy::cast_precision_loss, reason = "at most the quotient of two sizes of tables")]
     let smaller = TABLE_BYTES as f32 / bytes as f32;
