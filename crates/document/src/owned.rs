@@ -197,6 +197,11 @@ impl ValueBuf {
         self.kind
     }
 
+    /// Returns the length of the value in BSON, without its type and its name.
+    pub fn bson_len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Returns the memory of the value in bytes, inline and on the heap, for memory accounting.
     pub fn size(&self) -> usize {
         std::mem::size_of::<Self>() + if self.bytes.spilled() { self.bytes.len() } else { 0 }

@@ -3,8 +3,22 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use quire_document::memory::{self, Charge};
 use quire_document::{ArrayBuf, Value, ValueBuf, key};
+use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Collation;
+use quire_mql::context::units;
+
+use crate::env::Env;
+
+/// The largest reply in bytes. MongoDB: 16 MiB (17217).
+const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The work of adding a value, in units of about ten nanoseconds.
+const ADD_UNITS: u32 = 32;
+/// An estimate of the memory of a value in the map, besides the value and its encoded form.
+const ENTRY_BYTES: usize = 64;
+/// Memory is charged in steps of so many bytes.
+const CHARGED_BYTES: usize = 1 << 20;
 
 /// The sets of [`Recent`] and the slots of each set: with one slot a thousand values would evict
 /// each other.
@@ -76,18 +90,23 @@ pub(crate) struct DistinctValues {
     recent: Recent,
     /// The values by their encoded form.
     found: BTreeMap<Vec<u8>, ValueBuf>,
-    bytes: usize,
+    /// The length of their array in BSON.
+    reply_bytes: usize,
+    /// An estimate of their memory.
+    held_bytes: usize,
+    charge: Charge,
 }
 
 impl DistinctValues {
-    /// Returns the size of the values, in bytes.
-    pub fn bytes(&self) -> usize {
-        self.bytes
+    /// Returns an estimate of the memory of the values, in bytes.
+    pub fn size(&self) -> usize {
+        self.held_bytes
     }
 
     /// Adds values that were found later.
-    pub fn append(&mut self, later: Self) {
-        later.found.into_iter().for_each(|(encoded, value)| self.insert(encoded, value));
+    pub fn append(&mut self, later: Self) -> Result<()> {
+        let mut found = later.found.into_iter();
+        found.try_for_each(|(encoded, value)| self.insert(encoded, value))
     }
 
     /// Frees memory that only further values need.
@@ -96,9 +115,17 @@ impl DistinctValues {
     }
 
     /// Adds a value.
-    pub fn add(&mut self, value: Value<'_>, collation: Option<&Collation>) {
+    ///
+    /// # Errors
+    /// 17217 if the values do not fit into a reply; 146 if there is no memory; the interrupt's.
+    pub fn add(
+        &mut self,
+        value: Value<'_>,
+        collation: Option<&Collation>,
+        env: &Env,
+    ) -> Result<()> {
         if self.recent.has(value) {
-            return;
+            return Ok(());
         }
         let encoded = match collation {
             None => key::encode(value),
@@ -108,16 +135,29 @@ impl DistinctValues {
                 encoded
             }
         };
-        if !self.found.contains_key(&encoded) {
-            self.insert(encoded, ValueBuf::new(value));
+        env.shared.work(ADD_UNITS + units(encoded.len()))?;
+        if self.found.contains_key(&encoded) {
+            return Ok(());
         }
+        self.insert(encoded, ValueBuf::new(value))
     }
 
-    fn insert(&mut self, encoded: Vec<u8>, value: ValueBuf) {
-        if let Entry::Vacant(place) = self.found.entry(encoded) {
-            self.bytes += value.size() + 8;
-            place.insert(value);
+    fn insert(&mut self, encoded: Vec<u8>, value: ValueBuf) -> Result<()> {
+        let number = self.found.len();
+        let Entry::Vacant(place) = self.found.entry(encoded) else { return Ok(()) };
+        // In the reply: its type, its number in decimal digits, a zero, and the value.
+        let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
+        self.reply_bytes += digits + 2 + value.bson_len();
+        self.held_bytes += place.key().len() + value.size() + ENTRY_BYTES;
+        place.insert(value);
+        if self.reply_bytes > REPLY_BYTES_MAX {
+            return Err(Error::location(17217, "distinct too big, 16mb cap"));
         }
+        if self.held_bytes > self.charge.bytes() + CHARGED_BYTES {
+            let refused = |_| Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted());
+            return self.charge.resize(self.held_bytes).map_err(refused);
+        }
+        Ok(())
     }
 
     /// Returns the values in MongoDB's order.

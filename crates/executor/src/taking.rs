@@ -73,7 +73,7 @@ impl Taken {
         match self {
             Taken::Columns(columns) => columns.size(),
             Taken::Keyed(keyed) => keyed.batch.size(),
-            Taken::Values(values) => values.bytes(),
+            Taken::Values(values) => values.size(),
             Taken::Rows(rows, _) => rows.iter().map(Row::size).sum(),
             Taken::Each(all, _) => all.iter().map(Taken::size).sum(),
         }

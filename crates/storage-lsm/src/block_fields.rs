@@ -16,7 +16,7 @@ pub(crate) struct NotRows;
 /// Where the entries with whole keys are.
 #[derive(Debug, Default)]
 pub(crate) struct WholeKeys {
-    /// One entry in so many has its whole key.
+    /// The distance between two entries with whole keys; 1 if all keys are whole.
     pub interval: usize,
     /// The range of the offsets; each has `step` bytes.
     range: Range<usize>,

@@ -24,7 +24,7 @@ pub(crate) struct Entry<'i> {
 impl BlockIndex {
     pub fn new(data: Bytes) -> Result<Self, NotRows> {
         let heads = WholeKeys::read(&data)?;
-        Ok(Self { data, heads })
+        if heads.interval == 1 { Ok(Self { data, heads }) } else { Err(NotRows) }
     }
 
     /// Returns the number of entries.

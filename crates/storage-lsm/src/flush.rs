@@ -18,10 +18,10 @@ use crate::memtable::{Memtable, MemtableRows};
 use crate::table_output::{Kind, Output};
 use crate::tuning::TABLE_BYTES;
 
-/// The parts of a memtable that are compressed to see what it saves, and the bytes of each.
+/// The number of samples that are compressed to see what it saves, and the bytes of each.
 const SAMPLES: usize = 16;
 const SAMPLE_BYTES: usize = 16 << 10;
-/// Rows are compressed if that saves one byte of so many.
+/// Rows are compressed if that saves at least this part of their bytes, one eighth.
 const LEAST_SAVING: usize = 8;
 
 /// Writes the newest row of each key to tables for the first level, in ascending order. Older

@@ -103,22 +103,37 @@ impl Memtable {
         self.first_log.load(Atomic::Acquire)
     }
 
-    /// Returns up to `count` parts of the rows: keys and values of neighbours, `bytes` of each.
+    /// Returns about `count` samples of the values, at equal distances in bytes, each of up to
+    /// `bytes` bytes of values that lie side by side.
     pub fn samples(&self, count: usize, bytes: usize) -> Vec<Vec<u8>> {
         let rows = self.rows.read();
-        let leaves = (0..count).map(|part| part * rows.leaves() / count);
-        let sample = |leaf| {
-            let mut sample = Vec::with_capacity(bytes);
-            for row in rows.rows_of(leaf) {
-                let value = row.value.as_deref().unwrap_or_default();
-                for part in [row.key, value] {
-                    let room = bytes - sample.len();
-                    sample.extend_from_slice(part.get(..room).unwrap_or(part));
+        let all: usize = (0..rows.leaves()).map(|leaf| rows.value_bytes(leaf)).sum();
+        let distance = (all / count).max(bytes);
+        let mut samples: Vec<Vec<u8>> = Vec::new();
+        let mut at = 0;
+        for leaf in 0..rows.leaves() {
+            let (place, length) = (at % distance, rows.value_bytes(leaf));
+            if place >= bytes && place + length <= distance {
+                at += length;
+                continue;
+            }
+            for mut value in rows.rows_of(leaf).filter_map(|row| row.value.as_deref()) {
+                while !value.is_empty() {
+                    let place = at % distance;
+                    if place == 0 {
+                        samples.push(Vec::with_capacity(bytes));
+                    }
+                    let until = if place < bytes { bytes } else { distance };
+                    let (part, after) = value.split_at(value.len().min(until - place));
+                    if let Some(sample) = samples.last_mut().filter(|_| place < bytes) {
+                        sample.extend_from_slice(part);
+                    }
+                    at += part.len();
+                    value = after;
                 }
             }
-            sample
-        };
-        leaves.map(sample).collect()
+        }
+        samples
     }
 
     /// Adds the changes of batch `seqno`, whose record is in the log file `log`: each key with its
@@ -356,6 +371,27 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
+
+    #[test]
+    fn samples_are_parts_of_the_values_at_equal_distances() {
+        let memtable = Memtable::new(0);
+        let sizes = [10, 300, 0, 5000, 7, 120_000, 64].into_iter().cycle().take(300);
+        let mut all = Vec::new();
+        for (number, size) in sizes.enumerate() {
+            let value: Vec<u8> = (all.len()..all.len() + size).map(|at| (at / 7) as u8).collect();
+            all.extend_from_slice(&value);
+            let key = number.to_be_bytes();
+            memtable.write([(&key[..], Some(Bytes::from(value)))].into_iter(), 1, 1);
+        }
+        let samples = memtable.samples(16, 1000);
+        let distance = all.len() / 16;
+        assert!(samples.len() >= 16);
+        for (number, sample) in samples.iter().enumerate() {
+            let from = number * distance;
+            assert_eq!(sample, &all[from..all.len().min(from + 1000)]);
+        }
+        assert!(Memtable::new(0).samples(16, 1000).is_empty());
+    }
 
     type Model = BTreeMap<(Vec<u8>, Reverse<u64>), Option<Bytes>>;
 

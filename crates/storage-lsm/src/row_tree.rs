@@ -284,6 +284,12 @@ impl RowTree {
         self.leaves.len()
     }
 
+    /// Returns the size of the values of a leaf, in bytes.
+    pub fn value_bytes(&self, leaf: usize) -> usize {
+        let values = self.leaves.get(leaf).map_or(&[][..], |leaf| &leaf.values);
+        values.iter().flatten().map(Bytes::len).sum()
+    }
+
     /// Returns the rows of a leaf. The numbers of leaves are not in the order of their keys.
     pub fn rows_of(&self, leaf: usize) -> impl Iterator<Item = Row<'_>> {
         let leaf = u32::try_from(leaf).unwrap_or(NONE);

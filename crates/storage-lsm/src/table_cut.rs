@@ -11,13 +11,19 @@ use lsm_tree::compaction::{Choice, CompactionStrategy, Leveled};
 use lsm_tree::table::{Block, DataBlock};
 use lsm_tree::{AbstractTree, CompressionType, SeqNo, Table, Tree};
 
-use crate::tuning::{TABLE_BYTES, TABLE_ROW_BYTES};
-
-/// The most tables into which a merge may cut its rows, unless each has `TABLE_BYTES`: lsm-tree
+/// The most tables into which a merge may cut its rows, unless each has the usual size: lsm-tree
 /// looks at all pairs of a level's tables when it chooses a merge.
 const TABLES_MAX: u64 = 512;
 /// How many times larger than the level above it a level is.
 const LEVEL_RATIO: u16 = 10;
+
+/// Where merges cut.
+pub(crate) struct Cut {
+    /// The usual size of a table's file, in bytes.
+    pub file_bytes: u64,
+    /// The most bytes of rows in a table, about.
+    pub row_bytes: u64,
+}
 
 /// Returns the size of a table's blocks of rows before compression, in bytes. lsm-tree writes this
 /// property and does not read it.
@@ -29,65 +35,79 @@ fn row_bytes(table: &Table) -> Option<u64> {
     Some(u64::from_le_bytes(size.value[..].try_into().ok()?))
 }
 
-/// Returns the size of a file, in bytes, at which a merge of `tables` starts a new table: so that
-/// a table has about `TABLE_ROW_BYTES` of rows, also where the merge only meets rows of tables
-/// that compress well. A table that cannot be read does not count: the merge fails at it.
-pub(crate) fn cut_bytes<'t>(tables: impl IntoIterator<Item = &'t Table>) -> u64 {
-    let (mut all, mut files, mut rows) = (0, 0, 0);
-    for table in tables {
-        let (file, row_bytes) = (table.metadata.file_size, row_bytes(table).unwrap_or(0));
-        all += file;
-        if row_bytes / (TABLE_ROW_BYTES / TABLE_BYTES) > file {
-            files += file;
-            rows += row_bytes;
+impl Cut {
+    /// Returns the size of a file, in bytes, at which a merge of `tables` starts a new table: so
+    /// that a table has about `row_bytes` of rows, also where the merge only meets rows of tables
+    /// that compress well. A table that cannot be read does not count: the merge fails at it.
+    pub fn of<'t>(&self, tables: impl IntoIterator<Item = &'t Table>) -> u64 {
+        let (mut all, mut files, mut rows) = (0, 0, 0);
+        for table in tables {
+            let (file, row_bytes) = (table.metadata.file_size, row_bytes(table).unwrap_or(0));
+            all += file;
+            if row_bytes / (self.row_bytes / self.file_bytes) > file {
+                files += file;
+                rows += row_bytes;
+            }
         }
+        if rows <= self.row_bytes {
+            return self.file_bytes;
+        }
+        let bytes = u128::from(files) * u128::from(self.row_bytes) / u128::from(rows);
+        let bytes = u64::try_from(bytes).unwrap_or(self.file_bytes);
+        bytes.max(all / TABLES_MAX).clamp(1, self.file_bytes)
     }
-    if rows <= TABLE_ROW_BYTES {
-        return TABLE_BYTES;
+
+    /// Returns the strategy for the next merge of levels. `is_alone` tells that no other merge of
+    /// the tree runs: the tables that it will merge are known then.
+    ///
+    /// With a smaller size lsm-tree may choose other tables or find nothing to merge, and writers
+    /// would wait forever for the merge of the first level. So the strategy has the smallest size,
+    /// from the wanted one on, with which the same tables are chosen.
+    pub fn levels(&self, tree: &Tree, is_alone: bool) -> Leveled {
+        let version = tree.current_version();
+        let chosen = |levels: &Leveled| {
+            let choice = levels.choose(&version, &tree.config, &Default::default());
+            if let Choice::Merge(input) = choice { Some(input.table_ids) } else { None }
+        };
+        let usual = self.levels_cut_at(self.file_bytes);
+        let Some(tables) = chosen(&usual) else { return usual };
+        let merged = version.iter_tables().filter(|it| !is_alone || tables.contains(&it.id()));
+        let mut bytes = self.of(merged);
+        while bytes < self.file_bytes {
+            let levels = self.levels_cut_at(bytes);
+            if chosen(&levels).as_ref() == Some(&tables) {
+                return levels;
+            }
+            bytes *= 2;
+        }
+        usual
     }
-    let bytes = u128::from(files) * u128::from(TABLE_ROW_BYTES) / u128::from(rows);
-    let bytes = u64::try_from(bytes).unwrap_or(TABLE_BYTES);
-    bytes.max(all / TABLES_MAX).clamp(1, TABLE_BYTES)
-}
 
-/// Returns the strategy for the next merge of levels. `is_alone` tells that no other merge of the
-/// tree runs: the tables that it will merge are known then. The strategy cuts earlier only if it
-/// chooses the same tables: with another size lsm-tree may find nothing to merge, and writers would
-/// wait forever for the merge of the first level.
-pub(crate) fn levels(tree: &Tree, is_alone: bool) -> Leveled {
-    let version = tree.current_version();
-    let chosen = |levels: &Leveled| {
-        let choice = levels.choose(&version, &tree.config, &Default::default());
-        if let Choice::Merge(input) = choice { Some(input.table_ids) } else { None }
-    };
-    let plain = levels_cut_at(TABLE_BYTES);
-    let Some(tables) = chosen(&plain) else { return plain };
-    let merged = version.iter_tables().filter(|table| !is_alone || tables.contains(&table.id()));
-    let earlier = levels_cut_at(cut_bytes(merged));
-    if chosen(&earlier).as_ref() == Some(&tables) { earlier } else { plain }
-}
-
-/// Returns the strategy that cuts at `bytes`. lsm-tree derives the size of the first level and of the
-/// largest merge from it; the size of the other levels is independent of it.
-fn levels_cut_at(bytes: u64) -> Leveled {
-    #[expect(clippy::cast_precision_loss, reason = "at most the quotient of two sizes of tables")]
-    let smaller = TABLE_BYTES as f32 / bytes as f32;
-    let ratio = f32::from(LEVEL_RATIO);
-    Leveled::default()
-        .with_table_target_size(bytes)
-        .with_level_ratio_policy(vec![ratio * smaller, ratio])
+    /// Returns the strategy that cuts at `bytes`. lsm-tree derives the size of the first level and
+    /// of the largest merge from it; the size of the other levels is independent of it.
+    fn levels_cut_at(&self, bytes: u64) -> Leveled {
+        #[expect(clippy::cast_precision_loss, reason = "the quotient of two sizes of tables")]
+        let smaller = self.file_bytes as f32 / bytes as f32;
+        let ratio = f32::from(LEVEL_RATIO);
+        Leveled::default()
+            .with_table_target_size(bytes)
+            .with_level_ratio_policy(vec![ratio * smaller, ratio])
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use lsm_tree::InternalValue;
     use lsm_tree::ValueType::Value;
     use quire_storage::Space;
+    use quire_storage::rng::Rng;
 
     use super::*;
     use crate::tables::{NO_SNAPSHOT, Trees};
+    use crate::tuning::CUT;
 
     /// Writes a table with eight rows of a megabyte. The keys of all tables are mixed.
     fn write_table(tree: &Tree, number: u64, value: &[u8]) {
@@ -112,7 +132,7 @@ mod tests {
             let tables: Vec<Table> = tree.current_version().iter_tables().cloned().collect();
             let rows: Vec<u64> = tables.iter().map(|table| row_bytes(table).unwrap()).collect();
             assert_eq!(rows.iter().sum::<u64>() >> 20, 320);
-            assert!(rows.iter().all(|rows| *rows < TABLE_ROW_BYTES + (4 << 20)), "{rows:?}");
+            assert!(rows.iter().all(|rows| *rows < CUT.row_bytes + (4 << 20)), "{rows:?}");
         };
         check();
         trees.merge_all(Space::Doc).unwrap();
@@ -132,6 +152,52 @@ mod tests {
         });
         let noise: Vec<u8> = words.take(1 << 17).flatten().collect();
         write_table(tree, 1, &noise);
-        assert_eq!(cut_bytes(tree.current_version().iter_tables()), TABLE_BYTES);
+        assert_eq!(CUT.of(tree.current_version().iter_tables()), CUT.file_bytes);
+    }
+
+    /// With the smaller size alone, lsm-tree found nothing to merge in some of these trees, while
+    /// the tables of the first level became more and more.
+    #[test]
+    fn merges_of_rows_that_compress_well_never_stop() {
+        let cut = Cut { file_bytes: 64 << 10, row_bytes: 256 << 10 };
+        let mut rng = Rng::new(3);
+        for ordinary in [2_u64, 8, 14, 20, 26, 32] {
+            let dir = tempfile::tempdir().unwrap();
+            let trees = Trees::open(dir.path(), 1 << 20, &Arc::default()).unwrap();
+            let tree = trees.of(Space::Doc);
+            let mut number = 0;
+            let mut write = |rng: &mut Rng, noisy: u64, plain: u64| {
+                number += 1;
+                let mut rows = BTreeMap::new();
+                for _ in 0..noisy {
+                    let noise: Vec<u8> = (0..1000).map(|_| rng.below(256) as u8).collect();
+                    rows.insert([&b"a"[..], &rng.below(2000).to_be_bytes()].concat(), noise);
+                }
+                for row in 0..plain {
+                    let key = [&b"b"[..], &(row * 1000 + number).to_be_bytes()].concat();
+                    rows.insert(key, vec![7; 64 << 10]);
+                }
+                let rows = rows.into_iter().map(|(key, value)| {
+                    Ok(InternalValue::from_components(key, value, number, Value))
+                });
+                let (tables, _) = tree.flush_to_tables(rows).unwrap().unwrap();
+                tree.register_tables(&tables, None, None, &[], NO_SNAPSHOT).unwrap();
+                loop {
+                    let before = tree.current_version().id();
+                    tree.compact(Arc::new(cut.levels(tree, true)), NO_SNAPSHOT).unwrap();
+                    if tree.current_version().id() == before {
+                        break;
+                    }
+                }
+                let runs = tree.current_version().l0().run_count();
+                assert!(runs <= 4, "{runs} runs after {number} flushes");
+            };
+            for _ in 0..ordinary {
+                write(&mut rng, 120, 0);
+            }
+            for _ in 0..12 {
+                write(&mut rng, 2, 60);
+            }
+        }
     }
 }

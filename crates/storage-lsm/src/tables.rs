@@ -20,8 +20,7 @@ use crate::dropped::{DroppedRanges, Factory};
 use crate::error::storage;
 use crate::layout::{keyspace_path, number_of};
 use crate::manifest;
-use crate::table_cut::{self, cut_bytes};
-use crate::tuning::{block_bytes, restart_interval};
+use crate::tuning::{CUT, block_bytes, restart_interval};
 
 /// The number of table files that stay open: below the number that a process may usually open.
 const OPEN_FILES: usize = if cfg!(target_os = "macos") { 150 } else { 900 };
@@ -92,7 +91,7 @@ impl Trees {
         let tree = self.of(space);
         let before = tree.current_version().id();
         self.count_merge(space, |is_alone| {
-            tree.compact(Arc::new(table_cut::levels(tree, is_alone)), NO_SNAPSHOT)
+            tree.compact(Arc::new(CUT.levels(tree, is_alone)), NO_SNAPSHOT)
         })?;
         Ok(tree.current_version().id() != before)
     }
@@ -101,7 +100,7 @@ impl Trees {
     pub fn merge_all(&self, space: Space) -> Result<()> {
         let tree = self.of(space);
         self.count_merge(space, |_| {
-            let cut = cut_bytes(tree.current_version().iter_tables());
+            let cut = CUT.of(tree.current_version().iter_tables());
             tree.major_compact(cut, NO_SNAPSHOT)
         })
     }

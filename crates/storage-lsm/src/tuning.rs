@@ -2,6 +2,8 @@
 
 use quire_storage::Space;
 
+use crate::table_cut::Cut;
+
 /// Returns the memtable size of a space, in bytes. Spaces with more writes get larger memtables.
 pub(crate) const fn memtable_bytes(space: Space) -> u64 {
     match space {
@@ -35,6 +37,5 @@ pub(crate) const fn restart_interval(space: Space) -> u8 {
 /// in tables of its own, which are dropped whole.
 pub(crate) const TABLE_BYTES: u64 = 32 << 20;
 
-/// The size at which tables are cut whose rows compress well: their rows, in bytes. It is the
-/// memory that a merge needs (see `table_cut`).
-pub(crate) const TABLE_ROW_BYTES: u64 = 128 << 20;
+/// Where merges cut the tables that they write. `row_bytes` is the memory that a merge needs.
+pub(crate) const CUT: Cut = Cut { file_bytes: TABLE_BYTES, row_bytes: 128 << 20 };

@@ -137,3 +137,29 @@ fn the_accumulators_of_one_group_have_a_limit_together() {
         assert!(held < 2 * HELD_BYTES_MAX, "{held} bytes");
     }
 }
+
+#[test]
+fn a_distinct_ends_within_one_array_and_has_the_room_of_a_reply() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    for (id, count) in [(1, 700_000), (2, 1_300_000)] {
+        let numbers: ArrayBuf = (0..count).collect();
+        let document = doc! { "_id": id, "a": &numbers };
+        client.works(doc! { "insert": "c", "documents": [&document], "$db": "test" });
+    }
+    let distinct =
+        |id: i32| doc! { "distinct": "c", "key": "a", "query": { "_id": id }, "$db": "test" };
+    let reply = client.works(distinct(1));
+    assert_eq!(
+        reply.get("values").and_then(|it| Some(it.as_array()?.iter().count())),
+        Some(700_000)
+    );
+    for collation in [None, Some(doc! { "locale": "en" })] {
+        let mut late = distinct(2);
+        late.append("maxTimeMS", 1);
+        if let Some(collation) = collation {
+            late.append("collation", &collation);
+        }
+        assert_eq!(code(&client.run(late)), 50);
+    }
+}

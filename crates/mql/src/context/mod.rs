@@ -16,8 +16,8 @@ use quire_document::memory::{self, Refused};
 use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Value, limits};
 use quire_error::{Error, ErrorCode, Result};
 use std::cell::RefCell;
-pub use work::units;
 use work::{ELEMENTS_AT_ONCE, bytes_of};
+pub use work::{sort_by, units};
 
 pub(crate) use folding::Folding;
 pub(crate) use interruptible::work_or_unwind;

@@ -144,7 +144,7 @@ pub(crate) fn bytes_of(value: Value<'_>) -> usize {
 }
 
 /// Sorts like `sort_by` of a slice (stable), but with checks of the interrupt.
-pub(crate) fn sort_by<T: Copy>(
+pub fn sort_by<T: Copy>(
     items: &mut Vec<T>,
     shared: &Shared,
     order: impl Fn(&T, &T) -> Ordering,
