@@ -17,6 +17,11 @@ const END: u8 = 255;
 const VALUE: u8 = 0;
 const TOMBSTONES: Range<u8> = 1..3;
 
+/// The size of a cache line of the processor, in bytes.
+const LINE_BYTES: usize = 64;
+/// The cache lines of a row that are loaded ahead. They hold its key and the first fields of the document.
+const LINES_AHEAD: usize = 3;
+
 /// An iterator over the rows of a block.
 #[derive(Debug, Default)]
 pub(crate) struct BlockRows {
@@ -76,6 +81,24 @@ impl BlockRows {
     pub fn new(data: Bytes) -> Result<Self, NotRows> {
         let heads = WholeKeys::read(&data)?;
         Ok(Self { data, at: 0, until_whole: 0, base: 0, heads })
+    }
+
+    /// Loads the beginning of every row into the processor's cache. The loads do not depend on each
+    /// other, so the processor waits for many of them at once; a scan without them waits for each
+    /// row, because the length of a row is in its beginning. Rows with shortened keys are small
+    /// and lie beside each other, where the processor loads ahead by itself.
+    pub fn load_ahead(&self) {
+        if self.heads.interval != 1 {
+            return;
+        }
+        let mut loaded = 0;
+        for number in 0..self.parts() {
+            let Ok(head) = self.head(number) else { return };
+            for line in 0..LINES_AHEAD {
+                loaded ^= self.data.get(head + line * LINE_BYTES).copied().unwrap_or_default();
+            }
+        }
+        std::hint::black_box(loaded);
     }
 
     /// Returns the bytes of the block. Values are slices of them.

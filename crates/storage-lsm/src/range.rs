@@ -11,7 +11,7 @@ use bytes::Bytes;
 use lsm_tree::table::block::BlockType;
 use lsm_tree::table::{BlockHandle, BlockOffset};
 use lsm_tree::{SeqNo, Table};
-use quire_storage::{Direction, Page, ScanRequest};
+use quire_storage::{Direction, Page, ScanRequest, VisitedRow, Visitor};
 use smallvec::SmallVec;
 
 use crate::block_rows::{BlockRow, BlockRows};
@@ -48,8 +48,12 @@ pub(crate) trait Walk {
     /// Returns the key of the current row; `None` at the end.
     fn key(&self) -> Option<&[u8]>;
 
-    /// Takes the value of the current row; `None` at the end. It is empty if only keys are wanted.
-    fn take(&mut self) -> Option<Bytes>;
+    /// Returns the value of the current row, and the bytes that it is a part of; `None` at the end.
+    /// The value is empty if only keys are wanted.
+    fn value(&self) -> Option<(&[u8], &Bytes)>;
+
+    /// Returns the value of the current row without a copy.
+    fn value_bytes(&self) -> Option<Bytes>;
 
     /// Moves to the next row.
     fn advance(&mut self) -> Result<()>;
@@ -115,7 +119,7 @@ impl RangeSources {
             keys.extend_from_slice(key);
             bytes += key.len();
             ends.push(keys.len());
-            let value = rows.take().unwrap_or_default();
+            let value = rows.value_bytes().unwrap_or_default();
             bytes += value.len();
             page.rows.push((Bytes::new(), value));
             rows.advance()?;
@@ -156,6 +160,30 @@ impl RangeSources {
         Ok((passed, self.end(rows, request, page)))
     }
 
+    /// Calls `visitor` for the rows that [`fill`](Self::fill) would return. Returns their number, and
+    /// the key at which the scan continues.
+    pub fn visit(
+        &self,
+        rows: &mut impl Walk,
+        request: &ScanRequest<'_>,
+        visitor: &mut Visitor<'_>,
+    ) -> Result<(usize, Option<Bytes>)> {
+        let (mut visited, mut bytes) = (0, 0);
+        while let (Some(key), Some((value, whole))) = (rows.key(), rows.value()) {
+            if visited >= request.rows_max || bytes >= request.bytes_max {
+                return Ok((visited, Some(after(request, key, false))));
+            }
+            visited += 1;
+            bytes += key.len() + value.len();
+            if visitor(&VisitedRow { key, value, whole }).is_break() {
+                return Ok((visited, Some(after(request, key, true))));
+            }
+            rows.advance()?;
+        }
+        let is_whole = self.edge == far_bound(request);
+        Ok((visited, (!is_whole).then(|| self.edge.clone())))
+    }
+
     /// Sets where the page after this one begins. If this one is empty, returns the key at which the
     /// scan continues.
     fn end(&self, rows: &impl Walk, request: &ScanRequest<'_>, page: &mut Page) -> Option<Bytes> {
@@ -186,7 +214,7 @@ impl RangeSources {
         }
         let keys_only = request.keys_only;
         let key = Vec::new();
-        let mut rows = RowsAhead { range: self, sources, keys_only, key, decided: false, at: None };
+        let mut rows = RowsAhead { range: self, sources, keys_only, at: None, key, decided: false };
         rows.advance()?;
         Ok(rows)
     }
@@ -198,25 +226,36 @@ pub(crate) struct RowsAhead<'n> {
     /// The sources that are not at their end.
     sources: Vec<Source<'n, RunRows<'n>>>,
     keys_only: bool,
+    /// The source of the current row; `None` at the end.
+    at: Option<usize>,
     /// The key of the current row, or of the last row that was skipped.
     key: Vec<u8>,
     /// True after the newest version of `key` was met.
     decided: bool,
-    /// The value of the current row; empty if only keys are wanted.
-    at: Option<Bytes>,
 }
 
 impl Walk for RowsAhead<'_> {
+    #[inline]
     fn key(&self) -> Option<&[u8]> {
-        self.at.as_ref().map(|_| &self.key[..])
+        self.at.map(|_| &self.key[..])
     }
 
-    fn take(&mut self) -> Option<Bytes> {
-        self.at.take()
+    #[inline]
+    fn value(&self) -> Option<(&[u8], &Bytes)> {
+        let (value, whole) = self.sources.get(self.at?)?.value()?;
+        Some((if self.keys_only { &[] } else { value }, whole))
+    }
+
+    #[inline]
+    fn value_bytes(&self) -> Option<Bytes> {
+        let source = self.sources.get(self.at?)?;
+        if self.keys_only { Some(Bytes::new()) } else { source.value_bytes() }
     }
 
     fn advance(&mut self) -> Result<()> {
-        self.at = None;
+        if let Some(at) = self.at.take() {
+            self.pass(at)?;
+        }
         let end = &self.range.edge;
         while let Some(at) = self.first_source() {
             let Some(source) = self.sources.get_mut(at) else { return Ok(()) };
@@ -226,22 +265,31 @@ impl Walk for RowsAhead<'_> {
             // Most adjacent keys differ in their last byte.
             let same_end = source.key.last() == self.key.last();
             if !(same_end && self.decided && source.key == self.key) {
-                self.at = source.value(self.keys_only);
                 std::mem::swap(&mut self.key, &mut source.key);
                 self.decided = true;
+                if source.value().is_some() {
+                    self.at = Some(at);
+                    return Ok(());
+                }
             }
-            if !source.advance()? {
-                self.sources.swap_remove(at);
-            }
-            if self.at.is_some() {
-                return Ok(());
-            }
+            self.pass(at)?;
         }
         Ok(())
     }
 }
 
 impl RowsAhead<'_> {
+    /// Moves a source to its next row, or removes it.
+    #[inline]
+    fn pass(&mut self, at: usize) -> Result<()> {
+        if let Some(source) = self.sources.get_mut(at)
+            && !source.advance()?
+        {
+            self.sources.swap_remove(at);
+        }
+        Ok(())
+    }
+
     /// Returns the source with the smallest key; among equal keys, the one with the newest version.
     #[inline]
     fn first_source(&self) -> Option<usize> {
@@ -254,6 +302,15 @@ impl RowsAhead<'_> {
             }
         }
         Some(at)
+    }
+}
+
+/// Returns where a scan continues: with the row of `key`, or after it if it was visited.
+fn after(request: &ScanRequest<'_>, key: &[u8], is_visited: bool) -> Bytes {
+    // A forward scan continues at a key, a reverse scan before it.
+    match (request.direction == Direction::Forward) == is_visited {
+        true => Bytes::from([key, &[0]].concat()),
+        false => Bytes::copy_from_slice(key),
     }
 }
 
@@ -312,13 +369,13 @@ impl RunCursor for RunRows<'_> {
             if !self.next_block()? {
                 return Ok(None);
             }
+            self.block.load_ahead();
         }
     }
 
     #[inline]
-    fn value(&mut self, keys_only: bool) -> Option<Bytes> {
-        let value = self.value.take()?;
-        Some(if keys_only { Bytes::new() } else { self.block.data().slice(value) })
+    fn value(&self) -> Option<(&Bytes, Range<usize>)> {
+        self.value.clone().map(|value| (self.block.data(), value))
     }
 }
 

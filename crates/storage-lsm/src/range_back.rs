@@ -51,8 +51,12 @@ impl Walk for RowsBack<'_> {
         self.at.as_ref().map(|_| &self.key[..])
     }
 
-    fn take(&mut self) -> Option<Bytes> {
-        self.at.take()
+    fn value(&self) -> Option<(&[u8], &Bytes)> {
+        self.at.as_ref().map(|value| (&value[..], value))
+    }
+
+    fn value_bytes(&self) -> Option<Bytes> {
+        self.at.clone()
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -78,7 +82,10 @@ impl RowsBack<'_> {
             while has_more && source.key == self.key {
                 if newest.is_none_or(|it| it < source.seqno) {
                     newest = Some(source.seqno);
-                    self.at = source.value(self.keys_only);
+                    self.at = match self.keys_only {
+                        true => source.value().map(|_| Bytes::new()),
+                        false => source.value_bytes(),
+                    };
                 }
                 has_more = source.advance()?;
             }
@@ -131,9 +138,8 @@ impl RunCursor for RunRows<'_> {
     }
 
     #[inline]
-    fn value(&mut self, keys_only: bool) -> Option<Bytes> {
-        let value = self.value.take()?;
-        Some(if keys_only { Bytes::new() } else { self.block.data().slice(value) })
+    fn value(&self) -> Option<(&Bytes, Range<usize>)> {
+        self.value.clone().map(|value| (self.block.data(), value))
     }
 }
 

@@ -1,6 +1,8 @@
 //! One source of a range: a run of tables or a memtable, at one of its rows. Scans in both
 //! directions merge such sources (`range`, `range_back`).
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use lsm_tree::SeqNo;
 
@@ -13,8 +15,8 @@ pub(crate) trait RunCursor {
     /// the end.
     fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<SeqNo>>;
 
-    /// Takes the value of the current row, empty if only keys are wanted; `None` for a tombstone.
-    fn value(&mut self, keys_only: bool) -> Option<Bytes>;
+    /// Returns the block of the current row and where in it its value is; `None` for a tombstone.
+    fn value(&self) -> Option<(&Bytes, Range<usize>)>;
 }
 
 /// A source at its current row.
@@ -62,15 +64,24 @@ impl<'n, R: RunCursor> Source<'n, R> {
         Ok(true)
     }
 
-    /// Takes the current value, empty if only keys are wanted; `None` for a tombstone.
+    /// Returns the current value, and the bytes that it is a part of; `None` for a tombstone.
     #[inline]
-    pub fn value(&mut self, keys_only: bool) -> Option<Bytes> {
-        match &mut self.rows {
-            Rows::Run(run) => run.value(keys_only),
-            Rows::Memtable(_, value) => value.take().map(|value| match keys_only {
-                true => Bytes::new(),
-                false => value,
-            }),
+    pub fn value(&self) -> Option<(&[u8], &Bytes)> {
+        match &self.rows {
+            Rows::Run(run) => {
+                let (block, range) = run.value()?;
+                block.get(range).map(|value| (value, block))
+            }
+            Rows::Memtable(_, value) => value.as_ref().map(|value| (&value[..], value)),
+        }
+    }
+
+    /// Returns the current value without a copy; `None` for a tombstone.
+    #[inline]
+    pub fn value_bytes(&self) -> Option<Bytes> {
+        match &self.rows {
+            Rows::Run(run) => run.value().map(|(block, range)| block.slice(range)),
+            Rows::Memtable(_, value) => value.clone(),
         }
     }
 }

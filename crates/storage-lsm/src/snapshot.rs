@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use quire_storage::backend::RawSnapshot;
-use quire_storage::{Direction, Page, Result, ScanRequest, Space, StorageError};
+use quire_storage::{Direction, Page, Result, ScanRequest, Space, StorageError, Visitor};
 
 use crate::damage::Damage;
 use crate::error::storage;
@@ -61,18 +61,18 @@ impl LsmSnapshot {
         })
     }
 
-    /// Converts the error of a scan that has returned the rows of `page`.
+    /// Converts the error of a scan that has read some rows.
     fn scan_failure(
         &self,
         error: lsm_tree::Error,
         request: &ScanRequest<'_>,
-        page: &Page,
+        reader: &Reader<'_, '_>,
     ) -> StorageError {
         let begin = match request.direction {
             Direction::Forward => request.start,
             Direction::Reverse => request.end,
         };
-        let reached = page.rows.last().map_or(begin, |(key, _)| key);
+        let reached = reader.last_key().map_or(begin, |key| key);
         self.failure(error, request.space, reached, request.direction)
     }
 }
@@ -99,11 +99,11 @@ impl RawSnapshot for LsmSnapshot {
     }
 
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
-        self.fill(request, page, Keep::All).map(|_| ())
+        self.read(request, &mut Reader::Page(page)).map(|_| ())
     }
 
     fn pass(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<usize> {
-        let passed = self.fill(&request.keys_only(), page, Keep::Last)?;
+        let passed = self.read(&request.keys_only(), &mut Reader::Last(page))?;
         if !request.keys_only
             && let Some((key, value)) = page.rows.last_mut()
         {
@@ -111,18 +111,32 @@ impl RawSnapshot for LsmSnapshot {
         }
         Ok(passed)
     }
+
+    fn for_visits(&self) -> Option<Self> {
+        let view = (Arc::clone(&self.view), self.seqno);
+        Some(Self::new(view, Arc::clone(&self.heads), self.epoch))
+    }
+
+    fn visit(&self, request: &ScanRequest<'_>, visitor: &mut Visitor<'_>) -> Result<Option<Bytes>> {
+        let mut resume = None;
+        self.read(request, &mut Reader::Visitor(visitor, &mut resume))?;
+        Ok(resume)
+    }
 }
 
-/// The rows of a range that a page gets.
-#[derive(Clone, Copy)]
-enum Keep {
-    All,
-    Last,
+/// What the rows of a range are read for.
+enum Reader<'r, 'v> {
+    /// A page, which is empty, of all rows.
+    Page(&'r mut Page),
+    /// A page, which is empty, of the last row.
+    Last(&'r mut Page),
+    /// A visitor of all rows; also where the scan continues.
+    Visitor(&'r mut Visitor<'v>, &'r mut Option<Bytes>),
 }
 
 impl LsmSnapshot {
     /// Reads the first rows of a range. Returns their number.
-    fn fill(&self, request: &ScanRequest<'_>, page: &mut Page, keep: Keep) -> Result<usize> {
+    fn read(&self, request: &ScanRequest<'_>, reader: &mut Reader<'_, '_>) -> Result<usize> {
         let bound;
         let mut request = *request;
         match self.heads.gaps(request.space).skip(self.epoch, &request) {
@@ -140,39 +154,38 @@ impl LsmSnapshot {
         let mut from = Bytes::new();
         let count = loop {
             let rest = if from.is_empty() { request } else { request.resumed(&from) };
-            match self.read(&request, &rest, page, (keep, since)) {
+            match self.read_tables(&request, &rest, (&mut *reader, since)) {
                 Ok((_, Some(edge))) => from = edge,
                 Ok((count, None)) => break count,
-                Err(error) => return Err(self.scan_failure(error, &rest, page)),
+                Err(error) => return Err(self.scan_failure(error, &rest, reader)),
             }
         };
-        if page.rows.is_empty() {
+        if count == 0 {
             self.heads.gaps(request.space).learn(self.epoch, &request, None, since.elapsed());
         }
         self.heads.tombstones.scanned(request.space, count, since);
         Ok(count)
     }
 
-    /// Fills the page from the next tables of the range `rest` of the scan `whole`. Returns the
-    /// number of rows, and the key at which the scan continues if the tables contain no row.
-    fn read(
+    /// Reads the range `rest` of the scan `whole` from the next tables. Returns the number of rows,
+    /// and the key at which the scan continues if the tables contain no row.
+    fn read_tables(
         &self,
         whole: &ScanRequest<'_>,
         rest: &ScanRequest<'_>,
-        page: &mut Page,
-        (keep, since): (Keep, Instant),
+        (reader, since): (&mut Reader<'_, '_>, Instant),
     ) -> open_table::Result<(usize, Option<Bytes>)> {
         let sources = RangeSources::of(self.view.of(rest.space), self.seqno, rest);
         match rest.direction {
             Direction::Forward => {
                 let mut rows = sources.rows(rest)?;
                 self.learn(whole, &rows, since);
-                keep.read(&sources, &mut rows, rest, page)
+                reader.read(&sources, &mut rows, rest)
             }
             Direction::Reverse => {
                 let mut rows = sources.rows_back(rest)?;
                 self.learn(whole, &rows, since);
-                keep.read(&sources, &mut rows, rest, page)
+                reader.read(&sources, &mut rows, rest)
             }
         }
     }
@@ -186,20 +199,35 @@ impl LsmSnapshot {
     }
 }
 
-impl Keep {
+impl Reader<'_, '_> {
     fn read(
-        self,
+        &mut self,
         sources: &RangeSources,
         rows: &mut impl Walk,
         request: &ScanRequest<'_>,
-        page: &mut Page,
     ) -> open_table::Result<(usize, Option<Bytes>)> {
         match self {
-            Keep::All => {
+            Reader::Page(page) => {
                 let edge = sources.fill(rows, request, page)?;
                 Ok((page.rows.len(), edge))
             }
-            Keep::Last => sources.pass(rows, request, page),
+            Reader::Last(page) => sources.pass(rows, request, page),
+            Reader::Visitor(visitor, resume) => {
+                let (visited, edge) = sources.visit(rows, request, visitor)?;
+                if visited == 0 {
+                    return Ok((0, edge));
+                }
+                **resume = edge;
+                Ok((visited, None))
+            }
+        }
+    }
+
+    /// Returns the key of the last row that was read; `None` if that is not known.
+    fn last_key(&self) -> Option<&Bytes> {
+        match self {
+            Reader::Page(page) | Reader::Last(page) => page.rows.last().map(|(key, _)| key),
+            Reader::Visitor(..) => None,
         }
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::contract::{
     Caps, CommitBatch, DropRange, EngineStats, Maintenance, Op, Page, ScanRequest, Size, Space,
+    Visitor, visit_page,
 };
 use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
@@ -33,6 +34,21 @@ pub trait RawSnapshot: Send + Sync + 'static {
     fn pass(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<usize> {
         self.scan(request, page)?;
         Ok(page.keep_last())
+    }
+
+    /// Returns a snapshot of the same content, on which `visit` is called: the engine may close this
+    /// snapshot while a visitor takes long. `None` if visitors should get the rows of pages.
+    fn for_visits(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// Calls `visitor` for the first rows of the range; see
+    /// [`Snapshot::visit`](crate::Snapshot::visit).
+    fn visit(&self, request: &ScanRequest<'_>, visitor: &mut Visitor<'_>) -> Result<Option<Bytes>> {
+        visit_page(request, visitor, |page| self.scan(request, page))
     }
 }
 

@@ -2,6 +2,7 @@
 //! fails if it conflicts with another. It is synchronous and object-safe. Calls take many keys or
 //! return a page, so that a remote engine can batch. Callers use it through [`Txn`](crate::Txn).
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,6 +152,45 @@ impl Page {
     }
 }
 
+/// A row that a scan passes to a visitor.
+#[derive(Debug, Clone, Copy)]
+pub struct VisitedRow<'r> {
+    /// The key.
+    pub key: &'r [u8],
+    /// The value; empty for `keys_only`.
+    pub value: &'r [u8],
+    /// The bytes that the value is a part of: a block of the engine.
+    pub whole: &'r Bytes,
+}
+
+impl VisitedRow<'_> {
+    /// Returns the value from its byte `from` on, without a copy. It keeps the whole block in memory.
+    pub fn to_bytes(&self, from: usize) -> Bytes {
+        self.whole.slice_ref(self.value.get(from..).unwrap_or_default())
+    }
+}
+
+/// The function that a scan calls for each row. It may end the scan.
+pub type Visitor<'v> = dyn FnMut(&VisitedRow<'_>) -> ControlFlow<()> + 'v;
+
+/// Passes the rows of a page that `scan` fills to a visitor; see [`Snapshot::visit`].
+pub(crate) fn visit_page(
+    request: &ScanRequest<'_>,
+    visitor: &mut Visitor<'_>,
+    scan: impl FnOnce(&mut Page) -> Result<()>,
+) -> Result<Option<Bytes>> {
+    let mut page = Page::default();
+    scan(&mut page)?;
+    let is_last = |(key, whole): &(Bytes, Bytes)| {
+        visitor(&VisitedRow { key, value: whole, whole }).is_break()
+    };
+    if let Some(last) = page.rows.iter().position(is_last) {
+        page.rows.truncate(last + 1);
+        page.resume_after_last(request.direction);
+    }
+    Ok(page.resume)
+}
+
 /// Returns the smallest key that is greater than every key with this prefix; empty (open) if there
 /// is none.
 pub fn prefix_end(prefix: &[u8]) -> Vec<u8> {
@@ -189,6 +229,13 @@ pub trait Snapshot: Send + Sync {
     fn pass(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<usize> {
         self.scan(request, page)?;
         Ok(page.keep_last())
+    }
+
+    /// Calls `visitor` for the rows that a page of `scan` would have, without making the page. The
+    /// visitor may take long. Returns the key of [`Page::resume`]; if the visitor breaks, the key
+    /// after its row.
+    fn visit(&self, request: &ScanRequest<'_>, visitor: &mut Visitor<'_>) -> Result<Option<Bytes>> {
+        visit_page(request, visitor, |page| self.scan(request, page))
     }
 
     /// Fills one page for each request. Resizes `pages` and reuses its memory.

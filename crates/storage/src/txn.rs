@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::contract::{
     Check, ClusterTime, CommitBatch, Committed, CountDelta, DropRange, Durability, Engine,
-    LockOwner, Page, Place, ScanRequest, Snapshot, Space, Version, key_hash,
+    LockOwner, Page, Place, ScanRequest, Snapshot, Space, Version, Visitor, key_hash, visit_page,
 };
 use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
@@ -396,5 +396,12 @@ impl Snapshot for Txn {
         }
         self.scan(request, page)?;
         Ok(page.keep_last())
+    }
+
+    fn visit(&self, request: &ScanRequest<'_>, visitor: &mut Visitor<'_>) -> Result<Option<Bytes>> {
+        if self.overlay.is_empty_in(request.space) {
+            return self.snapshot.visit(request, visitor);
+        }
+        visit_page(request, visitor, |page| self.scan(request, page))
     }
 }

@@ -2,6 +2,7 @@
 //! with a model: with versions and tombstones in several tables and in the memtable.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use quire_storage::rng::Rng;
@@ -82,6 +83,7 @@ fn compare(snapshot: &dyn Snapshot, space: Space, rng: &mut Rng, model: &Model) 
         }
     }
     assert_eq!(passed, expected.len());
+    compare_visits(snapshot, request, rng, &expected);
     let mut expected = expected.into_iter();
     loop {
         let step = resume.as_deref().map_or(request, |resume| request.resumed(resume));
@@ -91,6 +93,38 @@ fn compare(snapshot: &dyn Snapshot, space: Space, rng: &mut Rng, model: &Model) 
             assert_eq!(Some(row), expected.next());
         }
         resume = page.resume.take();
+        if resume.is_none() {
+            break;
+        }
+    }
+    assert_eq!(expected.next(), None);
+}
+
+/// Compares the rows that a visitor gets, who breaks now and then, with those expected.
+fn compare_visits(
+    snapshot: &dyn Snapshot,
+    request: ScanRequest<'_>,
+    rng: &mut Rng,
+    expected: &[(Bytes, Bytes)],
+) {
+    let (mut expected, mut resume): (_, Option<Bytes>) = (expected.iter(), None);
+    loop {
+        let step = resume.as_deref().map_or(request, |resume| request.resumed(resume));
+        let (mut visited, mut bytes) = (0, 0);
+        resume = snapshot
+            .visit(&step, &mut |row| {
+                assert!(visited < step.rows_max && bytes < step.bytes_max);
+                visited += 1;
+                bytes += row.key.len() + row.value.len();
+                let (key, value) = expected.next().unwrap();
+                assert_eq!((row.key, row.value), (&key[..], &value[..]));
+                assert_eq!(row.to_bytes(row.value.len().min(1)), row.value.get(1..).unwrap_or(b""));
+                match rng.below(100) {
+                    0 => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                }
+            })
+            .unwrap();
         if resume.is_none() {
             break;
         }

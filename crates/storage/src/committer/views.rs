@@ -13,7 +13,9 @@ use parking_lot::{Mutex, RwLock};
 use crate::backend::{Backend, RawSnapshot};
 use crate::committer::Inner;
 use crate::committer::history::Past;
-use crate::contract::{ClusterTime, Page, ScanRequest, Snapshot, Space, Version};
+use crate::contract::{
+    ClusterTime, Page, ScanRequest, Snapshot, Space, Version, Visitor, visit_page,
+};
 use crate::error::{Result, StorageError};
 
 /// The views in use.
@@ -316,6 +318,17 @@ impl<S: RawSnapshot> Snapshot for Handle<S> {
             return Ok(0);
         }
         self.0.with(|snap| snap.pass(&request, page))
+    }
+
+    fn visit(&self, request: &ScanRequest<'_>, visitor: &mut Visitor<'_>) -> Result<Option<Bytes>> {
+        let request = without_own(request);
+        if request.is_empty() {
+            return Ok(None);
+        }
+        if let Some(snap) = self.0.with(|snap| Ok(snap.for_visits()))? {
+            return snap.visit(&request, visitor);
+        }
+        visit_page(&request, visitor, |page| self.scan(&request, page))
     }
 }
 

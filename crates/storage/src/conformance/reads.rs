@@ -1,12 +1,15 @@
 //! Reads: keys, ranges, pages, snapshots, a transaction's own writes, limits.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::{Harness, commit, get, key, keys, put, rows, write};
-use crate::contract::{ClusterTime, Maintenance, Page, ScanRequest, Snapshot, Space, prefix_end};
+use crate::contract::{
+    ClusterTime, Maintenance, Page, ScanRequest, Snapshot, Space, VisitedRow, prefix_end,
+};
 use crate::error::StorageError;
 use crate::txn::{Mode, begin};
 
@@ -95,6 +98,39 @@ pub(super) fn pages(harness: &dyn Harness) {
     let exact = ScanRequest::new(Space::Doc, b"010", b"020").rows_max(10);
     snapshot.scan(&exact, &mut page).expect("a page");
     assert_eq!(page.rows.len(), 10);
+    visits(&*snapshot, exact, 10);
+    let mut txn = write(&engine);
+    txn.delete(Space::Doc, key("011")).expect("a delete");
+    txn.put(Space::Doc, key("0150"), key("new")).expect("a write");
+    txn.put(Space::Doc, key("0151"), key("new")).expect("a write");
+    visits(&txn, exact, 11);
+    visits(&txn, exact.reverse(), 11);
+}
+
+/// Compares what visitors who stop after some rows get with the rows of a scan.
+fn visits(snapshot: &dyn Snapshot, range: ScanRequest<'_>, count: usize) {
+    let expected = rows(snapshot, range);
+    assert_eq!(expected.len(), count);
+    for steps in 1..=count + 1 {
+        let (mut visited, mut resume) = (Vec::new(), None);
+        loop {
+            let request = resume.as_deref().map_or(range, |resume| range.resumed(resume));
+            let until = visited.len() + steps;
+            let mut visitor = |row: &VisitedRow<'_>| {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                visited.push((text(row.key), text(row.value)));
+                match visited.len() < until {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            };
+            resume = snapshot.visit(&request, &mut visitor).expect("a visit");
+            if resume.is_none() {
+                break;
+            }
+        }
+        assert_eq!(visited, expected);
+    }
 }
 
 pub(super) fn snapshots_stay(harness: &dyn Harness) {
