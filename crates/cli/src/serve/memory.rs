@@ -2,10 +2,12 @@
 //! core, and returns only free memory at the end of an arena to the system. The engine's write
 //! buffers and the blocks of its cache are filled by one thread and freed by another, and leave
 //! holes of several times their size (docs/benchmarks.md). So there is one arena a core, and holes
-//! are returned to the system when they reach [`HOLES_BYTES_MAX`].
+//! are returned to the system: at once from [`HOLES_BYTES_MAX`] on, smaller ones later.
 
-/// The unused resident bytes from which on memory is returned.
+/// The unused resident bytes from which on memory is returned right after the last return.
 const HOLES_BYTES_MAX: u64 = 64 << 20;
+/// The same a while after the last return. The limit is halved at each check until then.
+const HOLES_BYTES_MIN: u64 = 8 << 20;
 /// The page size in `/proc`, for systems with 4 KiB pages. On a system with larger pages the
 /// resident memory looks smaller, and less memory is returned.
 const PAGE_BYTES: u64 = 4096;
@@ -13,12 +15,19 @@ const PAGE_BYTES: u64 = 4096;
 const LOOKS: u32 = 2;
 
 /// Returns memory to the system, after writes and after reads.
-#[derive(Default)]
 pub(crate) struct Trimmer {
     looks: u32,
+    /// The unused bytes beyond `kept` from which on memory is returned.
+    limit: u64,
     /// The resident bytes that stayed unused after the last return: text, stacks, pieces smaller
     /// than a page.
     kept: u64,
+}
+
+impl Default for Trimmer {
+    fn default() -> Self {
+        Trimmer { looks: 0, limit: HOLES_BYTES_MAX, kept: 0 }
+    }
 }
 
 impl Trimmer {
@@ -29,16 +38,24 @@ impl Trimmer {
             return;
         }
         self.looks = 0;
-        let Some(resident) = resident_bytes().filter(|bytes| *bytes > HOLES_BYTES_MAX) else {
-            return;
-        };
-        let unused = resident.saturating_sub(allocator::used_bytes());
-        self.kept = self.kept.min(unused);
-        if unused >= self.kept + HOLES_BYTES_MAX {
-            allocator::trim();
-            let left = resident_bytes().unwrap_or(resident);
-            self.kept = left.saturating_sub(allocator::used_bytes());
+        if let Some(resident) = resident_bytes().filter(|bytes| *bytes > HOLES_BYTES_MAX) {
+            let unused = |resident: u64| resident.saturating_sub(allocator::used_bytes());
+            self.check(unused(resident), || {
+                allocator::trim();
+                unused(resident_bytes().unwrap_or(resident))
+            });
         }
+    }
+
+    /// Calls `trim` if many of the resident bytes are unused. It returns how many are unused then.
+    fn check(&mut self, unused: u64, trim: impl FnOnce() -> u64) {
+        self.kept = self.kept.min(unused);
+        if unused < self.kept + self.limit {
+            self.limit = HOLES_BYTES_MIN.max(self.limit / 2);
+            return;
+        }
+        self.kept = trim();
+        self.limit = HOLES_BYTES_MAX;
     }
 }
 
@@ -118,5 +135,29 @@ mod tests {
         let after = resident_bytes().unwrap();
         assert!(after + freed / 2 < before, "{before} bytes resident before, {after} after");
         assert_eq!(pieces.len(), PIECES / KEPT);
+    }
+
+    /// A regression test: up to 64 MiB of holes stayed with the process for ever, so that its memory at
+    /// rest depended on what it had done before.
+    #[test]
+    fn the_limit_falls_until_memory_is_returned() {
+        let mut trimmer = Trimmer::default();
+        let mut trims = |unused_mib: u64, left_mib: u64| {
+            let mut trims = 0;
+            trimmer.check(unused_mib << 20, || {
+                trims += 1;
+                left_mib << 20
+            });
+            trims
+        };
+        assert_eq!(trims(63, 0), 0);
+        assert_eq!(trims(33, 20), 1);
+        // 20 MiB are the base now, and the limit is 64 MiB again.
+        assert_eq!([40, 40, 40, 40].map(|unused| trims(unused, 20)), [0, 0, 1, 0]);
+        // The limit stays at 8 MiB above the base.
+        assert_eq!((0..9).map(|_| trims(27, 20)).sum::<i32>(), 0);
+        assert_eq!(trims(28, 20), 1);
+        // Memory that is in use again lowers the base.
+        assert_eq!([5, 5, 5, 5, 13].map(|unused| trims(unused, 5)), [0, 0, 0, 0, 1]);
     }
 }
