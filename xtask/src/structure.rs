@@ -128,6 +128,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "record_set",
             "table",
             "sorting",
+            "recent_values",
             "distinct_values",
             "taking",
             "operators",

@@ -6,6 +6,7 @@ use bytes::{Buf, Bytes};
 use quire_catalog::CollectionId;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_storage::VisitedRow;
 
 /// The number of a document in its collection. It rises in the order of insertion, and is never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,6 +25,8 @@ impl fmt::Display for RecordId {
 
 /// The first byte of a stored document: its bytes follow as BSON.
 const CODEC_BSON: u8 = 1;
+/// The length of what precedes a document in its stored value.
+const CODEC_BYTES: usize = 1;
 
 /// The length of a document's key in bytes.
 pub(crate) const DOC_KEY_BYTES: usize = 12;
@@ -61,14 +64,8 @@ pub struct StoredDoc(Bytes);
 impl StoredDoc {
     /// Removes the codec byte.
     pub(crate) fn decode(mut value: Bytes) -> Result<Self> {
-        if value.first() != Some(&CODEC_BSON) || value.len() < 6 {
-            return Err(damaged("a document's first byte"));
-        }
-        value.advance(1);
-        let declared = value.get(..4).and_then(|len| <[u8; 4]>::try_from(len).ok());
-        if declared.map(u32::from_le_bytes) != u32::try_from(value.len()).ok() {
-            return Err(damaged("a document's length"));
-        }
+        decode_in_place(&value)?;
+        value.advance(CODEC_BYTES);
         Ok(StoredDoc(value))
     }
 
@@ -97,6 +94,42 @@ impl StoredDoc {
 impl fmt::Debug for StoredDoc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_doc().fmt(f)
+    }
+}
+
+/// Returns the document in a stored value.
+#[inline]
+fn decode_in_place(value: &[u8]) -> Result<&[u8]> {
+    let doc = match value.split_first() {
+        Some((&CODEC_BSON, doc)) if doc.len() > 4 => doc,
+        _ => return Err(damaged("a document's first byte")),
+    };
+    let declared = doc.first_chunk().map(|len| u32::from_le_bytes(*len));
+    if declared != u32::try_from(doc.len()).ok() {
+        return Err(damaged("a document's length"));
+    }
+    Ok(doc)
+}
+
+/// A document of a scan, where the engine has it.
+#[derive(Debug, Clone, Copy)]
+pub struct VisitedDoc<'r> {
+    /// The record id.
+    pub id: RecordId,
+    /// The document.
+    pub doc: Doc<'r>,
+    row: VisitedRow<'r>,
+}
+
+impl<'r> VisitedDoc<'r> {
+    pub(crate) fn decode(row: VisitedRow<'r>) -> Result<Self> {
+        let doc = Doc::from_valid_bytes(decode_in_place(row.value)?);
+        Ok(Self { id: record_id_of(row.key)?, doc, row })
+    }
+
+    /// Returns the bytes of the document without a copy. They keep a block of the engine in memory.
+    pub fn to_bytes(&self) -> Bytes {
+        self.row.to_bytes(CODEC_BYTES)
     }
 }
 

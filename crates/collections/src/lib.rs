@@ -62,7 +62,7 @@ pub use helper_threads::{Helpers, processors};
 pub use index_builds::{IndexBuild, IndexBuildCounts};
 pub use index_scan::{IndexCursor, IndexEntry, IndexRange};
 pub use key_order::{order_digits, shared_bytes};
-pub use layout::{Record, RecordId, StoredDoc};
+pub use layout::{Record, RecordId, StoredDoc, VisitedDoc};
 pub use policy::WritePolicy;
 pub use prepare::prepare_insert;
 pub use reap::IsAlive;

@@ -1,13 +1,16 @@
 //! Scans a collection in the order of record ids, page by page. A cursor holds only bytes, so it
 //! can continue on any later view.
 
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
 use quire_catalog::Collection;
 use quire_error::Result;
-use quire_storage::{Direction, Page, ScanRequest, Space};
+use quire_storage::{Direction, Page, ScanRequest, Space, VisitedRow};
 
 use crate::failure::from_storage;
 use crate::layout::{collection_end, doc_key, record_id_of};
-use crate::{Record, RecordId, StoredDoc, View};
+use crate::{Record, RecordId, StoredDoc, View, VisitedDoc};
 
 /// A scan of a collection. It returns records that exist during the whole scan exactly once.
 #[derive(Debug)]
@@ -105,6 +108,44 @@ impl CollectionCursor {
         Ok(!self.done)
     }
 
+    /// Calls `visitor` for the records that [`next_page`](Self::next_page) would append, without a
+    /// copy or a reference count for each. The visitor ends the page with `Break` or an error.
+    /// Returns false if there are no more.
+    pub fn visit_page(
+        &mut self,
+        view: &View<'_>,
+        collection: &Collection,
+        rows_max: usize,
+        bytes_max: usize,
+        visitor: &mut dyn FnMut(VisitedDoc<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
+        if self.done {
+            return Ok(false);
+        }
+        let from_head = self.start_at_low_water(view, collection);
+        let request = self.range.request(rows_max, bytes_max);
+        let (mut first, mut failed) = (None, None);
+        let mut visit = |row: &VisitedRow<'_>| {
+            if from_head && first.is_none() {
+                first = Some(Bytes::copy_from_slice(row.key));
+            }
+            let next = VisitedDoc::decode(*row).and_then(&mut *visitor);
+            next.unwrap_or_else(|error| {
+                failed = Some(error);
+                ControlFlow::Break(())
+            })
+        };
+        let resume = view.snapshot().visit(&request, &mut visit).map_err(from_storage)?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if from_head {
+            view.saw_first(collection, first.as_deref())?;
+        }
+        self.move_to(resume);
+        Ok(!self.done)
+    }
+
     /// Skips the next records, at most `rows_max`, without reading their documents. Returns their
     /// number and the id of the last one.
     pub fn pass_page(
@@ -138,10 +179,15 @@ impl CollectionCursor {
     }
 
     fn move_past_page(&mut self) {
-        match (&self.page.resume, self.range.direction) {
+        let resume = self.page.resume.take();
+        self.move_to(resume);
+    }
+
+    fn move_to(&mut self, resume: Option<Bytes>) {
+        match (resume, self.range.direction) {
             (None, _) => self.done = true,
-            (Some(resume), Direction::Forward) => self.range.start = resume.to_vec(),
-            (Some(resume), Direction::Reverse) => self.range.end = resume.to_vec(),
+            (Some(resume), Direction::Forward) => self.range.start = resume.into(),
+            (Some(resume), Direction::Reverse) => self.range.end = resume.into(),
         }
     }
 

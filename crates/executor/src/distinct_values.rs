@@ -10,6 +10,7 @@ use quire_mql::Collation;
 use quire_mql::context::units;
 
 use crate::env::Env;
+use crate::recent_values::RecentValues;
 
 /// The largest reply in bytes. MongoDB: 16 MiB (17217).
 const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -20,74 +21,9 @@ const ENTRY_BYTES: usize = 64;
 /// Memory is charged in steps of so many bytes.
 const CHARGED_BYTES: usize = 1 << 20;
 
-/// The sets of [`Recent`] and the slots of each set: with one slot a thousand values would evict
-/// each other.
-const RECENT_SETS: usize = 512;
-const RECENT_SLOTS: usize = 4;
-/// The longest value that fits into a slot, in bytes.
-const RECENT_BYTES: usize = 30;
-
-/// The last values, as bytes. A value that is among them need not be encoded and looked up.
-#[derive(Default)]
-struct Recent {
-    /// The hash of a value selects its set. Empty before the first value.
-    sets: Vec<[[u8; RECENT_BYTES + 2]; RECENT_SLOTS]>,
-}
-
-impl Recent {
-    /// Returns true if this value was among the last ones; else stores it. False for long values
-    /// and rare types, which are not stored.
-    fn has(&mut self, value: Value<'_>) -> bool {
-        let number;
-        let (kind, bytes) = match value {
-            Value::String(text) => (1, text.as_bytes()),
-            Value::Int32(int) => {
-                number = i64::from(int).to_le_bytes();
-                (2, &number[..])
-            }
-            Value::Int64(int) => {
-                number = int.to_le_bytes();
-                (3, &number[..])
-            }
-            Value::Double(double) => {
-                number = double.to_bits().to_le_bytes();
-                (4, &number[..])
-            }
-            Value::Date(date) => {
-                number = date.to_le_bytes();
-                (5, &number[..])
-            }
-            _ => return false,
-        };
-        let mut wanted = [0; RECENT_BYTES + 2];
-        let [first, length, place @ ..] = &mut wanted;
-        let Some(place) = place.get_mut(..bytes.len()) else { return false };
-        place.copy_from_slice(bytes);
-        (*first, *length) = (kind, bytes.len() as u8);
-        if self.sets.is_empty() {
-            self.sets.resize(RECENT_SETS, [[0; RECENT_BYTES + 2]; RECENT_SLOTS]);
-        }
-        let words = wanted.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-        // After multiplication by an odd number (Knuth, TAOCP 6.4) the upper bits depend on all
-        // bits.
-        let hash = words.fold(0_u64, |hash, word| {
-            (hash.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-        });
-        let number = (hash >> 32) as usize % RECENT_SETS;
-        let Some(set) = self.sets.get_mut(number) else { return false };
-        let known = set.contains(&wanted);
-        if !known {
-            set.rotate_right(1);
-            set[0] = wanted;
-        }
-        known
-    }
-}
-
 /// The values found so far.
 #[derive(Default)]
 pub(crate) struct DistinctValues {
-    recent: Recent,
     /// The values by their encoded form.
     found: BTreeMap<Vec<u8>, ValueBuf>,
     /// The length of their array in BSON.
@@ -109,12 +45,8 @@ impl DistinctValues {
         found.try_for_each(|(encoded, value)| self.insert(encoded, value))
     }
 
-    /// Frees memory that only further values need.
-    pub fn settle(&mut self) {
-        self.recent = Recent::default();
-    }
-
-    /// Adds a value.
+    /// Adds a value, unless it is one of `recent`, which have been added to these values or to
+    /// values that these are appended to.
     ///
     /// # Errors
     /// 17217 if the values do not fit into a reply; 146 if there is no memory; the interrupt's.
@@ -122,9 +54,10 @@ impl DistinctValues {
         &mut self,
         value: Value<'_>,
         collation: Option<&Collation>,
+        recent: &mut RecentValues,
         env: &Env,
     ) -> Result<()> {
-        if self.recent.has(value) {
+        if recent.has(value) {
             return Ok(());
         }
         let encoded = match collation {

@@ -19,6 +19,7 @@ pub mod modify;
 mod opening;
 mod operators;
 mod params;
+mod recent_values;
 mod record_set;
 mod row;
 mod scans;

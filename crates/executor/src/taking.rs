@@ -11,6 +11,7 @@ use crate::columns::Columns;
 use crate::distinct_values::DistinctValues;
 use crate::env::Scope;
 use crate::operators::chain::StepCounts;
+use crate::recent_values::RecentValues;
 use crate::row::Row;
 use crate::sorting::batch::KeyedBatch;
 
@@ -34,6 +35,7 @@ pub(crate) struct Scratch {
     pub arena: Bump,
     pub key: Vec<u8>,
     pub chunks: Chunks,
+    pub recent: RecentValues,
 }
 
 /// What was taken of some documents.

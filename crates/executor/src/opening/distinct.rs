@@ -16,6 +16,7 @@ use crate::env::{Env, Scope};
 use crate::examined::Examined;
 use crate::opening::open::open;
 use crate::params::ExecParams;
+use crate::recent_values::RecentValues;
 use crate::row::Row;
 use crate::taking::{Documents, Given, Scratch, Taken, Taker};
 use crate::views::Views;
@@ -40,8 +41,8 @@ pub fn distinct<'r>(
         collation: execution.plan.collation.clone(),
         env: Arc::clone(&execution.env),
     };
-    let mut values = DistinctValues::default();
-    let give = &mut |given| taker.add_given(given, &mut values);
+    let (mut values, mut recent) = (DistinctValues::default(), RecentValues::default());
+    let give = &mut |given| taker.add_given(given, &mut values, &mut recent);
     execution.all(views, &interrupt, &taker, give)?;
     Ok((values.sorted(), execution.examined()))
 }
@@ -56,33 +57,48 @@ struct DistinctTaker {
 
 impl DistinctTaker {
     /// Adds the values of rows, or those that a thread has found.
-    fn add_given(&self, given: Given, values: &mut DistinctValues) -> Result<()> {
+    fn add_given(
+        &self,
+        given: Given,
+        values: &mut DistinctValues,
+        recent: &mut RecentValues,
+    ) -> Result<()> {
         match given {
-            Given::Rows(rows) => rows.iter().try_for_each(|row| self.add_row(row, values)),
+            Given::Rows(rows) => rows.iter().try_for_each(|row| self.add_row(row, values, recent)),
             Given::Taken(Taken::Values(later)) => values.append(later),
             Given::Taken(_) => Err(Taken::mistaken("distinct")),
         }
     }
 
     /// Adds the value of a row: from the document, or from an index key that has the value.
-    fn add_row(&self, row: &Row, values: &mut DistinctValues) -> Result<()> {
+    fn add_row(
+        &self,
+        row: &Row,
+        values: &mut DistinctValues,
+        recent: &mut RecentValues,
+    ) -> Result<()> {
         if let Some(doc) = &row.doc {
-            return self.add(Doc::from_valid_bytes(doc), values);
+            return self.add(Doc::from_valid_bytes(doc), values, recent);
         }
         let Some((keys, key)) = row.key_values()? else { return Ok(()) };
         let mut fields = keys.fields().iter().zip(&key);
         match fields.find(|(field, _)| field.part == Part::Value && field.path == self.name) {
             Some((_, Some(value))) if !matches!(value.as_value(), Value::Array(_)) => {
-                values.add(value.as_value(), self.collation.as_deref(), &self.env)
+                values.add(value.as_value(), self.collation.as_deref(), recent, &self.env)
             }
             Some((_, None)) => Ok(()),
-            _ => self.add(Doc::from_valid_bytes(&row.doc_or_key()?), values),
+            _ => self.add(Doc::from_valid_bytes(&row.doc_or_key()?), values, recent),
         }
     }
 
-    fn add(&self, doc: Doc<'_>, values: &mut DistinctValues) -> Result<()> {
+    fn add(
+        &self,
+        doc: Doc<'_>,
+        values: &mut DistinctValues,
+        recent: &mut RecentValues,
+    ) -> Result<()> {
         let collation = self.collation.as_deref();
-        let mut add = |value| values.add(value, collation, &self.env);
+        let mut add = |value| values.add(value, collation, recent, &self.env);
         let added = self.path.visit(doc, Leaf::Whole, |found| {
             let added = match found.value {
                 Some(Value::Array(array)) if collation.is_some() => self
@@ -107,10 +123,16 @@ impl DistinctTaker {
 }
 
 impl Taker for DistinctTaker {
-    fn take(&self, docs: &Documents<'_>, _: &mut Scratch, _: Scope<'_>) -> Option<Taken> {
-        let mut values = DistinctValues::default();
-        docs.docs.iter().try_for_each(|doc| self.add(*doc, &mut values)).ok()?;
-        values.settle();
+    /// The pieces of a thread are appended in the order in which it reads them. So a value that the
+    /// thread found in an earlier piece need not be in a later one.
+    fn take(&self, docs: &Documents<'_>, scratch: &mut Scratch, _: Scope<'_>) -> Option<Taken> {
+        let (mut values, recent) = (DistinctValues::default(), &mut scratch.recent);
+        let added = docs.docs.iter().try_for_each(|doc| self.add(*doc, &mut values, recent));
+        if added.is_err() {
+            // The stage gets the rows instead; then it has not got these values from this thread.
+            *recent = RecentValues::default();
+            return None;
+        }
         Some(Taken::Values(values))
     }
 }

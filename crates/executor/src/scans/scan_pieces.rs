@@ -3,7 +3,7 @@
 //! takes of them.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::vec;
@@ -11,7 +11,7 @@ use std::vec;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quire_catalog::Collection;
-use quire_collections::{CollectionCursor, Record, RecordId, View};
+use quire_collections::{CollectionCursor, RecordId, View, VisitedDoc};
 use quire_document::Doc;
 use quire_error::{Error, Result};
 use quire_mql::filter::Filter;
@@ -111,7 +111,6 @@ struct Worker {
     matcher: Option<Matcher>,
     shaper: Option<Shaper>,
     scratch: Scratch,
-    records: Vec<Record>,
 }
 
 impl<'t> Pieces<'t> {
@@ -151,8 +150,7 @@ impl Pieces<'_> {
     pub fn work(&self, mut after: impl FnMut() -> Result<()>) -> Result<()> {
         let matcher = self.kept.filter.cloned().map(Matcher::sharing);
         let shaper = self.kept.projection.cloned().map(Shaper::sharing);
-        let (scratch, records) = (Scratch::default(), Vec::new());
-        let mut worker = Worker { matcher, shaper, scratch, records };
+        let mut worker = Worker { matcher, shaper, scratch: Scratch::default() };
         loop {
             let at = self.taken.fetch_add(1, Ordering::Relaxed);
             let from = self.from.0.saturating_add((at as u64).saturating_mul(self.width));
@@ -223,45 +221,45 @@ impl Pieces<'_> {
     ) -> Result<()> {
         let scope = self.scope;
         scope.env.check_interrupt()?;
-        let bounds = (Some(from), Some(piece.end));
+        let to = piece.end;
         let mut cursor =
-            CollectionCursor::between(self.collection, Direction::Forward, bounds.0, bounds.1);
-        let records = &mut worker.records;
-        records.clear();
+            CollectionCursor::between(self.collection, Direction::Forward, Some(from), Some(to));
         let rows_max = usize::try_from(self.width).unwrap_or(usize::MAX).min(4096);
-        piece.whole =
-            !cursor.next_page(&self.view, self.collection, rows_max, PIECE_BYTES, records)?;
-        if let (false, Some(last)) = (piece.whole, records.last()) {
-            piece.end = last.id;
-        }
-        let last = piece.end;
-        for record in records.drain(..) {
+        let Worker { matcher, shaper, .. } = worker;
+        let mut last = from;
+        let mut visit = |record: VisitedDoc<'_>| {
             piece.tail += 1;
             piece.examined += 1;
-            let size = record.doc.as_doc().len();
+            last = record.id;
             // A row that no projection has copied may keep a whole block of the engine in memory.
-            if worker.shaper.is_none() {
-                piece.bytes += size;
+            if shaper.is_none() {
+                piece.bytes += record.doc.len();
             }
-            if let Some(matcher) = &mut worker.matcher
-                && !matcher.matches(record.doc.as_doc(), scope)?
+            if let Some(matcher) = matcher
+                && !matcher.matches(record.doc, scope)?
             {
-                continue;
+                return Ok(ControlFlow::Continue(()));
             }
-            let doc = match &mut worker.shaper {
-                Some(shaper) => shaper.shape(record.doc.as_doc(), scope)?,
-                None => record.doc.into_bytes(),
+            let doc = match shaper {
+                Some(shaper) => {
+                    let doc = shaper.shape(record.doc, scope)?;
+                    piece.bytes += size_of::<Found>() + doc.len();
+                    doc
+                }
+                None => record.to_bytes(),
             };
-            if worker.shaper.is_some() {
-                piece.bytes += size_of::<Found>() + doc.len();
-            }
             let examined = std::mem::take(&mut piece.tail);
             rows.push(Found { id: record.id, doc, examined });
             // The page limits the bytes that are read; projected documents may be much larger.
-            if piece.bytes > PIECE_BYTES && worker.shaper.is_some() && record.id < last {
-                (piece.end, piece.whole) = (record.id, false);
-                break;
+            if piece.bytes > PIECE_BYTES && shaper.is_some() && record.id < to {
+                return Ok(ControlFlow::Break(()));
             }
+            Ok(ControlFlow::Continue(()))
+        };
+        let (view, collection) = (&self.view, self.collection);
+        piece.whole = !cursor.visit_page(view, collection, rows_max, PIECE_BYTES, &mut visit)?;
+        if !piece.whole {
+            piece.end = last;
         }
         Ok(())
     }
