@@ -633,6 +633,10 @@ def commands():
             "createIndexes": "c",
             "indexes": [{"key": {"$**": 1}, "name": "z", "wildcardProjection": fields(1)}],
         },
+        "createIndexes wildcardProjection of 200,000 fields": {
+            "createIndexes": "c",
+            "indexes": [{"key": {"$**": 1}, "name": "z", "wildcardProjection": fields(1, 200_000)}],
+        },
         "createIndexes long name": {"createIndexes": "c", "indexes": [{"key": {"z": 1}, "name": "z" * 15_000_000}]},
         "createIndexes long key": {"createIndexes": "c", "indexes": [{"key": {".".join(["a"] * 7_900_000): 1}, "name": "z"}]},
         "createIndexes options": {"createIndexes": "c", "indexes": [{"key": {"z": 1}, "name": "z", "storageEngine": fields({})}]},

@@ -114,9 +114,9 @@ fn decode_in_place(value: &[u8]) -> Result<&[u8]> {
 /// A document of a scan, where the engine has it.
 #[derive(Debug, Clone, Copy)]
 pub struct VisitedDoc<'r> {
-    /// The record id.
+    /// The record id, which orders the documents of a collection.
     pub id: RecordId,
-    /// The document.
+    /// The document in the engine's memory.
     pub doc: Doc<'r>,
     row: VisitedRow<'r>,
 }

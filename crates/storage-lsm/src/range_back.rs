@@ -189,6 +189,7 @@ impl<'n> RunRows<'n> {
                     true => self.block.parts(),
                     false => self.block.parts_below(self.end).map_err(not_rows)?,
                 };
+                self.block.load_ahead();
                 return Ok(true);
             }
             self.table = self.tables.next();

@@ -155,7 +155,7 @@ impl Page {
 /// A row that a scan passes to a visitor.
 #[derive(Debug, Clone, Copy)]
 pub struct VisitedRow<'r> {
-    /// The key.
+    /// The row's key, which is valid only during the call.
     pub key: &'r [u8],
     /// The value; empty for `keys_only`.
     pub value: &'r [u8],

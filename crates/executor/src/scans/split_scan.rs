@@ -1,4 +1,4 @@
-//! A long collection scan by several threads. A stretch of record ids is divided into pieces. Each
+//! A long collection scan, by several threads if they are free. A stretch of record ids is divided into pieces. Each
 //! thread reads and filters the next free piece. The results are returned in order, with the number
 //! of examined documents, as if one thread had read everything. For a stage that reads its whole input the
 //! threads also compute what it takes of each document.
@@ -23,6 +23,10 @@ const PIECES_EACH: usize = 64;
 const PIECES_EACH_MIN: usize = 8;
 /// The kept bytes of a stretch, for each thread, at which it ends early.
 const KEPT_BYTES_EACH: usize = 8 << 20;
+/// The same of a stretch that a thread reads alone. Any number of operations may do so at once, so
+/// each keeps as little as a page of a scan.
+const PIECES_ALONE: usize = 4;
+const KEPT_BYTES_ALONE: usize = 1 << 20;
 
 /// The results of a stretch of record ids.
 pub(crate) struct Stretch(VecDeque<Piece>);
@@ -76,8 +80,8 @@ impl Splitter {
         run.env.params.threads_max.saturating_mul(PIECES_EACH_MIN) as u64 * PIECE_ROWS
     }
 
-    /// Reads a stretch that begins at a record id. `None` if little is left of the collection or no
-    /// thread is free.
+    /// Reads a stretch that begins at a record id, alone if no other thread is free. `None` if little
+    /// is left of the collection.
     pub fn read(
         &mut self,
         run: &Run<'_>,
@@ -104,16 +108,16 @@ impl Splitter {
         from: RecordId,
         take: &mut dyn FnMut(Piece) -> Result<()>,
     ) -> Result<bool> {
-        let helpers = Helpers::acquire(run.env.params.threads_max.saturating_sub(1));
-        if helpers.count() == 0 {
-            return Ok(false);
-        }
         let bound = run.view().record_id_bound(collection)?;
         if bound.0.saturating_sub(from.0) < 2 * self.width {
             return Ok(false);
         }
-        let threads = helpers.count() + 1;
-        let size = (threads * PIECES_EACH, self.width, threads * KEPT_BYTES_EACH);
+        let helpers = Helpers::acquire(run.env.params.threads_max.saturating_sub(1));
+        let (pieces, bytes) = match helpers.count() {
+            0 => (PIECES_ALONE, KEPT_BYTES_ALONE),
+            helpers => ((helpers + 1) * PIECES_EACH, (helpers + 1) * KEPT_BYTES_EACH),
+        };
+        let size = (pieces, self.width, bytes);
         let pieces = Pieces::new(run, collection, kept, from..bound, size);
         let mut queue = Queue { pieces: 0, examined: 0, whole: true, ended: false, take };
         // The error of a helper is in its piece.

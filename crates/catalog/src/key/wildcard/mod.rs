@@ -31,6 +31,8 @@ use crate::{IndexSpec, debug_doc};
 const NAME: &str = "wildcard";
 /// The option that selects the fields to index.
 const PROJECTION: &str = "wildcardProjection";
+/// The most bytes of this option, which is read several times during the creation.
+const PROJECTION_BYTES_MAX: usize = 256 << 10;
 /// The name of the path field.
 const PATH: &str = "$_path";
 
@@ -143,6 +145,9 @@ fn check(spec: &IndexSpec) -> Result<()> {
             return Err(Error::failed_to_parse(
                 "The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": ±1}",
             ));
+        }
+        if projection.len() > PROJECTION_BYTES_MAX {
+            return Err(cannot("the projection of a wildcard index may have at most 256 KiB"));
         }
         tree::check(projection)?;
     }
@@ -390,5 +395,14 @@ mod tests {
         let overlap =
             doc! { "key": { "a": 1, "$**": 1 }, "name": "w", "wildcardProjection": { "b": 0 } };
         assert_eq!(code(overlap), 7246209);
+        let projected = |fields: usize| {
+            let mut projection = DocBuf::new();
+            for at in 0..fields {
+                projection.append(&format!("f{at}"), 1);
+            }
+            doc! { "key": { "$**": 1 }, "name": "w", "wildcardProjection": projection.as_doc() }
+        };
+        assert_eq!(code(projected(10_000)), 0);
+        assert_eq!(code(projected(30_000)), 67);
     }
 }
