@@ -45,8 +45,8 @@ impl DistinctValues {
         found.try_for_each(|(encoded, value)| self.insert(encoded, value))
     }
 
-    /// Adds a value, unless it is one of `recent`, which have been added to these values or to
-    /// values that these are appended to.
+    /// Adds a value, and remembers it in `recent` if it is short. Does nothing for a value in
+    /// `recent`: it is already here, or in an earlier set that this one will be appended to.
     ///
     /// # Errors
     /// 17217 if the values do not fit into a reply; 146 if there is no memory; the interrupt's.

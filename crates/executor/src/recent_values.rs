@@ -1,5 +1,5 @@
-//! The values that a `distinct` met last: most values of a column repeat, and need not be encoded and
-//! looked up again.
+//! The values that a `distinct` met last: most values of a column repeat, and need not be encoded
+//! and looked up again.
 
 use quire_document::Value;
 

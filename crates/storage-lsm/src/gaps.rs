@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quire_storage::{Direction, ScanRequest};
+use quire_storage::{Direction, ScanRequest, next_key};
 
 /// The largest number of gaps, and of recent writes, that are remembered.
 const GAPS_MAX: usize = 1024;
@@ -49,13 +49,6 @@ struct Gap {
     epoch: u64,
     /// True if it begins after a key that was written into a larger gap.
     rest: bool,
-}
-
-fn after(key: &[u8]) -> Bytes {
-    let mut next = Vec::with_capacity(key.len() + 1);
-    next.extend_from_slice(key);
-    next.push(0);
-    Bytes::from(next)
 }
 
 fn up_to(bound: Bound<&[u8]>) -> (Bound<&[u8]>, Bound<&[u8]>) {
@@ -135,7 +128,7 @@ impl Gaps {
             (Direction::Forward, Some(key)) => {
                 (Bytes::copy_from_slice(request.start), Bytes::copy_from_slice(key))
             }
-            (Direction::Reverse, Some(key)) => (after(key), Bytes::copy_from_slice(request.end)),
+            (Direction::Reverse, Some(key)) => (next_key(key), Bytes::copy_from_slice(request.end)),
         };
         if (end.is_empty() || start < end) && epoch >= inner.known_since {
             inner.add(start, end, epoch);
@@ -186,7 +179,7 @@ impl Inner {
             if start < *first && !gap.rest {
                 self.gaps.insert(start, Gap { end: first.clone(), ..gap });
             }
-            let rest = after(last);
+            let rest = next_key(last);
             if gap.end.is_empty() || rest < gap.end {
                 self.gaps.insert(rest, Gap { rest: true, ..gap });
             }

@@ -13,7 +13,8 @@ use crate::open_table::OpenTable;
 use crate::tables::TableList;
 
 /// The largest number of blocks that are tried below each block of an index, beginning with the one
-/// that may contain the key: a scan reads at most as many blocks ahead of its last row.
+/// that may contain the key: a scan reads at most as many blocks ahead of its last row, and a visitor
+/// gets the rows of about half as many.
 const BLOCKS_MAX: usize = 64;
 /// The number of tables of one run that are tried: the one that may contain the key, and the next.
 const TABLES_MAX: usize = 2;

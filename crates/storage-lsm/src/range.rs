@@ -11,7 +11,7 @@ use bytes::Bytes;
 use lsm_tree::table::block::BlockType;
 use lsm_tree::table::{BlockHandle, BlockOffset};
 use lsm_tree::{SeqNo, Table};
-use quire_storage::{Direction, Page, ScanRequest, VisitedRow, Visitor};
+use quire_storage::{Direction, Page, ScanRequest, VisitedRow, Visitor, next_key};
 use smallvec::SmallVec;
 
 use crate::block_rows::{BlockRow, BlockRows};
@@ -52,8 +52,8 @@ pub(crate) trait Walk {
     /// The value is empty if only keys are wanted.
     fn value(&self) -> Option<(&[u8], &Bytes)>;
 
-    /// Returns the value of the current row without a copy.
-    fn value_bytes(&self) -> Option<Bytes>;
+    /// Takes the value of the current row without a copy, before the next call of `advance`.
+    fn take(&mut self) -> Option<Bytes>;
 
     /// Moves to the next row.
     fn advance(&mut self) -> Result<()>;
@@ -87,7 +87,7 @@ impl RangeSources {
                 let range = &beyond.table.metadata.key_range;
                 edge = match request.direction {
                     Direction::Forward => Bytes::from(range.min().clone()),
-                    Direction::Reverse => Bytes::from([&range.max()[..], &[0]].concat()),
+                    Direction::Reverse => next_key(range.max()),
                 };
             }
             if !opened.is_empty() {
@@ -119,7 +119,7 @@ impl RangeSources {
             keys.extend_from_slice(key);
             bytes += key.len();
             ends.push(keys.len());
-            let value = rows.value_bytes().unwrap_or_default();
+            let value = rows.take().unwrap_or_default();
             bytes += value.len();
             page.rows.push((Bytes::new(), value));
             rows.advance()?;
@@ -171,17 +171,16 @@ impl RangeSources {
         let (mut visited, mut bytes) = (0, 0);
         while let (Some(key), Some((value, whole))) = (rows.key(), rows.value()) {
             if visited >= request.rows_max || bytes >= request.bytes_max {
-                return Ok((visited, Some(after(request, key, false))));
+                return Ok((visited, Some(resume_at(request, key, false))));
             }
             visited += 1;
             bytes += key.len() + value.len();
             if visitor(&VisitedRow { key, value, whole }).is_break() {
-                return Ok((visited, Some(after(request, key, true))));
+                return Ok((visited, Some(resume_at(request, key, true))));
             }
             rows.advance()?;
         }
-        let is_whole = self.edge == far_bound(request);
-        Ok((visited, (!is_whole).then(|| self.edge.clone())))
+        Ok((visited, self.continuation(request)))
     }
 
     /// Sets where the page after this one begins. If this one is empty, returns the key at which the
@@ -189,13 +188,19 @@ impl RangeSources {
     fn end(&self, rows: &impl Walk, request: &ScanRequest<'_>, page: &mut Page) -> Option<Bytes> {
         if rows.key().is_some() {
             page.resume_after_last(request.direction);
-        } else if self.edge != far_bound(request) {
-            if page.rows.is_empty() {
-                return Some(self.edge.clone());
-            }
-            page.resume = Some(self.edge.clone());
+            return None;
         }
+        let edge = self.continuation(request);
+        if page.rows.is_empty() {
+            return edge;
+        }
+        page.resume = edge;
         None
+    }
+
+    /// Returns the key at which the chosen tables end, if the range goes on there.
+    fn continuation(&self, request: &ScanRequest<'_>) -> Option<Bytes> {
+        (self.edge != far_bound(request)).then(|| self.edge.clone())
     }
 
     /// Returns a cursor at the first row of the range.
@@ -247,9 +252,9 @@ impl Walk for RowsAhead<'_> {
     }
 
     #[inline]
-    fn value_bytes(&self) -> Option<Bytes> {
-        let source = self.sources.get(self.at?)?;
-        if self.keys_only { Some(Bytes::new()) } else { source.value_bytes() }
+    fn take(&mut self) -> Option<Bytes> {
+        let source = self.sources.get_mut(self.at?)?;
+        if self.keys_only { Some(Bytes::new()) } else { source.take() }
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -306,10 +311,10 @@ impl RowsAhead<'_> {
 }
 
 /// Returns where a scan continues: with the row of `key`, or after it if it was visited.
-fn after(request: &ScanRequest<'_>, key: &[u8], is_visited: bool) -> Bytes {
+fn resume_at(request: &ScanRequest<'_>, key: &[u8], is_visited: bool) -> Bytes {
     // A forward scan continues at a key, a reverse scan before it.
     match (request.direction == Direction::Forward) == is_visited {
-        true => Bytes::from([key, &[0]].concat()),
+        true => next_key(key),
         false => Bytes::copy_from_slice(key),
     }
 }

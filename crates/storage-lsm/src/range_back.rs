@@ -55,8 +55,8 @@ impl Walk for RowsBack<'_> {
         self.at.as_ref().map(|value| (&value[..], value))
     }
 
-    fn value_bytes(&self) -> Option<Bytes> {
-        self.at.clone()
+    fn take(&mut self) -> Option<Bytes> {
+        self.at.take()
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -84,7 +84,7 @@ impl RowsBack<'_> {
                     newest = Some(source.seqno);
                     self.at = match self.keys_only {
                         true => source.value().map(|_| Bytes::new()),
-                        false => source.value_bytes(),
+                        false => source.take(),
                     };
                 }
                 has_more = source.advance()?;

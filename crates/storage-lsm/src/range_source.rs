@@ -76,12 +76,12 @@ impl<'n, R: RunCursor> Source<'n, R> {
         }
     }
 
-    /// Returns the current value without a copy; `None` for a tombstone.
+    /// Takes the current value without a copy; `None` for a tombstone.
     #[inline]
-    pub fn value_bytes(&self) -> Option<Bytes> {
-        match &self.rows {
+    pub fn take(&mut self) -> Option<Bytes> {
+        match &mut self.rows {
             Rows::Run(run) => run.value().map(|(block, range)| block.slice(range)),
-            Rows::Memtable(_, value) => value.clone(),
+            Rows::Memtable(_, value) => value.take(),
         }
     }
 }

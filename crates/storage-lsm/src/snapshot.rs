@@ -1,10 +1,10 @@
 //! The snapshot that readers use: the view of its time, and the last batch that it sees.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use quire_storage::backend::RawSnapshot;
+use quire_storage::backend::{RangeReader, RawSnapshot};
 use quire_storage::{Direction, Page, Result, ScanRequest, Space, StorageError, Visitor};
 
 use crate::damage::Damage;
@@ -112,15 +112,20 @@ impl RawSnapshot for LsmSnapshot {
         Ok(passed)
     }
 
-    fn for_visits(&self) -> Option<Self> {
+    fn reader(&self) -> Option<Box<dyn RangeReader>> {
         let view = (Arc::clone(&self.view), self.seqno);
-        Some(Self::new(view, Arc::clone(&self.heads), self.epoch))
+        Some(Box::new(Self::new(view, Arc::clone(&self.heads), self.epoch)))
     }
+}
 
+impl RangeReader for LsmSnapshot {
     fn visit(&self, request: &ScanRequest<'_>, visitor: &mut Visitor<'_>) -> Result<Option<Bytes>> {
-        let mut resume = None;
-        self.read(request, &mut Reader::Visitor(visitor, &mut resume))?;
-        Ok(resume)
+        let mut reader = Reader::Visitor(visitor, Visit::default());
+        self.read(request, &mut reader)?;
+        match reader {
+            Reader::Visitor(_, visit) => Ok(visit.resume),
+            Reader::Page(_) | Reader::Last(_) => Ok(None),
+        }
     }
 }
 
@@ -130,8 +135,17 @@ enum Reader<'r, 'v> {
     Page(&'r mut Page),
     /// A page, which is empty, of the last row.
     Last(&'r mut Page),
-    /// A visitor of all rows; also where the scan continues.
-    Visitor(&'r mut Visitor<'v>, &'r mut Option<Bytes>),
+    /// A visitor of all rows.
+    Visitor(&'r mut Visitor<'v>, Visit),
+}
+
+/// What a visitor leaves behind.
+#[derive(Default)]
+struct Visit {
+    /// Where the scan continues.
+    resume: Option<Bytes>,
+    /// How long it took to find the first row.
+    found_after: Duration,
 }
 
 impl LsmSnapshot {
@@ -163,7 +177,12 @@ impl LsmSnapshot {
         if count == 0 {
             self.heads.gaps(request.space).learn(self.epoch, &request, None, since.elapsed());
         }
-        self.heads.tombstones.scanned(request.space, count, since);
+        // The time of a visitor says nothing about tombstones.
+        let (rows, took) = match reader {
+            Reader::Page(_) | Reader::Last(_) => (count, since.elapsed()),
+            Reader::Visitor(_, visit) => (count.min(1), visit.found_after),
+        };
+        self.heads.tombstones.scanned(request.space, rows, took);
         Ok(count)
     }
 
@@ -180,12 +199,12 @@ impl LsmSnapshot {
             Direction::Forward => {
                 let mut rows = sources.rows(rest)?;
                 self.learn(whole, &rows, since);
-                reader.read(&sources, &mut rows, rest)
+                reader.read(&sources, &mut rows, rest, since)
             }
             Direction::Reverse => {
                 let mut rows = sources.rows_back(rest)?;
                 self.learn(whole, &rows, since);
-                reader.read(&sources, &mut rows, rest)
+                reader.read(&sources, &mut rows, rest, since)
             }
         }
     }
@@ -205,6 +224,7 @@ impl Reader<'_, '_> {
         sources: &RangeSources,
         rows: &mut impl Walk,
         request: &ScanRequest<'_>,
+        since: Instant,
     ) -> open_table::Result<(usize, Option<Bytes>)> {
         match self {
             Reader::Page(page) => {
@@ -212,12 +232,13 @@ impl Reader<'_, '_> {
                 Ok((page.rows.len(), edge))
             }
             Reader::Last(page) => sources.pass(rows, request, page),
-            Reader::Visitor(visitor, resume) => {
-                let (visited, edge) = sources.visit(rows, request, visitor)?;
+            Reader::Visitor(visitor, visit) => {
+                visit.found_after = since.elapsed();
+                let (visited, resume) = sources.visit(rows, request, visitor)?;
                 if visited == 0 {
-                    return Ok((0, edge));
+                    return Ok((0, resume));
                 }
-                **resume = edge;
+                visit.resume = resume;
                 Ok((visited, None))
             }
         }
@@ -237,5 +258,41 @@ fn named(error: StorageError, find: impl FnOnce() -> Option<Damage>) -> StorageE
     match error {
         StorageError::Corruption { .. } => find().map_or(error, StorageError::from),
         error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use quire_storage::Op;
+
+    use super::*;
+    use crate::LsmOptions;
+    use crate::dropped::DroppedRanges;
+    use crate::store::{Running, Store};
+
+    /// A regression test: the time of a slow filter counted as time for passing tombstones, and every
+    /// 20,000 deletes the whole space was merged.
+    #[test]
+    fn a_slow_visitor_is_no_hint_of_tombstones() {
+        let directory = tempfile::tempdir().unwrap();
+        let dropped = Arc::new(DroppedRanges::default());
+        let store = Store::open(directory.path(), &LsmOptions::default(), &dropped, 0).unwrap();
+        let running = Running::start(store, 1).unwrap();
+        let op = |key: u8| {
+            let (key, value) = (Bytes::copy_from_slice(&[key]), Some(Bytes::from_static(b"v")));
+            Op { space: Space::Doc, key, value }
+        };
+        running.store().write((0..3).map(op).collect(), false).unwrap();
+        let heads = Arc::new(Heads::new(Duration::MAX));
+        let snapshot = LsmSnapshot::new(running.store().snapshot(), Arc::clone(&heads), 0);
+        let slow = |_: &quire_storage::VisitedRow<'_>| {
+            std::thread::sleep(Duration::from_millis(10));
+            ControlFlow::Continue(())
+        };
+        let request = ScanRequest::new(Space::Doc, b"", b"");
+        assert_eq!(snapshot.visit(&request, &mut { slow }), Ok(None));
+        assert!(!heads.tombstones.is_hinted(Space::Doc));
     }
 }

@@ -93,14 +93,19 @@ impl Tombstones {
         self.of(space).deletes.fetch_add(keys, Ordering::Relaxed);
     }
 
-    /// Notes that a page of `rows` rows has been read since `since`. A page that took long for its
+    /// Notes that a page of `rows` rows was found in the time `took`. A page that took long for its
     /// rows is a hint of tombstones.
-    pub fn scanned(&self, space: Space, rows: usize, since: Instant) {
-        let took = since.elapsed();
+    pub fn scanned(&self, space: Space, rows: usize, took: Duration) {
         let rows = u32::try_from(rows).unwrap_or(u32::MAX).max(1);
         if took > SLOW_PAGE && took > SLOW_ROW * rows {
             self.of(space).hint.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Returns true if a page of the space took long.
+    #[cfg(test)]
+    pub fn is_hinted(&self, space: Space) -> bool {
+        self.of(space).hint.load(Ordering::Relaxed)
     }
 
     fn is_due(&self, space: Space, store: &Store, around: &Around<'_>) -> bool {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::contract::{
     Caps, CommitBatch, DropRange, EngineStats, Maintenance, Op, Page, ScanRequest, Size, Space,
-    Visitor, visit_page,
+    Visitor,
 };
 use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
@@ -36,20 +36,17 @@ pub trait RawSnapshot: Send + Sync + 'static {
         Ok(page.keep_last())
     }
 
-    /// Returns a snapshot of the same content, on which `visit` is called: the engine may close this
-    /// snapshot while a visitor takes long. `None` if visitors should get the rows of pages.
-    fn for_visits(&self) -> Option<Self>
-    where
-        Self: Sized,
-    {
+    /// Returns a reader of the same content, which stays open if the engine closes this snapshot
+    /// while a visitor takes long. `None` if visitors should get the rows of pages.
+    fn reader(&self) -> Option<Box<dyn RangeReader>> {
         None
     }
+}
 
-    /// Calls `visitor` for the first rows of the range; see
-    /// [`Snapshot::visit`](crate::Snapshot::visit).
-    fn visit(&self, request: &ScanRequest<'_>, visitor: &mut Visitor<'_>) -> Result<Option<Bytes>> {
-        visit_page(request, visitor, |page| self.scan(request, page))
-    }
+/// Passes rows to visitors; see [`Snapshot::visit`](crate::Snapshot::visit).
+pub trait RangeReader {
+    /// Calls `visitor` for the first rows of the range. Returns the resume key.
+    fn visit(&self, request: &ScanRequest<'_>, visitor: &mut Visitor<'_>) -> Result<Option<Bytes>>;
 }
 
 /// The progress of reclaiming a dropped range.

@@ -134,12 +134,7 @@ impl Page {
     /// Sets the resume key to the position after the last row of the page.
     pub fn resume_after_last(&mut self, direction: Direction) {
         self.resume = self.rows.last().map(|(key, _)| match direction {
-            Direction::Forward => {
-                let mut next = Vec::with_capacity(key.len() + 1);
-                next.extend_from_slice(key);
-                next.push(0);
-                Bytes::from(next)
-            }
+            Direction::Forward => next_key(key),
             Direction::Reverse => key.clone(),
         });
     }
@@ -159,12 +154,13 @@ pub struct VisitedRow<'r> {
     pub key: &'r [u8],
     /// The value; empty for `keys_only`.
     pub value: &'r [u8],
-    /// The bytes that the value is a part of: a block of the engine.
+    /// The bytes that the value, if it is not empty, is a part of: a block of the engine, or the
+    /// value itself.
     pub whole: &'r Bytes,
 }
 
 impl VisitedRow<'_> {
-    /// Returns the value from its byte `from` on, without a copy. It keeps the whole block in memory.
+    /// Returns the value from its byte `from` on, without a copy. It keeps `whole` in memory.
     pub fn to_bytes(&self, from: usize) -> Bytes {
         self.whole.slice_ref(self.value.get(from..).unwrap_or_default())
     }
@@ -189,6 +185,11 @@ pub(crate) fn visit_page(
         page.resume_after_last(request.direction);
     }
     Ok(page.resume)
+}
+
+/// Returns the smallest key that is greater than this one.
+pub fn next_key(key: &[u8]) -> Bytes {
+    Bytes::from([key, &[0]].concat())
 }
 
 /// Returns the smallest key that is greater than every key with this prefix; empty (open) if there

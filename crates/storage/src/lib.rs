@@ -32,7 +32,7 @@ pub use committer::{Committer, CommitterOptions, seek_log};
 pub use contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, CountDelta, Counts, Direction, DropRange,
     Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, Op, Page, Place, ScanRequest,
-    Size, Snapshot, Space, Traces, Version, VisitedRow, Visitor, key_hash, prefix_end,
+    Size, Snapshot, Space, Traces, Version, VisitedRow, Visitor, key_hash, next_key, prefix_end,
 };
 pub use error::{Conflict, Result, StorageError};
 #[cfg(feature = "testing")]

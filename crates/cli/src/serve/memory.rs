@@ -2,11 +2,12 @@
 //! core, and returns only free memory at the end of an arena to the system. The engine's write
 //! buffers and the blocks of its cache are filled by one thread and freed by another, and leave
 //! holes of several times their size (docs/benchmarks.md). So there is one arena a core, and holes
-//! are returned to the system: at once from [`HOLES_BYTES_MAX`] on, smaller ones later.
+//! are returned to the system: at once from [`HOLES_BYTES_MAX`] on, smaller ones some seconds later.
+//! A process that is smaller than that keeps them.
 
 /// The unused resident bytes from which on memory is returned right after the last return.
 const HOLES_BYTES_MAX: u64 = 64 << 20;
-/// The same a while after the last return. The limit is halved at each check until then.
+/// The smallest limit: it is halved at each check that returns nothing.
 const HOLES_BYTES_MIN: u64 = 8 << 20;
 /// The page size in `/proc`, for systems with 4 KiB pages. On a system with larger pages the
 /// resident memory looks smaller, and less memory is returned.
@@ -137,8 +138,8 @@ mod tests {
         assert_eq!(pieces.len(), PIECES / KEPT);
     }
 
-    /// A regression test: up to 64 MiB of holes stayed with the process for ever, so that its memory at
-    /// rest depended on what it had done before.
+    /// A regression test: up to 64 MiB of holes stayed with the process for ever, so that its memory
+    /// at rest depended on what it had done before.
     #[test]
     fn the_limit_falls_until_memory_is_returned() {
         let mut trimmer = Trimmer::default();

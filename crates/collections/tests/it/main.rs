@@ -14,11 +14,13 @@ mod rebuild;
 mod threads;
 mod views;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use quire_catalog::{Collection, IndexSpec, Namespace};
 use quire_collections::{
-    CollectionCursor, CreateIndexes, Record, Store, StoreOptions, Writer, WriterMode, check,
+    CollectionCursor, CreateIndexes, Record, Store, StoreOptions, VisitedDoc, Writer, WriterMode,
+    check,
 };
 use quire_document::{Doc, DocBuf, doc};
 use quire_error::Result;
@@ -69,6 +71,15 @@ fn records(store: &Arc<Store>, name: &str) -> Vec<Record> {
     let mut cursor = CollectionCursor::new(&collection, Direction::Forward);
     let mut out = Vec::new();
     while cursor.next_page(&view.view(), &collection, 100, 1 << 20, &mut out).unwrap() {}
+    let mut cursor = CollectionCursor::new(&collection, Direction::Forward);
+    let mut expected = out.iter();
+    let visitor = &mut |visited: VisitedDoc<'_>| {
+        let record = expected.next().unwrap();
+        assert_eq!((visited.id, visited.to_bytes()), (record.id, record.doc.clone().into_bytes()));
+        Ok(ControlFlow::Continue(()))
+    };
+    while cursor.visit_page(&view.view(), &collection, 70, 1 << 20, visitor).unwrap() {}
+    assert!(expected.next().is_none());
     out
 }
 

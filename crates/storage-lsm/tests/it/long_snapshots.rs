@@ -1,5 +1,6 @@
 //! Snapshots that stay open while more is overwritten than the engine keeps for a snapshot.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,6 +148,37 @@ fn an_engine_closes_and_opens_again_over_held_snapshots() {
         assert!(rows(&*engine.snapshot().unwrap(), Space::Doc) == newest);
         engine.close().unwrap();
     }
+}
+
+/// A visitor may run a filter that takes long. The engine closes its snapshot meanwhile, and the
+/// visitor still gets all rows of its page; the next page fails.
+#[test]
+fn a_snapshot_can_be_closed_while_a_visitor_runs() {
+    let directory = TempDir::new().unwrap();
+    let mut options = options();
+    options.committer.snapshots_held_bytes_max = 0;
+    options.committer.snapshot_grace = Duration::ZERO;
+    let engine = open(directory.path(), options).unwrap().engine;
+    write(&engine, 0);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    let snapshot = engine.snapshot().unwrap();
+    let expected = rows(&*snapshot, Space::Doc);
+    let request = ScanRequest::new(Space::Doc, b"", b"").rows_max(100);
+    let mut visited = Vec::new();
+    let resume = snapshot.visit(&request, &mut |row| {
+        if visited.is_empty() {
+            (1..10).for_each(|generation| write(&engine, generation));
+            engine.maintenance(Maintenance::Tick).unwrap();
+            assert!(engine.stats().snapshots_revoked > 0);
+        }
+        visited.push((Bytes::copy_from_slice(row.key), row.to_bytes(0)));
+        ControlFlow::Continue(())
+    });
+    assert!(visited == expected[..100]);
+    let resume = resume.unwrap().unwrap();
+    let next = request.resumed(&resume).rows_max(1);
+    let failed = snapshot.visit(&next, &mut |_| panic!("a row of a closed snapshot"));
+    assert_eq!(failed, Err(StorageError::SnapshotTooOld));
 }
 
 /// Each held snapshot kept memory of its own, and nothing bounded the sum.

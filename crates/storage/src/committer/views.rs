@@ -325,10 +325,10 @@ impl<S: RawSnapshot> Snapshot for Handle<S> {
         if request.is_empty() {
             return Ok(None);
         }
-        if let Some(snap) = self.0.with(|snap| Ok(snap.for_visits()))? {
-            return snap.visit(&request, visitor);
+        match self.0.with(|snap| Ok(snap.reader()))? {
+            Some(reader) => reader.visit(&request, visitor),
+            None => visit_page(&request, visitor, |page| self.scan(&request, page)),
         }
-        visit_page(&request, visitor, |page| self.scan(&request, page))
     }
 }
 
