@@ -18,7 +18,7 @@ const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 const ADD_UNITS: u32 = 32;
 /// An estimate of the memory of a value in the map, besides the value and its encoded form.
 const ENTRY_BYTES: usize = 64;
-/// Memory is charged in steps of so many bytes.
+/// The step in which memory is charged, in bytes.
 const CHARGED_BYTES: usize = 1 << 20;
 
 /// The values found so far.

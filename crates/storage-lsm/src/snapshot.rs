@@ -66,13 +66,13 @@ impl LsmSnapshot {
         &self,
         error: lsm_tree::Error,
         request: &ScanRequest<'_>,
-        reader: &Reader<'_, '_>,
+        sink: &Sink<'_, '_>,
     ) -> StorageError {
         let begin = match request.direction {
             Direction::Forward => request.start,
             Direction::Reverse => request.end,
         };
-        let reached = reader.last_key().map_or(begin, |key| key);
+        let reached = sink.last_key().map_or(begin, |key| key);
         self.failure(error, request.space, reached, request.direction)
     }
 }
@@ -99,11 +99,11 @@ impl RawSnapshot for LsmSnapshot {
     }
 
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
-        self.read(request, &mut Reader::Page(page)).map(|_| ())
+        self.read(request, &mut Sink::Page(page)).map(|_| ())
     }
 
     fn pass(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<usize> {
-        let passed = self.read(&request.keys_only(), &mut Reader::Last(page))?;
+        let passed = self.read(&request.keys_only(), &mut Sink::Last(page))?;
         if !request.keys_only
             && let Some((key, value)) = page.rows.last_mut()
         {
@@ -120,26 +120,23 @@ impl RawSnapshot for LsmSnapshot {
 
 impl RangeReader for LsmSnapshot {
     fn visit(&self, request: &ScanRequest<'_>, visitor: &mut Visitor<'_>) -> Result<Option<Bytes>> {
-        let mut reader = Reader::Visitor(visitor, Visit::default());
-        self.read(request, &mut reader)?;
-        match reader {
-            Reader::Visitor(_, visit) => Ok(visit.resume),
-            Reader::Page(_) | Reader::Last(_) => Ok(None),
-        }
+        let mut visit = Visit::default();
+        self.read(request, &mut Sink::Visitor(visitor, &mut visit))?;
+        Ok(visit.resume)
     }
 }
 
-/// What the rows of a range are read for.
-enum Reader<'r, 'v> {
+/// Where the rows of a range go.
+enum Sink<'r, 'v> {
     /// A page, which is empty, of all rows.
     Page(&'r mut Page),
     /// A page, which is empty, of the last row.
     Last(&'r mut Page),
     /// A visitor of all rows.
-    Visitor(&'r mut Visitor<'v>, Visit),
+    Visitor(&'r mut Visitor<'v>, &'r mut Visit),
 }
 
-/// What a visitor leaves behind.
+/// What is known after a visit.
 #[derive(Default)]
 struct Visit {
     /// Where the scan continues.
@@ -150,7 +147,7 @@ struct Visit {
 
 impl LsmSnapshot {
     /// Reads the first rows of a range. Returns their number.
-    fn read(&self, request: &ScanRequest<'_>, reader: &mut Reader<'_, '_>) -> Result<usize> {
+    fn read(&self, request: &ScanRequest<'_>, sink: &mut Sink<'_, '_>) -> Result<usize> {
         let bound;
         let mut request = *request;
         match self.heads.gaps(request.space).skip(self.epoch, &request) {
@@ -168,19 +165,19 @@ impl LsmSnapshot {
         let mut from = Bytes::new();
         let count = loop {
             let rest = if from.is_empty() { request } else { request.resumed(&from) };
-            match self.read_tables(&request, &rest, (&mut *reader, since)) {
+            match self.read_tables(&request, &rest, (&mut *sink, since)) {
                 Ok((_, Some(edge))) => from = edge,
                 Ok((count, None)) => break count,
-                Err(error) => return Err(self.scan_failure(error, &rest, reader)),
+                Err(error) => return Err(self.scan_failure(error, &rest, sink)),
             }
         };
         if count == 0 {
             self.heads.gaps(request.space).learn(self.epoch, &request, None, since.elapsed());
         }
         // The time of a visitor says nothing about tombstones.
-        let (rows, took) = match reader {
-            Reader::Page(_) | Reader::Last(_) => (count, since.elapsed()),
-            Reader::Visitor(_, visit) => (count.min(1), visit.found_after),
+        let (rows, took) = match sink {
+            Sink::Page(_) | Sink::Last(_) => (count, since.elapsed()),
+            Sink::Visitor(_, visit) => (count.min(1), visit.found_after),
         };
         self.heads.tombstones.scanned(request.space, rows, took);
         Ok(count)
@@ -192,19 +189,19 @@ impl LsmSnapshot {
         &self,
         whole: &ScanRequest<'_>,
         rest: &ScanRequest<'_>,
-        (reader, since): (&mut Reader<'_, '_>, Instant),
+        (sink, since): (&mut Sink<'_, '_>, Instant),
     ) -> open_table::Result<(usize, Option<Bytes>)> {
         let sources = RangeSources::of(self.view.of(rest.space), self.seqno, rest);
         match rest.direction {
             Direction::Forward => {
                 let mut rows = sources.rows(rest)?;
                 self.learn(whole, &rows, since);
-                reader.read(&sources, &mut rows, rest, since)
+                sink.read(&sources, &mut rows, rest, since)
             }
             Direction::Reverse => {
                 let mut rows = sources.rows_back(rest)?;
                 self.learn(whole, &rows, since);
-                reader.read(&sources, &mut rows, rest, since)
+                sink.read(&sources, &mut rows, rest, since)
             }
         }
     }
@@ -218,7 +215,7 @@ impl LsmSnapshot {
     }
 }
 
-impl Reader<'_, '_> {
+impl Sink<'_, '_> {
     fn read(
         &mut self,
         sources: &RangeSources,
@@ -227,12 +224,12 @@ impl Reader<'_, '_> {
         since: Instant,
     ) -> open_table::Result<(usize, Option<Bytes>)> {
         match self {
-            Reader::Page(page) => {
+            Sink::Page(page) => {
                 let edge = sources.fill(rows, request, page)?;
                 Ok((page.rows.len(), edge))
             }
-            Reader::Last(page) => sources.pass(rows, request, page),
-            Reader::Visitor(visitor, visit) => {
+            Sink::Last(page) => sources.pass(rows, request, page),
+            Sink::Visitor(visitor, visit) => {
                 visit.found_after = since.elapsed();
                 let (visited, resume) = sources.visit(rows, request, visitor)?;
                 if visited == 0 {
@@ -247,8 +244,8 @@ impl Reader<'_, '_> {
     /// Returns the key of the last row that was read; `None` if that is not known.
     fn last_key(&self) -> Option<&Bytes> {
         match self {
-            Reader::Page(page) | Reader::Last(page) => page.rows.last().map(|(key, _)| key),
-            Reader::Visitor(..) => None,
+            Sink::Page(page) | Sink::Last(page) => page.rows.last().map(|(key, _)| key),
+            Sink::Visitor(..) => None,
         }
     }
 }
