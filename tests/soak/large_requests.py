@@ -500,6 +500,8 @@ def long_values():
     return {
         "collated eq": find({"s": other}),
         "collated in": find({"s": {"$in": [1, other]}}),
+        "collated control characters": find({"s": "\u0001" * 15_600_000}),
+        "collated marks": find({"s": "\u0301\u0316" * 3_900_000}),
         "collated list": find({"s": {"$in": [other[:7_900_000], LONG]}}),
         "collated expr": find({"$expr": {"$gt": ["$s", "$t"]}}),
         "collated sort": find({}, sort={"s": 1}),

@@ -2,6 +2,7 @@
 
 use crate::context::work_or_unwind;
 use icu_collator::CollationKeySink;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The bytes of a key between two counts of work.
 const PIECE_BYTES: usize = 1024;
@@ -12,10 +13,13 @@ const PIECE_UNITS: u32 = 4000;
 /// A destination of keys that ends the making of a key early: after a number of bytes, and with the
 /// operation.
 ///
-/// A character without a primary weight writes nothing to the key until its end. A string of
-/// megabytes of control characters or of combining marks has no checks.
+/// A character without a primary weight writes nothing to the key until its end. Megabytes of
+/// control characters or of combining marks have no checks, so that the key of such a string is made
+/// on a thread of its own ([`super::key_thread`]).
 pub(super) struct LongKey<'k> {
     key: &'k mut Vec<u8>,
+    /// True if nobody waits for the key any more.
+    abandoned: Option<&'k AtomicBool>,
     /// The length of `key` at which the making ends.
     end: usize,
     /// The length of `key` at which work is counted, or at which the making ends.
@@ -29,12 +33,18 @@ impl<'k> LongKey<'k> {
     /// Appends to `key` until `bytes` bytes or more are appended.
     pub fn new(key: &'k mut Vec<u8>, bytes: usize) -> Self {
         let (end, next) = (key.len().saturating_add(bytes), key.len() + PIECE_BYTES.min(bytes));
-        LongKey { key, end, next }
+        LongKey { key, abandoned: None, end, next }
+    }
+
+    /// Ends the making of the key when `abandoned` becomes true.
+    pub fn until(self, abandoned: &'k AtomicBool) -> Self {
+        LongKey { abandoned: Some(abandoned), ..self }
     }
 
     #[cold]
     fn pause(&mut self) -> Result<(), Enough> {
-        if self.key.len() >= self.end {
+        let abandoned = self.abandoned.is_some_and(|abandoned| abandoned.load(Ordering::Relaxed));
+        if abandoned || self.key.len() >= self.end {
             return Err(Enough);
         }
         work_or_unwind(PIECE_UNITS);

@@ -3,6 +3,7 @@
 //! See "Collation" in MongoDB's manual. The simple collation, which compares bytes, is not a
 //! [`Collation`]: it is the `None` of an `Option`.
 
+mod key_thread;
 mod locales;
 mod long_key;
 mod order;

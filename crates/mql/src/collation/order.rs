@@ -1,5 +1,6 @@
 //! The order of strings by a collation, computed with ICU4X.
 
+use super::key_thread::{OWN_THREAD_BYTES_MAX, on_own_thread};
 use super::long_key::LongKey;
 use super::spec::{Alternate, CaseFirst, CollationSpec, MaxVariable};
 use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, Strength};
@@ -15,6 +16,7 @@ use icu_provider::{DataError, DataPayload, DataProvider, DataRequest, DataRespon
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// The longest string in bytes that is compared, or whose key is made, without checks of the
 /// interrupt. It takes about 4 ms.
@@ -26,7 +28,7 @@ const FIRST_PREFIX_BYTES: usize = 64;
 
 /// Compares strings and makes sort keys. Both have the same order, on which indexes depend.
 pub(super) struct Order {
-    collator: Data,
+    collator: Arc<Data>,
     /// True if comparisons compare sort keys.
     by_keys: bool,
 }
@@ -49,7 +51,7 @@ impl Order {
         } else {
             Data::Compiled(Collator::try_new(preferences, options).map_err(no_data)?)
         };
-        Ok(Order { collator, by_keys: compares_by_keys(spec) })
+        Ok(Order { collator: Arc::new(collator), by_keys: compares_by_keys(spec) })
     }
 
     #[inline]
@@ -60,7 +62,7 @@ impl Order {
         if self.by_keys {
             return self.compare_keys(a, b);
         }
-        match &self.collator {
+        match &*self.collator {
             Data::Compiled(collator) => collator.compare(a, b),
             Data::Backwards(collator) => collator.as_borrowed().compare(a, b),
         }
@@ -100,7 +102,7 @@ impl Order {
     /// whole key.
     fn key_prefix(&self, text: &str, bytes: usize, key: &mut Vec<u8>) -> bool {
         key.clear();
-        let ended = self.write_key(text, &mut LongKey::new(key, bytes)).is_ok();
+        let ended = self.long_key(text, bytes, key);
         ended && key.len() <= bytes || {
             key.truncate(bytes);
             false
@@ -110,26 +112,50 @@ impl Order {
     pub fn sort_key(&self, text: &str, key: &mut Vec<u8>) {
         if text.len() > SHORT_BYTES_MAX {
             // It does not end early, since no key has `usize::MAX` bytes.
-            let _ = self.write_key(text, &mut LongKey::new(key, usize::MAX));
+            self.long_key(text, usize::MAX, key);
             return;
         }
         self.short_key(text, key);
     }
 
+    /// Appends `bytes` bytes or more of a string's key, with checks of the interrupt. Returns true if
+    /// it is the whole key.
+    fn long_key(&self, text: &str, bytes: usize, key: &mut Vec<u8>) -> bool {
+        if text.len() > OWN_THREAD_BYTES_MAX
+            && let Some((made, ended)) = self.key_from_thread(text, bytes)
+        {
+            key.extend_from_slice(&made);
+            return ended;
+        }
+        self.collator.write_key(text, &mut LongKey::new(key, bytes)).is_ok()
+    }
+
+    fn key_from_thread(&self, text: &str, bytes: usize) -> Option<(Vec<u8>, bool)> {
+        let (collator, text) = (Arc::clone(&self.collator), text.to_owned());
+        on_own_thread(move |abandoned| {
+            let mut key = Vec::new();
+            let mut sink = LongKey::new(&mut key, bytes).until(abandoned);
+            let ended = collator.write_key(&text, &mut sink).is_ok();
+            (key, ended)
+        })
+    }
+
     /// Appends the key of a string, without checks of the interrupt.
     pub fn short_key(&self, text: &str, key: &mut Vec<u8>) {
-        let written: Result<(), Infallible> = self.write_key(text, key);
+        let written: Result<(), Infallible> = self.collator.write_key(text, key);
         match written {
             Ok(()) => {}
         }
     }
+}
 
+impl Data {
     fn write_key<S>(&self, text: &str, sink: &mut S) -> Result<S::Output, S::Error>
     where
         S: CollationKeySink,
         S::State: Default,
     {
-        match &self.collator {
+        match self {
             Data::Compiled(collator) => collator.write_sort_key_to(text, sink),
             Data::Backwards(collator) => collator.as_borrowed().write_sort_key_to(text, sink),
         }

@@ -1,8 +1,10 @@
 //! Tests of the collation documents that are valid, and of the orders that they define.
 
 use super::*;
+use crate::context::{InterruptCheck, interruptible};
 use quire_document::testing::Generator;
 use quire_document::{Value, doc};
+use quire_error::{Error, ErrorCode};
 
 fn parse(doc: DocBuf) -> Arc<Collation> {
     Collation::parse(doc.as_doc()).unwrap().unwrap()
@@ -322,5 +324,47 @@ fn a_long_string_has_the_usual_key_and_order() {
     ] {
         assert_eq!(collation.compare(&text, &other), order, "{:.20}", other);
         assert_eq!(collation.compare(&other, &text), order.reverse(), "{:.20}", other);
+    }
+}
+
+/// Strings of characters that write nothing to the key before its end.
+fn strings_without_primary_weights() -> [String; 3] {
+    [
+        "\u{1}".repeat((1 << 20) + 1),
+        format!("a{}", "\u{301}\u{316}".repeat(1 << 19)),
+        format!("{}b", "\u{915}\u{93c}".repeat(1 << 18)),
+    ]
+}
+
+/// A string of megabytes has the key that the library makes at once, and the same order.
+#[test]
+fn a_key_from_its_own_thread_is_the_usual_one() {
+    let specs = [
+        doc! { "locale": "de" },
+        doc! { "locale": "en", "strength": 2, "backwards": true },
+        doc! { "locale": "en", "strength": 1 },
+    ];
+    for (spec, text) in specs.into_iter().zip(strings_without_primary_weights()) {
+        let collation = parse(spec);
+        let (mut made, mut plain) = (vec![7], vec![7]);
+        collation.sort_key(&text, &mut made);
+        collation.order.short_key(&text, &mut plain);
+        assert!(made == plain, "{:.4}", text);
+        assert_eq!(collation.compare(&text, &format!("{text}z")), Ordering::Less);
+    }
+}
+
+/// A regression test: an operation ended only with the key of such a string, 0.3 s late.
+#[test]
+fn an_operation_ends_within_a_string_without_primary_weights() {
+    let collation = parse(doc! { "locale": "de" });
+    let killed: Arc<dyn InterruptCheck> =
+        Arc::new(|| Err(Error::new(ErrorCode::Interrupted, "killed")));
+    for text in strings_without_primary_weights().map(|text| text.repeat(4)) {
+        let made = interruptible(&killed, || {
+            collation.sort_key(&text, &mut Vec::new());
+            Ok(())
+        });
+        assert_eq!(made.unwrap_err().code(), ErrorCode::Interrupted, "{:.4}", text);
     }
 }
