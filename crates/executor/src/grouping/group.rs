@@ -283,6 +283,10 @@ impl Operator for GroupOp {
         Ok(true)
     }
 
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
     fn stats(&self) -> NodeStats {
         let below = self.grouping.chain.stats(&self.passed, self.input.stats());
         let held_bytes = match &self.output {

@@ -136,6 +136,10 @@ impl Operator for BucketAutoOp {
         Ok(more)
     }
 
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
     fn stats(&self) -> NodeStats {
         let held_bytes = self.cutter.as_ref().map_or(0, |cutter| cutter.sorted.held_bytes());
         NodeStats { held_bytes, ..over(&self.input, &self.stats) }

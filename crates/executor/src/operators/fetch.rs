@@ -115,7 +115,9 @@ impl Operator for Fetch {
         self.filter.is_none() && self.input.counts()
     }
 
+    /// Frees the buffers too: they may be larger than all else that a cursor keeps.
     fn rest(&mut self) {
+        (self.rows, self.ids, self.docs) = Default::default();
         self.input.rest();
     }
 

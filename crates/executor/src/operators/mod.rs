@@ -108,7 +108,8 @@ pub(crate) trait Operator: Send {
     }
 
     /// Ends a call. Drops rows that were read ahead, because the next call reads them again on its
-    /// newer view. An operator that pulls its input again in the next call calls this on the input.
+    /// newer view, and frees buffers, because a cursor may rest for minutes. An operator calls this on
+    /// its inputs.
     fn rest(&mut self) {}
 
     /// Returns its statistics so far, with those of its inputs.

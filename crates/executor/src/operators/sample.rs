@@ -70,6 +70,10 @@ impl Operator for Sample {
         Ok(!self.stats.is_eof)
     }
 
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
     fn stats(&self) -> NodeStats {
         over(&self.input, &self.stats)
     }

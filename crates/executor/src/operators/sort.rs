@@ -146,6 +146,10 @@ impl Operator for Sort {
         Ok(!self.stats.is_eof)
     }
 
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
     fn stats(&self) -> NodeStats {
         let held_bytes = self.sorted.as_ref().map_or(0, Sorted::held_bytes);
         NodeStats { held_bytes, ..over(&self.input, &self.stats) }

@@ -36,7 +36,6 @@ pub(crate) struct CollectionScan {
     shaper: Option<Shaper>,
     cursor: Option<CollectionCursor>,
     page: std::vec::IntoIter<Record>,
-    buffer: Vec<Record>,
     page_rows: usize,
     /// The rows that several threads have read.
     stretch: Option<Stretch>,
@@ -55,7 +54,6 @@ impl CollectionScan {
             shaper: None,
             cursor: None,
             page: Vec::new().into_iter(),
-            buffer: Vec::new(),
             page_rows: PAGE_ROWS_FIRST,
             stretch: None,
             splitter: Splitter::new(),
@@ -101,8 +99,7 @@ impl CollectionScan {
         let rows =
             self.page_rows.max(if self.filter.is_none() { wanted.min(PAGE_ROWS_MAX) } else { 0 });
         self.page_rows = (self.page_rows * 4).min(PAGE_ROWS_MAX);
-        let mut page = std::mem::take(&mut self.buffer);
-        page.clear();
+        let mut page = Vec::new();
         cursor.next_page(&run.view(), collection, rows, PAGE_BYTES, &mut page)?;
         let any = !page.is_empty();
         self.page = page.into_iter();
@@ -244,7 +241,7 @@ impl Operator for CollectionScan {
                 break;
             }
             self.rest();
-            (self.cursor, self.generation) = (None, run.generation);
+            self.generation = run.generation;
         }
         Ok(())
     }
@@ -277,8 +274,9 @@ impl Operator for CollectionScan {
         self.filter.is_none()
     }
 
+    /// Drops the cursor too, with the memory of its pages.
     fn rest(&mut self) {
-        (self.page, self.stretch) = (Vec::new().into_iter(), None);
+        (self.page, self.stretch, self.cursor) = (Vec::new().into_iter(), None, None);
     }
 
     fn stats(&self) -> NodeStats {

@@ -41,6 +41,10 @@ impl Operator for DistinctScan {
         Ok(true)
     }
 
+    fn rest(&mut self) {
+        self.scan.rest();
+    }
+
     fn stats(&self) -> NodeStats {
         self.scan.counters().clone()
     }

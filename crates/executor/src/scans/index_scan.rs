@@ -342,6 +342,11 @@ impl Operator for IndexScanOp {
         !self.checks_keys && self.seen.is_none() && self.filter.is_none()
     }
 
+    /// Drops the cursor too, with the memory of its pages.
+    fn rest(&mut self) {
+        (self.page, self.cursor) = (Vec::new().into_iter(), None);
+    }
+
     fn stats(&self) -> NodeStats {
         self.stats.clone()
     }
