@@ -3,8 +3,8 @@
 //!
 //! The library returns to its caller only where it writes to the key, and a character without a
 //! primary weight writes nothing before the end of the string. An operation that must end leaves the
-//! thread behind, which ends at its next write or with the key: after 0.3 s for 16 MiB of combining
-//! marks.
+//! thread behind, which ends with the next kilobyte of the key or with the key: after 0.3 s for 16
+//! MiB of combining marks.
 
 use crate::context::work::LOOK_UNITS;
 use crate::context::work_or_unwind;
@@ -27,12 +27,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs `make` on a thread of its own, and returns its result. The argument of `make` becomes true
-/// when the operation has ended. Returns `None` if there is no thread for it or if `make` panics.
-pub(super) fn on_own_thread<T: Send + 'static>(
-    make: impl FnOnce(&AtomicBool) -> T + Send + 'static,
-) -> Option<T> {
+/// Runs what `prepare` returns on a thread of its own, and returns its result. The argument of that
+/// function becomes true when the operation has ended. Returns `None` if there is no thread for it or
+/// if it panics.
+pub(super) fn on_own_thread<T, Make>(prepare: impl FnOnce() -> Make) -> Option<T>
+where
+    T: Send + 'static,
+    Make: FnOnce(&AtomicBool) -> T + Send + 'static,
+{
     let permit = Permit::take()?;
+    let make = prepare();
     let waiting = Waiting(Arc::new(AtomicBool::new(false)));
     let abandoned = Arc::clone(&waiting.0);
     let (sender, made) = mpsc::sync_channel(1);

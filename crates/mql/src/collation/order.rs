@@ -3,6 +3,8 @@
 use super::key_thread::{OWN_THREAD_BYTES_MAX, on_own_thread};
 use super::long_key::LongKey;
 use super::spec::{Alternate, CaseFirst, CollationSpec, MaxVariable};
+use crate::context::work::units;
+use crate::context::work_or_unwind;
 use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, Strength};
 use icu_collator::preferences::{CollationCaseFirst, CollationNumericOrdering};
 use icu_collator::provider::{
@@ -17,6 +19,7 @@ use quire_error::{Error, Result};
 use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The longest string in bytes that is compared, or whose key is made, without checks of the
 /// interrupt. It takes about 4 ms.
@@ -25,6 +28,9 @@ pub const SHORT_BYTES_MAX: usize = 64 << 10;
 /// The bytes of the first prefixes of keys that a comparison makes. Each step makes four times as
 /// many, so that all prefixes together take a third more time than the last.
 const FIRST_PREFIX_BYTES: usize = 64;
+
+/// The letters that make at least one byte of a key: some pairs of letters have one weight together.
+const LETTERS_FOR_BYTE: usize = 4;
 
 /// Compares strings and makes sort keys. Both have the same order, on which indexes depend.
 pub(super) struct Order {
@@ -122,6 +128,7 @@ impl Order {
     /// it is the whole key.
     fn long_key(&self, text: &str, bytes: usize, key: &mut Vec<u8>) -> bool {
         if text.len() > OWN_THREAD_BYTES_MAX
+            && !begins_with_letters(text, bytes)
             && let Some((made, ended)) = self.key_from_thread(text, bytes)
         {
             key.extend_from_slice(&made);
@@ -131,12 +138,15 @@ impl Order {
     }
 
     fn key_from_thread(&self, text: &str, bytes: usize) -> Option<(Vec<u8>, bool)> {
-        let (collator, text) = (Arc::clone(&self.collator), text.to_owned());
-        on_own_thread(move |abandoned| {
-            let mut key = Vec::new();
-            let mut sink = LongKey::new(&mut key, bytes).until(abandoned);
-            let ended = collator.write_key(&text, &mut sink).is_ok();
-            (key, ended)
+        on_own_thread(|| {
+            work_or_unwind(units(text.len()));
+            let (collator, text) = (Arc::clone(&self.collator), text.to_owned());
+            move |abandoned: &AtomicBool| {
+                let mut key = Vec::new();
+                let mut sink = LongKey::new(&mut key, bytes).until(abandoned);
+                let ended = collator.write_key(&text, &mut sink).is_ok();
+                (key, ended)
+            }
         })
     }
 
@@ -160,6 +170,13 @@ impl Data {
             Data::Backwards(collator) => collator.as_borrowed().write_sort_key_to(text, sink),
         }
     }
+}
+
+/// Returns true if the first `bytes` bytes of a string's key come from its beginning, because that
+/// has many letters: each has a primary weight, which is written at once.
+fn begins_with_letters(text: &str, bytes: usize) -> bool {
+    let beginning = text.as_bytes().iter().take(SHORT_BYTES_MAX);
+    beginning.filter(|byte| byte.is_ascii_alphabetic()).count() / LETTERS_FOR_BYTE >= bytes
 }
 
 /// Returns true if the library's comparison may differ from the order of sort keys. A comparison
