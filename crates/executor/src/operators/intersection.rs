@@ -98,7 +98,10 @@ impl Operator for Intersection {
     }
 
     fn rest(&mut self) {
-        self.branches.iter_mut().for_each(|branch| branch.input.rest());
+        for branch in &mut self.branches {
+            branch.queue.iter_mut().for_each(Row::detach);
+            branch.input.rest();
+        }
     }
 
     fn stats(&self) -> NodeStats {

@@ -168,7 +168,11 @@ impl Operator for Merge {
     }
 
     fn rest(&mut self) {
-        self.branches.iter_mut().for_each(|branch| branch.input.rest());
+        for branch in &mut self.branches {
+            let head = branch.head.as_mut().map(|(_, row)| row);
+            branch.queue.iter_mut().chain(head).for_each(Row::detach);
+            branch.input.rest();
+        }
     }
 
     fn stats(&self) -> NodeStats {
