@@ -135,6 +135,11 @@ impl Owner for Session<'_> {
             buffer.clear();
             buffer.shrink_to(RESTING_REPLY_BYTES);
         }
+        (self.shared.options.on_rest)(true);
+    }
+
+    fn wake(&mut self) {
+        (self.shared.options.on_rest)(false);
     }
 }
 
@@ -143,13 +148,11 @@ impl Session<'_> {
         let mut inbox = Inbox::new();
         let (mut first, mut proven) = (true, false);
         loop {
-            let buffers = [&self.expanded, &self.reply, &self.packed];
-            let large = buffers.iter().any(|buffer| buffer.capacity() > RESTING_REPLY_BYTES);
             let socket = &self.client.socket;
             let bytes_max = self.message_bytes_max();
             let arrival = match first {
                 true => inbox.first(socket, bytes_max, self.shared.options.handshake_limit, self),
-                false => inbox.next(socket, bytes_max, large, self),
+                false => inbox.next(socket, bytes_max, self),
             };
             let network = &self.shared.service.metrics.network;
             network.bytes_in.add(inbox.take_received());

@@ -13,7 +13,7 @@ const RESTING_BYTES: usize = 4096;
 const LARGE_BYTES: usize = 64 << 10;
 /// The buffer for a message of which less than half has arrived: a header alone reserves no more.
 const UNPROVEN_BYTES: usize = 1 << 20;
-/// The idle time after which a connection frees its large buffers.
+/// The idle time after which a connection rests: it frees large buffers.
 const REST_AFTER: Duration = Duration::from_secs(1);
 /// While other connections wait for memory, this many bytes of a large message must come in this
 /// time. Its memory is theirs otherwise.
@@ -25,8 +25,10 @@ pub(crate) struct Inbox {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// True if the socket's reads time out, so that large buffers can be freed.
+    /// True if the socket's reads time out, so that the connection can rest.
     ticking: bool,
+    /// True if the connection has rested since the last message.
+    rested: bool,
     /// The bytes read since the last call of [`take_received`](Self::take_received).
     received: u64,
     /// The time by which the awaited message must be complete.
@@ -44,8 +46,11 @@ pub(crate) trait Owner {
     /// ends its connection.
     fn is_awaited(&self) -> bool;
 
-    /// Called if nothing has arrived for a while: large buffers are freed.
+    /// Called if nothing has arrived for a while: frees large buffers and caches.
     fn rest(&mut self);
+
+    /// Called when a wait in which [`rest`](Self::rest) was called has ended.
+    fn wake(&mut self);
 }
 
 /// The result of waiting for a message.
@@ -61,7 +66,15 @@ pub(crate) enum Arrival {
 impl Inbox {
     pub(crate) fn new() -> Inbox {
         let buffer = Vec::new();
-        Inbox { buffer, start: 0, end: 0, ticking: false, received: 0, deadline: None }
+        Inbox {
+            buffer,
+            start: 0,
+            end: 0,
+            ticking: false,
+            rested: false,
+            received: 0,
+            deadline: None,
+        }
     }
 
     /// Waits for the first message of a connection, of at most `bytes_max`.
@@ -82,21 +95,22 @@ impl Inbox {
         arrival
     }
 
-    /// Waits for a whole message of at most `bytes_max`. If this inbox, or its owner
-    /// (`owner_is_large`), keeps large buffers, both free them after nothing has arrived for
-    /// `REST_AFTER`.
+    /// Waits for a whole message of at most `bytes_max`. This inbox and its owner rest after nothing
+    /// has arrived for `REST_AFTER`.
     pub(crate) fn next(
         &mut self,
         socket: &Socket,
         bytes_max: u32,
-        owner_is_large: bool,
         owner: &mut impl Owner,
     ) -> io::Result<Arrival> {
-        let large = owner_is_large || self.buffer.len() > RESTING_BYTES;
         if self.start == self.end {
-            self.set_ticking(socket, large)?;
+            self.set_ticking(socket, true)?;
         }
-        self.next_up_to(socket, bytes_max, owner)
+        let arrival = self.next_up_to(socket, bytes_max, owner);
+        if std::mem::take(&mut self.rested) {
+            owner.wake();
+        }
+        arrival
     }
 
     /// Reads until a whole message has arrived. The error `InvalidData` means that its header
@@ -224,16 +238,14 @@ impl Inbox {
         Ok(())
     }
 
-    /// Frees the large buffer, and turns read time-outs off.
+    /// Frees a large buffer, and turns read time-outs off.
     fn rest(&mut self, socket: &Socket) -> io::Result<()> {
-        self.buffer = vec![0; RESTING_BYTES];
-        (self.start, self.end) = (0, 0);
-        self.ticking = false;
+        self.shrink();
+        (self.ticking, self.rested) = (false, true);
         socket.set_read_timeout(None)
     }
 
-    /// Makes room for a message of `needed` bytes from `start` on. New memory comes as zero pages
-    /// from the kernel, so a client that announces much and sends little costs little.
+    /// Makes room for a message of `needed` bytes from `start` on.
     fn make_room(&mut self, needed: usize) {
         let room = self.buffer.len() - self.start;
         if room >= needed && self.end < self.buffer.len() {
@@ -265,8 +277,17 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
+    #[derive(Default)]
     struct Others {
         wait: bool,
+        /// The calls of `rest` (true) and `wake`.
+        rests: Vec<bool>,
+    }
+
+    impl Others {
+        fn new(wait: bool) -> Self {
+            Others { wait, ..Self::default() }
+        }
     }
 
     impl Owner for Others {
@@ -278,7 +299,13 @@ mod tests {
             self.wait
         }
 
-        fn rest(&mut self) {}
+        fn rest(&mut self) {
+            self.rests.push(true);
+        }
+
+        fn wake(&mut self) {
+            self.rests.push(false);
+        }
     }
 
     /// The beginning of a message of a megabyte.
@@ -294,7 +321,7 @@ mod tests {
         let socket = Socket::unix(server);
         begin(&mut client)?;
         let limit = REST_AFTER + REST_AFTER / 4;
-        let arrival = Inbox::new().first(&socket, 2 << 20, limit, &mut Others { wait: false });
+        let arrival = Inbox::new().first(&socket, 2 << 20, limit, &mut Others::new(false));
         assert!(arrival.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
         Ok(())
     }
@@ -307,7 +334,7 @@ mod tests {
         let socket = Socket::unix(server);
         begin(&mut client)?;
         let since = Instant::now();
-        let arrival = Inbox::new().next(&socket, 2 << 20, false, &mut Others { wait: true });
+        let arrival = Inbox::new().next(&socket, 2 << 20, &mut Others::new(true));
         assert!(arrival.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
         assert!(since.elapsed() >= PACE_TIME);
 
@@ -319,9 +346,32 @@ mod tests {
             std::thread::sleep(PACE_TIME + REST_AFTER);
             client.write_all(&vec![0; (1 << 20) - 18]).map(|()| client)
         });
-        let arrival = Inbox::new().next(&socket, 2 << 20, false, &mut Others { wait: false });
+        let arrival = Inbox::new().next(&socket, 2 << 20, &mut Others::new(false));
         assert!(matches!(arrival, Ok(Arrival::Message(_))));
         assert!(rest.join().is_ok_and(|sent| sent.is_ok()));
+        Ok(())
+    }
+
+    #[test]
+    fn a_connection_rests_once_between_two_messages() -> io::Result<()> {
+        let (mut client, server) = UnixStream::pair()?;
+        let socket = Socket::unix(server);
+        let message = [16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0];
+        let sender = std::thread::spawn(move || -> io::Result<()> {
+            client.write_all(&message)?;
+            client.write_all(&message)?;
+            std::thread::sleep(REST_AFTER * 5 / 2);
+            client.write_all(&message)
+        });
+        let (mut inbox, mut owner) = (Inbox::new(), Others::new(false));
+        for rests in [&[][..], &[], &[true, false]] {
+            let Arrival::Message(header) = inbox.next(&socket, 1 << 20, &mut owner)? else {
+                return Err(io::ErrorKind::InvalidData.into());
+            };
+            inbox.consume(&header);
+            assert_eq!(owner.rests, rests);
+        }
+        assert!(sender.join().is_ok_and(|sent| sent.is_ok()));
         Ok(())
     }
 }

@@ -70,4 +70,6 @@ impl Owner for Unbounded {
     }
 
     fn rest(&mut self) {}
+
+    fn wake(&mut self) {}
 }

@@ -42,6 +42,9 @@ pub struct ServerOptions {
     pub unproven_max: usize,
     /// TLS on the TCP endpoints; `None` for plain connections only.
     pub encryption: Option<Arc<Encryption>>,
+    /// Called by the thread of a connection when no message has come for a second (`true`), and when
+    /// this wait has ended (`false`). An allocator may free what it caches for the thread.
+    pub on_rest: fn(bool),
 }
 
 impl Default for ServerOptions {
@@ -55,6 +58,7 @@ impl Default for ServerOptions {
             handshake_limit: Duration::from_secs(30),
             unproven_max: 5_000,
             encryption: None,
+            on_rest: |_| {},
         }
     }
 }

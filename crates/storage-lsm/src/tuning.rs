@@ -13,12 +13,13 @@ pub(crate) const fn memtable_bytes(space: Space) -> u64 {
     }
 }
 
-/// Returns the block size of a space, in bytes. Index entries are small and looked up one by one.
-/// Documents are also scanned, and a scan pays two searches for every block; 32 KiB is also the
-/// page size of WiredTiger.
+/// Returns the size from which on a block of a space is ended, in bytes. Index entries are small and
+/// looked up one by one. Documents are also scanned, and a scan pays two searches for every block;
+/// 32 KiB is also the page size of WiredTiger. With the row that ends it, a block of documents mostly
+/// fits into 32 KiB of memory; the next size of the allocator is 40 KiB.
 pub(crate) const fn block_bytes(space: Space) -> u32 {
     match space {
-        Space::Doc => 32 << 10,
+        Space::Doc => 30 << 10,
         Space::Meta | Space::Idx | Space::Log => 4 << 10,
     }
 }

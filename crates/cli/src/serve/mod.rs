@@ -1,11 +1,11 @@
 //! `quire serve`: from the command line to a listening server, and its clean stop.
 
+mod allocator;
 mod audit;
 mod encryption;
 mod given;
 mod key_file;
 mod machine;
-mod memory;
 pub mod options;
 mod request_memory;
 mod settings;
@@ -36,6 +36,5 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         given.add_file(&text, &path)?;
     }
     let settings = Settings::new(&given, call.as_mongod)?;
-    memory::bound_arenas();
     start::serve(settings, call)
 }

@@ -1,5 +1,6 @@
 //! The steps of the start and of the stop, in order.
 
+use super::allocator;
 use super::audit::AuditSettings;
 use super::encryption::{TlsSettings, without_passwords};
 use super::settings::{LogSettings, Settings};
@@ -93,6 +94,7 @@ fn serve_until_stopped(
         unproven_max: (connections_max / 4).max(16),
         quiet: settings.log.quiet,
         encryption: encryption.clone(),
+        on_rest: allocator::on_rest,
         ..ServerOptions::default()
     };
     let mut server = Server::start(Arc::clone(&service), listeners, server_options)

@@ -1,7 +1,6 @@
-//! The checks of the main thread while the server runs: whether the engine has failed, whether the
-//! disk is nearly full, and whether memory should be returned to the system.
+//! The checks of the main thread while the server runs: whether the engine has failed, and whether
+//! the disk is nearly full.
 
-use super::memory::Trimmer;
 use quire_commands::log::{LogLine, LogSink, Severity};
 use quire_document::{DocBuf, doc};
 use quire_server::log::JsonLog;
@@ -14,7 +13,6 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The state at the last check.
 #[derive(Default)]
 pub(crate) struct Watch {
-    trimmer: Trimmer,
     was_short_of_space: bool,
 }
 
@@ -42,7 +40,6 @@ impl Watch {
             let attributes = doc! { "usedBytes": (stats.disk_bytes as i64) };
             log.write(line(severity, 3, text, attributes));
         }
-        self.trimmer.look();
         Ok(())
     }
 }

@@ -203,3 +203,19 @@ fn a_server_whose_engine_fails_says_so_and_ends() {
     let fatal = |line: &&str| line.contains("\"s\":\"F\"") && line.contains("storage engine");
     assert!(written.lines().any(|line| fatal(&line)), "{written}");
 }
+
+/// The memory of a process at rest depended on what it had done before, because the allocator kept
+/// it. An option of jemalloc that is not compiled in has no effect and causes no error.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn the_allocator_has_its_options() {
+    let shown = std::process::Command::new(QUIRE)
+        .arg("--version")
+        .env("_RJEM_MALLOC_CONF", "stats_print:true")
+        .output()
+        .unwrap();
+    let shown = text(&shown.stderr);
+    for option in ["(background_thread: true)", "narenas_ratio:1", "tcache_max: 4096"] {
+        assert!(shown.contains(option), "{option} is missing:\n{shown}");
+    }
+}

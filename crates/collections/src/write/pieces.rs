@@ -5,8 +5,7 @@
 use bytes::{Bytes, BytesMut};
 
 /// The sizes of the smallest and the largest buffer. The unused end of the last buffer stays
-/// allocated while any slice of it is in use. For a buffer that does not fit into freed memory
-/// glibc makes a system call, during which no other thread can allocate.
+/// allocated while any slice of it is in use.
 const BUFFER_BYTES_MIN: usize = 64;
 const BUFFER_BYTES_MAX: usize = 32 << 10;
 /// Slices up to this size share buffers with each other: the keys and values of index entries.
