@@ -9,7 +9,6 @@ use quire_document::testing::Generator;
 use quire_document::{Value, identical, validate};
 use quire_mql::expression::{Batch, Extractor};
 use quire_mql::{EvalContext, Expression, ParseContext, Shared};
-use std::sync::Arc;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(doc) = validate(bytes, &Limits::WIRE) else { return };

@@ -9,7 +9,6 @@ use quire_document::testing::Generator;
 use quire_document::{Doc, validate};
 use quire_mql::filter::{Features, Reporter};
 use quire_mql::{EvalContext, Filter, ParseContext, Shared};
-use std::sync::Arc;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(doc) = validate(bytes, &Limits::WIRE) else { return };

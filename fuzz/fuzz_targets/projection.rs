@@ -10,7 +10,6 @@ use quire_document::{Doc, Value, validate};
 use quire_mql::projection::Projection;
 use quire_mql::sort::SortPattern;
 use quire_mql::{EvalContext, ParseContext, Shared};
-use std::sync::Arc;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(doc) = validate(bytes, &Limits::WIRE) else { return };
@@ -26,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
         Projection::parse_add_fields("$set", Value::Document(doc), &context),
     ];
     for projection in projections.iter().flatten() {
-        let _ = (projection.needs(), projection.copied_paths());
+        let _ = projection.needs();
         for root in [root.as_doc(), doc] {
             let Ok(result) = projection.apply_to(root, &cx) else { continue };
             assert!(validate(result.as_bytes(), &Limits::WIRE).is_ok(), "{doc:?} on {root:?}");

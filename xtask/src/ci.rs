@@ -12,6 +12,16 @@ pub fn run() -> Result<(), String> {
     step("clippy", || {
         cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])
     })?;
+    step("fuzz targets", || {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["check", "--manifest-path", "fuzz/Cargo.toml", "--quiet"]);
+        command.args(["--target-dir", "target/fuzz-check"]).current_dir(crate::root());
+        // A check links nothing, so libFuzzer, which needs a C++ compiler, is not built.
+        command
+            .env("CUSTOM_LIBFUZZER_PATH", "target/not-built.a")
+            .env("RUSTFLAGS", "--deny warnings");
+        run_command(&mut command)
+    })?;
     step("documentation", || {
         let mut command = Command::new(env!("CARGO"));
         command.args(["doc", "--workspace", "--no-deps", "--quiet"]).current_dir(crate::root());
