@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const STARTS: usize = 20;
 const CONNECTIONS: usize = 1000;
 const ROUND_TRIPS: i32 = 20_000;
+/// The time after which the allocator has returned the caches of idle connections to the system.
+const RESTED: Duration = Duration::from_secs(15);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let program = program()?;
@@ -50,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ping(&mut client)?;
         clients.push(client);
     }
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(RESTED);
     let full = server.resident_kb()?;
     let each = (full - idle) as f64 / CONNECTIONS as f64;
     println!(

@@ -111,11 +111,18 @@ impl Trees {
         space: Space,
         merge: impl FnOnce(bool) -> lsm_tree::Result<()>,
     ) -> Result<()> {
-        let running = of_space(&self.merges, space);
-        let others = running.fetch_add(1, Ordering::Relaxed);
-        let done = merge(others == 0);
-        running.fetch_sub(1, Ordering::Relaxed);
-        done.map_err(|error| storage(error, "compacting"))
+        let running = RunningMerge(of_space(&self.merges, space));
+        let others = running.0.fetch_add(1, Ordering::Relaxed);
+        merge(others == 0).map_err(|error| storage(error, "compacting"))
+    }
+}
+
+/// The count of running merges. It falls when the merge ends, also by a panic.
+struct RunningMerge<'m>(&'m AtomicUsize);
+
+impl Drop for RunningMerge<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
