@@ -1,24 +1,28 @@
-//! What the allocator caches for the thread of a connection: freed pieces of memory, which the thread
-//! can take again without a lock (docs/adr/0021-jemalloc.md). Thousands of idle connections would
-//! keep that memory.
+//! What the server changes in jemalloc while it runs (docs/adr/0021-jemalloc.md). The options that
+//! hold from the start are in `.cargo/config.toml`.
 
-/// Turns the cache of the calling thread off, which frees what is in it, or on again.
-pub(super) fn on_rest(rests: bool) {
-    set_cache(!rests);
+/// Starts threads that return unused memory to the system also while nothing is allocated. Some
+/// systems have none; memory goes back with later allocations there.
+pub(super) fn return_memory_when_idle() {
+    set(c"background_thread", true);
 }
 
+/// Turns the cache of the calling thread off, which frees what is in it, or on again. With a cache
+/// the thread takes and frees memory without a lock; those of thousands of idle connections would
+/// keep much.
+pub(super) fn on_rest(rests: bool) {
+    set(c"thread.tcache.enabled", !rests);
+}
+
+/// Sets an option that is a `bool`. A failure leaves it as it is, which is correct too.
 #[cfg(not(target_env = "msvc"))]
-fn set_cache(mut enabled: bool) {
-    let (value, size) = ((&raw mut enabled).cast(), size_of::<bool>());
+fn set(name: &std::ffi::CStr, mut value: bool) {
     let none = std::ptr::null_mut();
-    // SAFETY: the name ends with a zero byte, and this option is a `bool`, which jemalloc copies. It
-    // writes nothing, since the pointers for the old value are null. A failure leaves the cache as
-    // it is, which is correct too.
-    let _ = unsafe {
-        let name = c"thread.tcache.enabled".as_ptr();
-        tikv_jemalloc_sys::mallctl(name, none, none.cast(), value, size)
-    };
+    let (new, size) = ((&raw mut value).cast(), size_of::<bool>());
+    // SAFETY: jemalloc reads the name up to its zero byte and copies the value. It writes nothing,
+    // since the pointers for the old value are null.
+    let _ = unsafe { tikv_jemalloc_sys::mallctl(name.as_ptr(), none, none.cast(), new, size) };
 }
 
 #[cfg(target_env = "msvc")]
-fn set_cache(_enabled: bool) {}
+fn set(_name: &std::ffi::CStr, _value: bool) {}

@@ -36,5 +36,6 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         given.add_file(&text, &path)?;
     }
     let settings = Settings::new(&given, call.as_mongod)?;
+    allocator::return_memory_when_idle();
     start::serve(settings, call)
 }

@@ -18,7 +18,7 @@ const PIECE_UNITS: u32 = 4000;
 /// on a thread of its own ([`super::key_thread`]).
 pub(super) struct LongKey<'k> {
     key: &'k mut Vec<u8>,
-    /// True if nobody waits for the key any more.
+    /// True if the operation that waited for the key has ended.
     abandoned: Option<&'k AtomicBool>,
     /// The length of `key` at which the making ends.
     end: usize,
