@@ -74,6 +74,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "sorted_runs",
             "side_writes",
             "low_water",
+            "late",
             "id_cache",
             "past_catalogs",
             "changes",

@@ -22,6 +22,7 @@ mod id_cache;
 mod index_builds;
 mod index_scan;
 mod key_order;
+mod late;
 mod layout;
 mod low_water;
 mod meta;

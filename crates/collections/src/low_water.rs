@@ -4,10 +4,9 @@
 //! index: a greater key is new without a look-up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-use quire_storage::{Engine, Version};
+use parking_lot::Mutex;
+use quire_storage::Version;
 use smallvec::SmallVec;
 
 use crate::RecordId;
@@ -17,8 +16,6 @@ use crate::RecordId;
 pub(crate) struct RecordIds {
     next: AtomicU64,
     state: Mutex<State>,
-    /// Signals that a writer has left or a table has begun.
-    changed: Condvar,
     /// The value of the mark when it was last stored.
     stored: AtomicU64,
 }
@@ -27,8 +24,6 @@ pub(crate) struct RecordIds {
 struct State {
     /// The smallest id that each unfinished writer can have taken.
     unfinished: Vec<u64>,
-    /// True while a writer waits for the unfinished ones to begin a new table.
-    cutting: bool,
     /// The version of the latest commit that inserted.
     last_insert: Version,
     mark: u64,
@@ -40,9 +35,6 @@ struct State {
     knows_greatest_id: bool,
 }
 
-/// The longest wait for unfinished writers before a new table begins. Eight writers of a hundred
-/// documents each finish in some milliseconds; a transaction that is left open is not waited for.
-const CUT_WAIT: Duration = Duration::from_millis(20);
 /// How far the mark must move before it is stored again.
 const STORE_STEP: u64 = 4096;
 
@@ -52,7 +44,6 @@ impl RecordIds {
         RecordIds {
             next: AtomicU64::new(highest.max(mark) + 1),
             state: Mutex::new(State { mark, ..State::default() }),
-            changed: Condvar::new(),
             stored: AtomicU64::new(mark),
         }
     }
@@ -70,32 +61,15 @@ impl RecordIds {
         floor
     }
 
-    /// Registers a writer as [`enter`](Self::enter) does. If `engine` is about to begin a table of
-    /// documents, first waits for the other writers and makes it begin now. Writers take ids before
-    /// their commit, so a table that begins in the middle of a commit overlaps the table before by
-    /// some documents, and a compaction then writes all documents of both again.
-    pub(crate) fn enter_at_cut(&self, engine: &dyn Engine) -> u64 {
-        if engine.wants_cut() {
-            self.cut_table(engine);
-        }
-        self.enter()
+    /// Returns the bound of the ids taken so far if a writer is unfinished.
+    pub(crate) fn late_below(&self) -> Option<RecordId> {
+        let state = self.state.lock();
+        (!state.unfinished.is_empty()).then(|| self.bound())
     }
 
-    fn cut_table(&self, engine: &dyn Engine) {
-        let mut state = self.state.lock();
-        if state.cutting {
-            let waits = &mut |state: &mut State| state.cutting;
-            self.changed.wait_while_for(&mut state, waits, CUT_WAIT);
-            return;
-        }
-        state.cutting = true;
-        let waits = &mut |state: &mut State| !state.unfinished.is_empty();
-        self.changed.wait_while_for(&mut state, waits, CUT_WAIT);
-        drop(state);
-        // If this fails, the memtable becomes a table when it is full.
-        let _ = engine.cut_table();
-        self.state.lock().cutting = false;
-        self.changed.notify_all();
+    /// Returns true if an unfinished writer can have an id below `bound`.
+    pub(crate) fn is_unfinished_below(&self, bound: RecordId) -> bool {
+        self.state.lock().unfinished.iter().any(|floor| *floor < bound.0)
     }
 
     /// Returns a new id for a registered writer.
@@ -111,9 +85,6 @@ impl RecordIds {
         }
         if let Some(version) = committed {
             state.last_insert = state.last_insert.max(version);
-        }
-        if state.cutting {
-            self.changed.notify_all();
         }
     }
 

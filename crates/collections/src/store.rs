@@ -20,6 +20,7 @@ use crate::entry::index_range;
 use crate::failure::from_storage;
 use crate::id_cache::IdCache;
 use crate::index_builds::{IndexBuild, IndexBuildCounts, IndexBuilds};
+use crate::late::LateWriters;
 use crate::layout::{collection_end, damaged, record_id_of};
 use crate::low_water::RecordIds;
 use crate::past_catalogs::PastCatalogs;
@@ -65,6 +66,7 @@ pub struct Store {
     /// Held by the running DDL statement; contains the next collection or index number.
     pub(crate) ddl: Mutex<u32>,
     record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>, foldhash::fast::RandomState>>,
+    late: LateWriters,
     id_cache: IdCache,
     pub(crate) builds: IndexBuilds,
     clock: Arc<dyn Clock>,
@@ -95,6 +97,7 @@ impl Store {
             observers: Observers::default(),
             ddl: Mutex::new(next_id),
             record_ids: RwLock::default(),
+            late: LateWriters::default(),
             id_cache: IdCache::new(),
             builds: IndexBuilds::new(&options.temporary),
             clock: options.clock,
@@ -212,6 +215,20 @@ impl Store {
         let ids = Arc::new(RecordIds::new(highest, mark));
         all.insert(id, Arc::clone(&ids));
         Ok(ids)
+    }
+
+    /// Registers a writer of a collection; [`RecordIds::leave`] ends that. Every id that it takes is
+    /// at least the returned number. If a table of documents is about to begin, makes it begin now.
+    pub(crate) fn enter(&self, id: CollectionId) -> Result<(Arc<RecordIds>, u64)> {
+        if self.engine.wants_cut() {
+            let known: Vec<_> =
+                self.record_ids.read().iter().map(|(id, ids)| (*id, Arc::clone(ids))).collect();
+            self.late.begin_table(&*self.engine, &known);
+        }
+        self.late.look(&*self.engine);
+        let ids = self.record_ids(id)?;
+        let floor = ids.enter();
+        Ok((ids, floor))
     }
 
     /// Searches for the greatest key of the `_id` index to which `ids` belong.

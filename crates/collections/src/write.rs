@@ -452,8 +452,7 @@ impl Writer {
         let at = match self.taken.iter().position(|taken| taken.collection == number) {
             Some(at) => at,
             None => {
-                let ids = self.store.record_ids(collection.id)?;
-                let floor = ids.enter_at_cut(&**self.store.engine());
+                let (ids, floor) = self.store.enter(collection.id)?;
                 self.taken.push(Taken {
                     collection: number,
                     ids,

@@ -1,6 +1,7 @@
 //! The store as raw ordered bytes: batches that are always written to the operating system at once,
 //! and backpressure that applies before a commit is queued.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,7 @@ use crate::dropped::DroppedRanges;
 use crate::durable_mark::DurableMark;
 use crate::heads::Heads;
 use crate::held::HeldViews;
-use crate::memtable::MemtableRows;
+use crate::memtable::{Memtable, MemtableRows};
 use crate::reclaim::Reclaim;
 use crate::sizes::estimate;
 use crate::skeleton::Creation;
@@ -109,11 +110,11 @@ impl LsmBackend {
 
 /// Returns true if the memtable of documents is nearly full. A merge of two tables whose keys
 /// overlap writes both again, and moves a table that begins after the last key of the one before.
-/// So the committer ends the memtable where the next document has a greater record id. If flushes
-/// are behind, it returns false: larger tables are better than more of them then.
+/// So the documents of unfinished writers, whose record ids are smaller than those of others, still
+/// belong to this memtable when the next one begins.
 fn is_cut_due(view: &View) -> bool {
     let documents = view.of(Space::Doc);
-    documents.memtables.len() == 1 && documents.active().bytes() >= CUT_DUE_BYTES
+    documents.late.is_none() && documents.active().bytes() >= CUT_DUE_BYTES
 }
 
 impl Backend for LsmBackend {
@@ -198,12 +199,16 @@ impl Backend for LsmBackend {
         self.store().is_ok_and(|store| is_cut_due(&store.view()))
     }
 
-    fn cut(&self) -> Result<()> {
-        let store = self.store()?;
-        if is_cut_due(&store.view()) {
-            store.seal(Space::Doc, |active| active.bytes() >= CUT_DUE_BYTES);
-        }
+    fn cut(&self, late: &mut dyn FnMut() -> Vec<Range<Bytes>>) -> Result<()> {
+        let is_due = |active: &Arc<Memtable>| active.bytes() >= CUT_DUE_BYTES;
+        self.store()?.cut(Space::Doc, is_due, late);
         Ok(())
+    }
+
+    fn end_late(&self) {
+        if let Ok(store) = self.store() {
+            store.end_late(Space::Doc, |_| true);
+        }
     }
 
     fn reclaim(

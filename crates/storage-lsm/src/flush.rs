@@ -8,15 +8,15 @@
 use std::path::Path;
 
 use lsm_tree::{
-    AbstractTree, Checksum, CompressionType, InternalValue, Result, Table, Tree, UserKey,
+    AbstractTree, Checksum, CompressionType, InternalValue, KeyRange, Result, Table, Tree, UserKey,
     UserValue, ValueType,
 };
-use quire_storage::{Direction, Space};
+use quire_storage::{Direction, Space, prefix_end};
 
 use crate::manifest::{self, TableEntry};
 use crate::memtable::{Memtable, MemtableRows};
-use crate::table_output::{Kind, Output};
-use crate::tuning::TABLE_BYTES;
+use crate::table_output::{Kind, Output, bytes_of};
+use crate::tuning::{PART_BYTES, TABLE_BYTES};
 
 /// The number of samples that are compressed to see what it saves, and the bytes of each.
 const SAMPLES: usize = 16;
@@ -32,9 +32,65 @@ pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable) -> Result<Ve
     let row_bytes = 2 * TABLE_BYTES;
     let kind = Kind { space, level: 0, compression: compression(space, memtable), row_bytes };
     let mut output = Output::new(keyspace, kind, || tree.get_next_table_id());
-    rows(memtable).try_for_each(|row| output.write(row))?;
+    match space {
+        Space::Doc => write_by_collection(tree, memtable, &mut output)?,
+        _ => rows(memtable).try_for_each(|row| output.write(row))?,
+    }
     let written = output.finish()?;
     written.iter().map(|entry| open(tree, keyspace, entry)).collect()
+}
+
+/// Writes the rows of documents. Those of a collection that overlap with no table, as new documents
+/// do, get tables of their own if they are many: such a table moves down without a merge, and one
+/// with documents of several collections does not.
+fn write_by_collection(
+    tree: &Tree,
+    memtable: &Memtable,
+    output: &mut Output<'_, impl FnMut() -> u64>,
+) -> Result<()> {
+    // While flushed tables that overlap wait for a merge, none moves down.
+    let is_settled = tree.current_version().l0().run_count() <= 1;
+    let mut rows = rows(memtable).peekable();
+    while let Some(collection) = rows.peek().map(collection_of) {
+        let mut next = || rows.next_if(|row| collection_of(row) == collection);
+        let (mut first, mut bytes) = (Vec::new(), 0);
+        while bytes < PART_BYTES
+            && let Some(row) = next()
+        {
+            bytes += bytes_of(&row);
+            first.push(row);
+        }
+        let has_own = is_settled
+            && bytes >= PART_BYTES
+            && first.first().is_some_and(|row| is_apart(tree, memtable, row));
+        if has_own {
+            output.end_table()?;
+        }
+        first.into_iter().chain(std::iter::from_fn(next)).try_for_each(|row| output.write(row))?;
+        if has_own {
+            output.end_table()?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the bytes of a document's key that stand for its collection.
+fn collection_of(row: &InternalValue) -> Option<[u8; 4]> {
+    row.key.user_key.first_chunk().copied()
+}
+
+/// Returns true if no table overlaps with the rows of a collection, of which `first` is the first.
+fn is_apart(tree: &Tree, memtable: &Memtable, first: &InternalValue) -> bool {
+    let mut last = Vec::new();
+    let end = prefix_end(&collection_of(first).unwrap_or_default());
+    memtable.read_back(&end, u64::MAX, 1, &mut last);
+    let Some(last) = last.pop() else { return false };
+    let keys = KeyRange::new((first.key.user_key.clone(), UserKey::from(last.key)));
+    let version = tree.current_version();
+    version
+        .iter_levels()
+        .flat_map(|level| level.iter())
+        .all(|run| run.get_overlapping(&keys).is_empty())
 }
 
 fn rows(memtable: &Memtable) -> impl Iterator<Item = InternalValue> {
@@ -106,5 +162,50 @@ mod tests {
             let read: Vec<u8> = readable.flat_map(|row| row.value.to_vec()).collect();
             assert!(read == *bytes);
         }
+    }
+
+    /// Returns a memtable with this many megabytes of new documents from record `first` on in each
+    /// collection.
+    fn filled(first: u64, collections: &[(u32, u64)]) -> Memtable {
+        let memtable = Memtable::new(0);
+        for (collection, megabytes) in collections {
+            for number in first..first + 4 * megabytes + 1 {
+                let key = [&collection.to_be_bytes()[..], &number.to_be_bytes()].concat();
+                let value = Some(Bytes::from(vec![7; (1 << 18) - key.len()]));
+                memtable.write([(&key[..], value)].into_iter(), 1, 1);
+            }
+        }
+        memtable
+    }
+
+    #[test]
+    fn many_new_documents_of_a_collection_get_tables_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let trees = Trees::open(dir.path(), 1 << 20, &Arc::default()).unwrap();
+        let tree = trees.of(Space::Doc);
+        let flushed = |first, collections: &[(u32, u64)]| {
+            let tables = write(tree, Space::Doc, &filled(first, collections)).unwrap();
+            let ends = |table: &Table| {
+                let keys = &table.metadata.key_range;
+                [keys.min()[3], keys.max()[3]]
+            };
+            let ends: Vec<[u8; 2]> = tables.iter().map(ends).collect();
+            (tables, ends)
+        };
+        let register = |tables: &[Table]| {
+            tree.register_tables(tables, None, None, &[], crate::tables::NO_SNAPSHOT).unwrap();
+        };
+        let (tables, ends) = flushed(100, &[(1, 1), (2, 1), (3, 4), (4, 1), (5, 9)]);
+        assert_eq!(ends, [[1, 2], [3, 3], [4, 4], [5, 5]]);
+        register(&tables);
+        // Documents of collection 3 that are there already are not new.
+        let (_, ends) = flushed(101, &[(3, 5), (6, 4), (7, 0)]);
+        assert_eq!(ends, [[3, 3], [6, 6], [7, 7]]);
+        let (tables, ends) = flushed(101, &[(3, 5), (4, 0), (7, 0)]);
+        assert_eq!(ends, [[3, 7]]);
+        // No table moves down while these two wait for a merge.
+        register(&tables);
+        let (_, ends) = flushed(900, &[(8, 5), (9, 5)]);
+        assert_eq!(ends, [[8, 9]]);
     }
 }

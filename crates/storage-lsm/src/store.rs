@@ -7,7 +7,7 @@
 //! views are freed by a thread of their own (`retired`).
 
 use std::collections::HashSet;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use lsm_tree::AbstractTree;
 use parking_lot::{Condvar, Mutex, RwLock};
 use quire_storage::{Op, Result, Space, StorageError};
@@ -30,7 +31,7 @@ use crate::pace::Pace;
 use crate::retired::Retired;
 use crate::tables::{NO_SNAPSHOT, TableList, Trees, of_space};
 use crate::tuning::memtable_bytes;
-use crate::view::{SpaceView, View};
+use crate::view::{LateKeys, SpaceView, View};
 
 /// The most log files. When one more begins, the memtables that need the oldest are flushed, so
 /// that an open has at most this much to replay.
@@ -100,7 +101,11 @@ impl Store {
         let trees = Trees::open(data, options.cache_bytes, dropped)?;
         let space = |space: Space| -> Result<SpaceView> {
             let memtables = smallvec![Arc::new(memtable(space, space.index() as u64))];
-            Ok(SpaceView { memtables, tables: Arc::new(TableList::of(trees.of(space))?) })
+            Ok(SpaceView {
+                memtables,
+                late: None,
+                tables: Arc::new(TableList::of(trees.of(space))?),
+            })
         };
         let view = View {
             spaces: [
@@ -178,11 +183,21 @@ impl Store {
     }
 
     fn fill(&self, view: &View, mut ops: Vec<Op>, seqno: u64, log: u64) {
-        for space in Space::ALL {
-            let mut changes = ops.iter_mut().filter(|op| op.space == space).peekable();
+        let mut write = |memtable: &Memtable, is_wanted: &dyn Fn(&Op) -> bool| {
+            let mut changes = ops.iter_mut().filter(|op| is_wanted(op)).peekable();
             if changes.peek().is_some() {
                 let changes = changes.map(|op| (&op.key[..], op.value.take()));
-                view.of(space).active().write(changes, seqno, log);
+                memtable.write(changes, seqno, log);
+            }
+        };
+        for space in Space::ALL {
+            let of_space = view.of(space);
+            match of_space.late() {
+                None => write(of_space.active(), &|op| op.space == space),
+                Some((before, late)) => {
+                    write(before, &|op| op.space == space && late.contains(&op.key));
+                    write(of_space.active(), &|op| op.space == space && !late.contains(&op.key));
+                }
             }
         }
     }
@@ -190,30 +205,72 @@ impl Store {
     /// Seals the memtables that are full.
     fn seal_full(&self, view: &View) {
         for space in Space::ALL {
-            let active = view.of(space).active();
+            let of_space = view.of(space);
+            let active = of_space.active();
             if active.bytes() >= memtable_bytes(space) {
                 self.seal(space, |now| Arc::ptr_eq(now, active));
+            } else if let Some((before, _)) = of_space.late()
+                && before.bytes() + active.bytes() >= memtable_bytes(space) * 3 / 2
+            {
+                self.end_late(space, |now| Arc::ptr_eq(now, before));
             }
         }
     }
 
-    /// Seals the active memtable of a space if it has rows and `is_due`. Returns false if it does
-    /// nothing.
-    pub fn seal(&self, space: Space, is_due: impl Fn(&Arc<Memtable>) -> bool) -> bool {
+    /// Seals the active memtable of a space if it `is_due`. If it has no rows, only ends late rows.
+    pub fn seal(&self, space: Space, is_due: impl Fn(&Arc<Memtable>) -> bool) {
+        self.begin_memtable(space, is_due, || None);
+    }
+
+    /// Begins another memtable of a space if the active one `is_due`. Rows with the keys that
+    /// `late` returns are still written to the one before, until [`end_late`](Self::end_late), the
+    /// next memtable, or half a memtable of further rows. No row is written during the call of
+    /// `late`.
+    pub fn cut(
+        &self,
+        space: Space,
+        is_due: impl Fn(&Arc<Memtable>) -> bool,
+        late: impl FnOnce() -> Vec<Range<Bytes>>,
+    ) {
+        self.begin_memtable(space, is_due, || LateKeys::new(late()));
+    }
+
+    fn begin_memtable(
+        &self,
+        space: Space,
+        is_due: impl Fn(&Arc<Memtable>) -> bool,
+        late: impl FnOnce() -> Option<LateKeys>,
+    ) {
         let _writing = self.writing.lock();
-        let sealed = self.change(|view| {
-            let active = view.of(space).active();
-            if active.is_empty() || !is_due(active) {
+        let is_changed = self.change(|view| {
+            let of_space = view.of_mut(space);
+            if !is_due(of_space.active()) {
                 return false;
             }
+            if of_space.active().is_empty() {
+                return of_space.late.take().is_some();
+            }
             let number = self.memtables.fetch_add(1, Ordering::Relaxed);
-            view.of_mut(space).memtables.insert(0, Arc::new(memtable(space, number)));
+            of_space.memtables.insert(0, Arc::new(memtable(space, number)));
+            of_space.late = late();
             true
         });
-        if sealed {
+        if is_changed {
             self.announce(|_| {});
         }
-        sealed
+    }
+
+    /// Seals the memtable to which late rows of a space are written, if it `is_due`.
+    pub fn end_late(&self, space: Space, is_due: impl Fn(&Arc<Memtable>) -> bool) {
+        let _writing = self.writing.lock();
+        let is_ended = self.change(|view| {
+            let of_space = view.of_mut(space);
+            let is_due = of_space.late().is_some_and(|(memtable, _)| is_due(memtable));
+            is_due && of_space.late.take().is_some()
+        });
+        if is_ended {
+            self.announce(|_| {});
+        }
     }
 
     /// Publishes a changed copy of the view, unless `change` returns false.
@@ -252,17 +309,22 @@ impl Store {
     /// Makes a table of the oldest sealed memtable of a space. Its batches are synced first: the
     /// rows of a batch in one space must not outlive those in the others.
     fn flush_oldest(&self, space: Space) -> Result<()> {
-        let oldest = match &self.view().of(space).memtables[..] {
-            [_active, .., oldest] => Arc::clone(oldest),
-            _ => return Ok(()),
-        };
+        let view = self.view();
+        let Some(oldest) = view.of(space).sealed().last().map(Arc::clone) else { return Ok(()) };
+        drop(view);
         self.log.sync()?;
         let since = Instant::now();
         let tree = self.trees.of(space);
         let failed = |error| storage(error, "flushing");
+        self.trees.move_flushed(space)?;
         let tables = flush::write(tree, space, &oldest).map_err(failed)?;
-        if !tables.is_empty() {
-            tree.register_tables(&tables, None, None, &[], NO_SNAPSHOT).map_err(failed)?;
+        // lsm-tree moves flushed tables down only together, and only if nothing lies between them.
+        for (number, table) in tables.iter().enumerate() {
+            if number > 0 {
+                self.trees.move_flushed(space)?;
+            }
+            let table = std::slice::from_ref(table);
+            tree.register_tables(table, None, None, &[], NO_SNAPSHOT).map_err(failed)?;
         }
         self.pace.flushed(oldest.bytes(), since.elapsed());
         self.publish_tables(space, Some(oldest))?;
@@ -290,6 +352,7 @@ impl Store {
         if let Some(oldest) = self.log.current().checked_sub(LOG_FILES_MAX) {
             for space in Space::ALL {
                 self.seal(space, |active| active.first_log() <= oldest);
+                self.end_late(space, |memtable| memtable.first_log() <= oldest);
             }
         }
         self.announce(|work| work.log_wants_care = true);
@@ -399,8 +462,7 @@ impl Store {
     fn next_flush(&self) -> Option<Task> {
         let view = self.view();
         let sealed = Space::ALL.into_iter().filter_map(|space| {
-            let memtables = &view.of(space).memtables;
-            let oldest = memtables.last().filter(|_| memtables.len() > 1)?;
+            let oldest = view.of(space).sealed().last()?;
             Some((oldest.number(), space))
         });
         sealed.min_by_key(|(number, _)| *number).map(|(_, space)| Task::Flush(space))

@@ -69,7 +69,7 @@ impl Cut {
             let choice = levels.choose(&version, &tree.config, &Default::default());
             if let Choice::Merge(input) = choice { Some(input.table_ids) } else { None }
         };
-        let usual = self.levels_cut_at(self.file_bytes);
+        let usual = self.usual_levels();
         let Some(tables) = chosen(&usual) else { return usual };
         let merged = version.iter_tables().filter(|it| !is_alone || tables.contains(&it.id()));
         let mut bytes = self.of(merged);
@@ -81,6 +81,11 @@ impl Cut {
             bytes *= 2;
         }
         usual
+    }
+
+    /// Returns the strategy that cuts at the usual size of a table.
+    pub fn usual_levels(&self) -> Leveled {
+        self.levels_cut_at(self.file_bytes)
     }
 
     /// Returns the strategy that cuts at `bytes`. lsm-tree derives the size of the first level and

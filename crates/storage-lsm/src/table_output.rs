@@ -41,7 +41,7 @@ impl<'k, N: FnMut() -> u64> Output<'k, N> {
         if self.bytes >= self.kind.row_bytes {
             self.end_table()?;
         }
-        self.bytes += (row.key.user_key.len() + row.value.len()) as u64;
+        self.bytes += bytes_of(&row);
         let writer = match &mut self.writer {
             Some(writer) => writer,
             empty => empty.insert(begin(self.keyspace, &self.kind, (self.next_number)())?),
@@ -49,7 +49,8 @@ impl<'k, N: FnMut() -> u64> Output<'k, N> {
         writer.write(row)
     }
 
-    fn end_table(&mut self) -> Result<()> {
+    /// Ends the table that is being written, if there is one.
+    pub fn end_table(&mut self) -> Result<()> {
         self.bytes = 0;
         let finished = self.writer.take().map(Writer::finish).transpose()?;
         if let Some((id, checksum)) = finished.flatten() {
@@ -63,6 +64,11 @@ impl<'k, N: FnMut() -> u64> Output<'k, N> {
         self.end_table()?;
         Ok(self.written)
     }
+}
+
+/// Returns the bytes of the key and the value.
+pub(crate) fn bytes_of(row: &InternalValue) -> u64 {
+    (row.key.user_key.len() + row.value.len()) as u64
 }
 
 fn begin(keyspace: &Path, kind: &Kind, number: u64) -> Result<Writer> {

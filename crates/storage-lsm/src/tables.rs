@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lsm_tree::compaction::filter::Factory as FilterFactory;
+use lsm_tree::compaction::{Choice, CompactionStrategy};
 use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
 use lsm_tree::descriptor_table::DescriptorTable;
 use lsm_tree::file_accessor::FileAccessor;
@@ -94,6 +95,17 @@ impl Trees {
             tree.compact(Arc::new(CUT.levels(tree, is_alone)), NO_SNAPSHOT)
         })?;
         Ok(tree.current_version().id() != before)
+    }
+
+    /// Moves the flushed tables of a space to a level below if that needs no merge.
+    pub fn move_flushed(&self, space: Space) -> Result<()> {
+        let tree = self.of(space);
+        let levels = CUT.usual_levels();
+        let choice = levels.choose(&tree.current_version(), &tree.config, &Default::default());
+        if !matches!(choice, Choice::Move(_)) {
+            return Ok(());
+        }
+        self.count_merge(space, |_| tree.compact(Arc::new(levels), NO_SNAPSHOT))
     }
 
     /// Merges all tables of a space into new ones.

@@ -38,5 +38,9 @@ pub(crate) const fn restart_interval(space: Space) -> u8 {
 /// in tables of its own, which are dropped whole.
 pub(crate) const TABLE_BYTES: u64 = 32 << 20;
 
+/// The new documents of a collection in a memtable get tables of their own if they are at least this
+/// many bytes.
+pub(crate) const PART_BYTES: u64 = 4 << 20;
+
 /// Where merges cut the tables that they write. `row_bytes` is the memory that a merge needs.
 pub(crate) const CUT: Cut = Cut { file_bytes: TABLE_BYTES, row_bytes: 128 << 20 };

@@ -1,8 +1,10 @@
 //! What a snapshot reads: the memtables and the tables of each space at one moment. A view is never
 //! changed (`store`).
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use lsm_tree::Table;
 use quire_storage::Space;
 use smallvec::SmallVec;
@@ -17,11 +19,17 @@ const SEALED_MAX: usize = 3;
 /// The number of runs of flushed tables from which on commits wait.
 pub(crate) const FRESH_RUNS_MAX: usize = 16;
 
+/// Ranges of keys that do not overlap, in ascending order.
+#[derive(Clone)]
+pub(crate) struct LateKeys(Arc<[Range<Bytes>]>);
+
 /// The rows of one space at one moment.
 #[derive(Clone)]
 pub(crate) struct SpaceView {
-    /// The active memtable, then the sealed ones, the newest first.
+    /// The active memtable, then the earlier ones, the newest first.
     pub memtables: SmallVec<[Arc<Memtable>; 2]>,
+    /// The keys whose rows are still written to the memtable before the active one (`Store::cut`).
+    pub late: Option<LateKeys>,
     pub tables: Arc<TableList>,
 }
 
@@ -29,6 +37,19 @@ pub(crate) struct SpaceView {
 #[derive(Clone)]
 pub(crate) struct View {
     pub spaces: [SpaceView; 4],
+}
+
+impl LateKeys {
+    /// Returns the keys of ranges that do not overlap; `None` if there are none.
+    pub fn new(mut ranges: Vec<Range<Bytes>>) -> Option<Self> {
+        ranges.sort_by(|one, other| one.start.cmp(&other.start));
+        (!ranges.is_empty()).then(|| Self(ranges.into()))
+    }
+
+    pub fn contains(&self, key: &Bytes) -> bool {
+        let at = self.0.partition_point(|range| range.end <= *key);
+        self.0.get(at).is_some_and(|range| range.start <= *key)
+    }
 }
 
 impl View {
@@ -63,7 +84,7 @@ impl View {
 
     /// Returns the most sealed memtables of a space.
     pub fn sealed(&self) -> usize {
-        self.spaces.iter().map(|space| space.memtables.len() - 1).max().unwrap_or(0)
+        self.spaces.iter().map(|space| space.sealed().len()).max().unwrap_or(0)
     }
 
     /// Returns the most runs of flushed tables of a space.
@@ -85,5 +106,16 @@ impl SpaceView {
     pub fn active(&self) -> &Arc<Memtable> {
         // The list is never empty.
         &self.memtables[0]
+    }
+
+    /// Returns the memtable before the active one and the keys whose rows are still written to it,
+    /// if there are any.
+    pub fn late(&self) -> Option<(&Arc<Memtable>, &LateKeys)> {
+        self.memtables.get(1).zip(self.late.as_ref())
+    }
+
+    /// Returns the memtables that are no longer written to, the newest first.
+    pub fn sealed(&self) -> &[Arc<Memtable>] {
+        self.memtables.get(1 + usize::from(self.late.is_some())..).unwrap_or_default()
     }
 }

@@ -1,6 +1,7 @@
 //! The layer below the committer: ordered bytes. A backend knows nothing of conflicts, versions,
 //! counters or groups. It applies one batch at a time.
 
+use std::ops::Range;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -124,18 +125,18 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
-    /// Returns true if the documents in memory are about to become a table, so that the caller
-    /// should call [`cut`](Self::cut) at the next suitable moment.
+    /// Does what [`Engine::wants_cut`](crate::Engine::wants_cut) says.
     fn wants_cut(&self) -> bool {
         false
     }
 
-    /// Makes a table of the documents that are in memory now. The caller chooses a moment after
-    /// which every new document has a greater record id. Then the tables do not overlap and need no
-    /// merge.
-    fn cut(&self) -> Result<()> {
+    /// Does what [`Engine::cut_table`](crate::Engine::cut_table) says.
+    fn cut(&self, _late: &mut dyn FnMut() -> Vec<Range<Bytes>>) -> Result<()> {
         Ok(())
     }
+
+    /// Does what [`Engine::end_late`](crate::Engine::end_late) says.
+    fn end_late(&self) {}
 
     /// Reclaims the space of ranges that no snapshot reads any more, and returns the progress for
     /// each range. `apply` commits deletes; `stop` returns true when the engine is closing. The

@@ -2,7 +2,7 @@
 //! fails if it conflicts with another. It is synchronous and object-safe. Calls take many keys or
 //! return a page, so that a remote engine can batch. Callers use it through [`Txn`](crate::Txn).
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -358,13 +358,20 @@ pub trait Engine: Send + Sync {
     /// the lock, and sets [`CommitBatch::admitted`].
     fn admit(&self, interrupt: Option<&Interrupt>) -> Result<()>;
 
-    /// Returns true if the documents in memory are about to become a table. A caller that knows
-    /// when no record id is in use then calls [`cut_table`](Self::cut_table) at such a moment.
+    /// Returns true if the documents in memory are about to become a table. A caller that knows the
+    /// record ids in use then calls [`cut_table`](Self::cut_table).
     fn wants_cut(&self) -> bool;
 
-    /// Begins a new table with the next document, if one is about to begin. If all later documents
-    /// have greater record ids, the tables do not overlap and are never merged.
-    fn cut_table(&self) -> Result<()>;
+    /// Begins a new table of documents, if one is about to begin. Documents with the keys that
+    /// `late` returns still go to the table before it. `late` is called while no batch is written.
+    /// If it returns, for each collection whose record ids are under way, the keys below the next
+    /// id, then the tables do not overlap, and are never merged. The ranges must not overlap.
+    fn cut_table(&self, late: &mut dyn FnMut() -> Vec<Range<Bytes>>) -> Result<()>;
+
+    /// Tells that no new document will have a key that the last call of
+    /// [`cut_table`](Self::cut_table) was given. The engine stops to wait for this call when much
+    /// was written.
+    fn end_late(&self);
 
     /// Takes locks on keys; the first updater wins. Fails with `Conflict` if another transaction
     /// has locked one of them or a commit after `base` changed one. Keeps the locks that were taken

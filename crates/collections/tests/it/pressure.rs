@@ -1,6 +1,7 @@
 //! Statements that change the catalog while the engine is behind: they wait, and other statements
 //! do not wait for them. Inserts while a table of documents is about to begin.
 
+use std::ops::Range;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
@@ -8,7 +9,9 @@ use super::*;
 use quire_catalog::CollectionOptions;
 use quire_storage::backend::Backend;
 use quire_storage::memory::{MemoryBackend, MemorySnapshot};
-use quire_storage::{Caps, Committer, CommitterOptions, Interruption, Op, Size, Space, Version};
+use quire_storage::{
+    Bytes, Caps, Committer, CommitterOptions, Interruption, Op, Size, Space, Version,
+};
 
 /// The switches and counters of a [`Behind`].
 #[derive(Default)]
@@ -25,12 +28,12 @@ struct State {
     blocked: bool,
     /// The number of batches that wait there.
     waiting: usize,
-    /// The number of batches that were applied.
-    applied: usize,
     /// A table of documents is about to begin.
     wants_cut: bool,
-    /// The number of batches that were applied before each table began.
-    cuts: Vec<usize>,
+    /// The late keys of each table that has begun.
+    cuts: Vec<Vec<Range<Bytes>>>,
+    /// How often the late keys have ended.
+    ended: usize,
 }
 
 impl Gate {
@@ -68,21 +71,23 @@ impl Backend for Behind {
         self.gate.set(|state| state.waiting += 1);
         self.gate.wait(|state| !state.blocked);
         self.gate.set(|state| state.waiting -= 1);
-        self.memory.apply(ops, sync)?;
-        self.gate.set(|state| state.applied += 1);
-        Ok(())
+        self.memory.apply(ops, sync)
     }
 
     fn wants_cut(&self) -> bool {
         self.gate.state.lock().unwrap().wants_cut
     }
 
-    fn cut(&self) -> quire_storage::Result<()> {
+    fn cut(&self, late: &mut dyn FnMut() -> Vec<Range<Bytes>>) -> quire_storage::Result<()> {
         self.gate.set(|state| {
             state.wants_cut = false;
-            state.cuts.push(state.applied);
+            state.cuts.push(late());
         });
         Ok(())
+    }
+
+    fn end_late(&self) {
+        self.gate.set(|state| state.ended += 1);
     }
 
     fn sync(&self) -> quire_storage::Result<()> {
@@ -174,31 +179,51 @@ fn insert(writer: &mut quire_collections::Writer, name: &str, id: i32) {
     writer.insert(&collection, quire_document::doc! { "_id": id }.as_doc()).unwrap();
 }
 
+/// Begins a table of documents with an insert.
+fn cut(store: &Arc<Store>, gate: &Gate, name: &str, id: i32) {
+    gate.set(|state| state.wants_cut = true);
+    let mut writer = store.writer(WriterMode::Statement).unwrap();
+    insert(&mut writer, name, id);
+    writer.commit(CommitOptions::buffered()).unwrap();
+}
+
 /// Documents of a writer that was not finished when a table began overlapped the table before. Both
 /// tables were merged, which wrote each document once more.
 #[test]
-fn a_table_begins_when_no_record_id_is_under_way() {
+fn documents_of_unfinished_writers_go_to_the_table_before() {
     let (store, gate) = behind();
-    create(&store, "d.c", &Interrupt::new()).unwrap();
-    let before = gate.state.lock().unwrap().applied;
-    let mut first = store.writer(WriterMode::Statement).unwrap();
-    insert(&mut first, "d.c", 1);
-    gate.set(|state| state.wants_cut = true);
-    let since = std::time::Instant::now();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut second = store.writer(WriterMode::Statement).unwrap();
-            insert(&mut second, "d.c", 2);
-            second.commit(CommitOptions::buffered()).unwrap();
-        });
-        std::thread::sleep(Duration::from_millis(2));
-        first.commit(CommitOptions::buffered()).unwrap();
-        // If the machine was busy for longer, the second writer has stopped waiting.
-        let in_time = since.elapsed() < Duration::from_millis(15);
-        gate.wait(|state| !state.wants_cut);
-        let cuts = gate.state.lock().unwrap().cuts.clone();
-        assert!(cuts == [before + 1] || (!in_time && cuts == [before]), "{cuts:?}, {before}");
-    });
+    let open = |name: &str, ids: std::ops::Range<i32>| {
+        create(&store, name, &Interrupt::new()).unwrap();
+        let mut writer = store.writer(WriterMode::Statement).unwrap();
+        ids.for_each(|id| insert(&mut writer, name, id));
+        writer
+    };
+    let mut first = open("d.c", 0..2);
+    let second = open("d.e", 0..5);
+    create(&store, "d.f", &Interrupt::new()).unwrap();
+    cut(&store, &gate, "d.c", 7);
+    // The next ids are 3 in the first collection and 6 in the second; the third has no writer.
+    let mut late = gate.state.lock().unwrap().cuts.pop().unwrap();
+    late.sort_by(|one, other| one.start.cmp(&other.start));
+    let [one, other] = &late[..] else { panic!("{late:?}") };
+    for (range, below) in [(one, 3_u64), (other, 6)] {
+        assert_eq!(range.start[..4], range.end[..4]);
+        assert_eq!((&range.start[4..], &range.end[4..]), (&[0; 8][..], &below.to_be_bytes()[..]));
+    }
+    // Ids that the unfinished writer takes now are not late.
+    insert(&mut first, "d.c", 2);
+    first.commit(CommitOptions::buffered()).unwrap();
+    let ended = || {
+        let mut writer = store.writer(WriterMode::Statement).unwrap();
+        insert(&mut writer, "d.f", 1);
+        gate.state.lock().unwrap().ended
+    };
+    assert_eq!(ended(), 0, "the second writer is unfinished");
+    drop(second);
+    assert_eq!((ended(), ended()), (1, 1));
+    cut(&store, &gate, "d.c", 8);
+    assert_eq!(gate.state.lock().unwrap().cuts, [vec![]]);
+    assert_eq!(ended(), 1);
 }
 
 /// A transaction that stays open does not stop the inserts of others.
@@ -208,11 +233,7 @@ fn a_writer_that_does_not_end_is_not_waited_for() {
     create(&store, "d.c", &Interrupt::new()).unwrap();
     let mut open = store.writer(WriterMode::Transaction).unwrap();
     insert(&mut open, "d.c", 1);
-    for id in 2..5 {
-        gate.set(|state| state.wants_cut = true);
-        let mut writer = store.writer(WriterMode::Statement).unwrap();
-        insert(&mut writer, "d.c", id);
-        writer.commit(CommitOptions::buffered()).unwrap();
-    }
-    assert_eq!(gate.state.lock().unwrap().cuts.len(), 3);
+    (2..5).for_each(|id| cut(&store, &gate, "d.c", id));
+    let state = gate.state.lock().unwrap();
+    assert_eq!((state.cuts.len(), state.ended), (3, 0));
 }

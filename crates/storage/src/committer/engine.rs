@@ -1,5 +1,6 @@
 //! The storage contract, implemented by the committer.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,9 +49,13 @@ impl<B: Backend> Engine for Committer<B> {
         self.inner.backend.wants_cut()
     }
 
-    fn cut_table(&self) -> Result<()> {
+    fn cut_table(&self, late: &mut dyn FnMut() -> Vec<Range<Bytes>>) -> Result<()> {
         self.inner.check_writable()?;
-        self.inner.backend.cut()
+        self.inner.backend.cut(late)
+    }
+
+    fn end_late(&self) {
+        self.inner.backend.end_late();
     }
 
     fn lock(&self, owner: LockOwner, base: Version, keys: &[Check]) -> Result<()> {
