@@ -210,7 +210,7 @@ impl Store {
             if active.bytes() >= memtable_bytes(space) {
                 self.seal(space, |now| Arc::ptr_eq(now, active));
             } else if let Some((before, _)) = of_space.late()
-                && before.bytes() + active.bytes() >= memtable_bytes(space) * 3 / 2
+                && before.bytes() + active.bytes() >= memtable_bytes(space) * 2
             {
                 self.end_late(space, |now| Arc::ptr_eq(now, before));
             }
@@ -224,8 +224,8 @@ impl Store {
 
     /// Begins another memtable of a space if the active one `is_due`. Rows with the keys that
     /// `late` returns are still written to the one before, until [`end_late`](Self::end_late), the
-    /// next memtable, or half a memtable of further rows. No row is written during the call of
-    /// `late`.
+    /// next memtable, or until both have the bytes of two full ones. No row is written during the
+    /// call of `late`.
     pub fn cut(
         &self,
         space: Space,
