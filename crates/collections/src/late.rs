@@ -56,7 +56,8 @@ impl LateWriters {
         if !self.any.load(Ordering::Acquire) {
             return;
         }
-        let mut collections = self.collections.lock();
+        // If the lock is held, another thread looks.
+        let Some(mut collections) = self.collections.try_lock() else { return };
         collections.retain(|(ids, below)| ids.is_unfinished_below(*below));
         if collections.is_empty() && self.any.swap(false, Ordering::AcqRel) {
             engine.end_late();

@@ -45,8 +45,8 @@ const CAPS: Caps = Caps {
 
 /// The free space is measured each time this many bytes were written.
 const LOOK_EVERY_BYTES: u64 = 256 << 10;
-/// The size of the memtable of documents, in bytes, from which the committer looks for a good
-/// moment to begin a new table. At 32 MiB the store does not wait any longer.
+/// The size of the memtable of documents, in bytes, from which on the next writer makes another one
+/// begin. At 32 MiB the store does not wait any longer.
 const CUT_DUE_BYTES: u64 = 28 << 20;
 /// The time for which a close waits for readers.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
@@ -113,8 +113,7 @@ impl LsmBackend {
 /// So the documents of unfinished writers, whose record ids are smaller than those of others, still
 /// belong to this memtable when the next one begins.
 fn is_cut_due(view: &View) -> bool {
-    let documents = view.of(Space::Doc);
-    documents.late.is_none() && documents.active().bytes() >= CUT_DUE_BYTES
+    view.of(Space::Doc).active().bytes() >= CUT_DUE_BYTES
 }
 
 impl Backend for LsmBackend {

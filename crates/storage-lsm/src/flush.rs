@@ -4,6 +4,10 @@
 //! smaller are written as they are: a sample of them is compressed first. Tables with rising record
 //! ids move down the levels unchanged, so this is decided once for most documents. A merge
 //! compresses what it writes.
+//!
+//! The documents of a collection that overlap with no table, as new documents do, get tables of
+//! their own if they are many: such a table moves down without a merge, and one with documents of
+//! several collections does not.
 
 use std::path::Path;
 
@@ -24,54 +28,77 @@ const SAMPLE_BYTES: usize = 16 << 10;
 /// Rows are compressed if that saves at least this part of their bytes, one eighth.
 const LEAST_SAVING: usize = 8;
 
-/// Writes the newest row of each key to tables for the first level, in ascending order. Older
-/// versions are not written: a snapshot that sees them keeps the memtable.
-pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable) -> Result<Vec<Table>> {
-    let keyspace: &Path = &tree.config.path;
-    // A memtable is larger than this only by its last batch.
-    let row_bytes = 2 * TABLE_BYTES;
-    let kind = Kind { space, level: 0, compression: compression(space, memtable), row_bytes };
-    let mut output = Output::new(keyspace, kind, || tree.get_next_table_id());
-    match space {
-        Space::Doc => write_by_collection(tree, memtable, &mut output)?,
-        _ => rows(memtable).try_for_each(|row| output.write(row))?,
-    }
-    let written = output.finish()?;
-    written.iter().map(|entry| open(tree, keyspace, entry)).collect()
+/// The tables of a memtable.
+#[derive(Default)]
+pub(crate) struct Flushed {
+    /// Tables that overlap with no other one. They may be used one by one.
+    pub apart: Vec<Table>,
+    /// The other tables. They must be used together, and last.
+    pub rest: Vec<Table>,
 }
 
-/// Writes the rows of documents. Those of a collection that overlap with no table, as new documents
-/// do, get tables of their own if they are many: such a table moves down without a merge, and one
-/// with documents of several collections does not.
-fn write_by_collection(
-    tree: &Tree,
-    memtable: &Memtable,
-    output: &mut Output<'_, impl FnMut() -> u64>,
-) -> Result<()> {
-    // While flushed tables that overlap wait for a merge, none moves down.
-    let is_settled = tree.current_version().l0().run_count() <= 1;
+/// Writes the newest row of each key to tables for the first level, in ascending order. Older
+/// versions are not written: a snapshot that sees them keeps the memtable. `next` is the first batch
+/// in the memtable after this one.
+///
+/// After a crash, the log is replayed from the newest batch in any table on. So no row is written
+/// with a batch beyond which rows can be missing in the tables: late rows, which are newer than the
+/// first rows of the next memtable, get the batch before `next`, and rows that may be in use before
+/// the others of this memtable get the batch before its first one. This keeps the order of the
+/// versions of a key: the rows of earlier memtables are older than that, and rows apart are the only
+/// ones of their keys.
+pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable, next: u64) -> Result<Flushed> {
+    let keyspace: &Path = &tree.config.path;
+    let before_next = next.saturating_sub(1);
+    let compression = compression(space, memtable);
+    let output = || {
+        // A memtable is larger than this only by its last batch.
+        let row_bytes = 2 * TABLE_BYTES;
+        let kind = Kind { space, level: 0, compression, row_bytes };
+        Output::new(keyspace, kind, || tree.get_next_table_id())
+    };
+    let mut flushed = Flushed::default();
+    let open_all = |tables: &mut Vec<Table>, written: Vec<TableEntry>| -> Result<()> {
+        for entry in written {
+            tables.push(open(tree, keyspace, &entry)?);
+        }
+        Ok(())
+    };
+    let mut rest = output();
     let mut rows = rows(memtable).peekable();
+    // While flushed tables wait for a merge, none moves down.
+    let splits = space == Space::Doc && tree.current_version().l0().is_empty();
     while let Some(collection) = rows.peek().map(collection_of) {
-        let mut next = || rows.next_if(|row| collection_of(row) == collection);
+        let mut next = || rows.next_if(|row| !splits || collection_of(row) == collection);
         let (mut first, mut bytes) = (Vec::new(), 0);
-        while bytes < PART_BYTES
+        while splits
+            && bytes < PART_BYTES
             && let Some(row) = next()
         {
             bytes += bytes_of(&row);
             first.push(row);
         }
-        let has_own = is_settled
-            && bytes >= PART_BYTES
-            && first.first().is_some_and(|row| is_apart(tree, memtable, row));
-        if has_own {
-            output.end_table()?;
-        }
-        first.into_iter().chain(std::iter::from_fn(next)).try_for_each(|row| output.write(row))?;
-        if has_own {
-            output.end_table()?;
+        let is_apart = bytes >= PART_BYTES
+            && first.first().is_some_and(|row| overlaps_nothing(tree, memtable, row));
+        let mut part = first.into_iter().chain(std::iter::from_fn(next));
+        if is_apart {
+            rest.end_table()?;
+            let before = memtable.first_seqno().saturating_sub(1);
+            let mut apart = output();
+            part.try_for_each(|row| apart.write(as_of(row, before)))?;
+            open_all(&mut flushed.apart, apart.finish()?)?;
+        } else {
+            part.try_for_each(|row| rest.write(as_of(row, before_next)))?;
         }
     }
-    Ok(())
+    open_all(&mut flushed.rest, rest.finish()?)?;
+    Ok(flushed)
+}
+
+/// Returns the row as if it had been written by batch `seqno`, unless an earlier one wrote it.
+fn as_of(mut row: InternalValue, seqno: u64) -> InternalValue {
+    row.key.seqno = row.key.seqno.min(seqno);
+    row
 }
 
 /// Returns the bytes of a document's key that stand for its collection.
@@ -80,7 +107,7 @@ fn collection_of(row: &InternalValue) -> Option<[u8; 4]> {
 }
 
 /// Returns true if no table overlaps with the rows of a collection, of which `first` is the first.
-fn is_apart(tree: &Tree, memtable: &Memtable, first: &InternalValue) -> bool {
+fn overlaps_nothing(tree: &Tree, memtable: &Memtable, first: &InternalValue) -> bool {
     let mut last = Vec::new();
     let end = prefix_end(&collection_of(first).unwrap_or_default());
     memtable.read_back(&end, u64::MAX, 1, &mut last);
@@ -155,7 +182,8 @@ mod tests {
                 let value = Some(Bytes::copy_from_slice(value));
                 memtable.write([(&number.to_be_bytes()[..], value)].into_iter(), 1, 1);
             }
-            let tables = write(trees.of(space), space, &memtable).unwrap();
+            let tables = write(trees.of(space), space, &memtable, 2).unwrap();
+            let tables = [tables.apart, tables.rest].concat();
             let [table] = &tables[..] else { panic!("{} tables", tables.len()) };
             assert_eq!(table.metadata.data_block_compression, expected);
             let readable = Readable::find(&table.path, 0);
@@ -164,15 +192,15 @@ mod tests {
         }
     }
 
-    /// Returns a memtable with this many megabytes of new documents from record `first` on in each
-    /// collection.
+    /// Returns a memtable with this many megabytes of documents in each collection, from record
+    /// `first` on. Batches 5 and 8 wrote them.
     fn filled(first: u64, collections: &[(u32, u64)]) -> Memtable {
         let memtable = Memtable::new(0);
         for (collection, megabytes) in collections {
             for number in first..first + 4 * megabytes + 1 {
                 let key = [&collection.to_be_bytes()[..], &number.to_be_bytes()].concat();
                 let value = Some(Bytes::from(vec![7; (1 << 18) - key.len()]));
-                memtable.write([(&key[..], value)].into_iter(), 1, 1);
+                memtable.write([(&key[..], value)].into_iter(), 5 + 3 * (number % 2), 1);
             }
         }
         memtable
@@ -184,28 +212,47 @@ mod tests {
         let trees = Trees::open(dir.path(), 1 << 20, &Arc::default()).unwrap();
         let tree = trees.of(Space::Doc);
         let flushed = |first, collections: &[(u32, u64)]| {
-            let tables = write(tree, Space::Doc, &filled(first, collections)).unwrap();
-            let ends = |table: &Table| {
-                let keys = &table.metadata.key_range;
-                [keys.min()[3], keys.max()[3]]
-            };
-            let ends: Vec<[u8; 2]> = tables.iter().map(ends).collect();
-            (tables, ends)
+            write(tree, Space::Doc, &filled(first, collections), u64::MAX).unwrap()
+        };
+        let ends = |tables: &[Table]| -> Vec<[u8; 2]> {
+            let keys = tables.iter().map(|table| &table.metadata.key_range);
+            keys.map(|keys| [keys.min()[3], keys.max()[3]]).collect()
         };
         let register = |tables: &[Table]| {
             tree.register_tables(tables, None, None, &[], crate::tables::NO_SNAPSHOT).unwrap();
         };
-        let (tables, ends) = flushed(100, &[(1, 1), (2, 1), (3, 4), (4, 1), (5, 9)]);
-        assert_eq!(ends, [[1, 2], [3, 3], [4, 4], [5, 5]]);
-        register(&tables);
+        let first = flushed(100, &[(1, 1), (2, 1), (3, 4), (4, 1), (5, 9)]);
+        assert_eq!(ends(&first.apart), [[3, 3], [5, 5]]);
+        assert_eq!(ends(&first.rest), [[1, 2], [4, 4]]);
+        for table in &first.apart {
+            register(std::slice::from_ref(table));
+            trees.move_flushed(Space::Doc).unwrap();
+        }
+        assert!(tree.current_version().l0().is_empty());
         // Documents of collection 3 that are there already are not new.
-        let (_, ends) = flushed(101, &[(3, 5), (6, 4), (7, 0)]);
-        assert_eq!(ends, [[3, 3], [6, 6], [7, 7]]);
-        let (tables, ends) = flushed(101, &[(3, 5), (4, 0), (7, 0)]);
-        assert_eq!(ends, [[3, 7]]);
-        // No table moves down while these two wait for a merge.
-        register(&tables);
-        let (_, ends) = flushed(900, &[(8, 5), (9, 5)]);
-        assert_eq!(ends, [[8, 9]]);
+        let second = flushed(101, &[(3, 5), (6, 4), (7, 0)]);
+        assert_eq!((ends(&second.apart), ends(&second.rest)), (vec![[6, 6]], vec![[3, 3], [7, 7]]));
+        register(&second.rest);
+        trees.move_flushed(Space::Doc).unwrap();
+        // No table moves down while these wait for a merge.
+        let third = flushed(900, &[(8, 5), (9, 5)]);
+        assert_eq!((ends(&third.apart), ends(&third.rest)), (vec![], vec![[8, 9]]));
+    }
+
+    /// After a crash, the log is replayed from the newest batch in any table on.
+    #[test]
+    fn tables_have_no_batch_beyond_which_rows_can_be_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let trees = Trees::open(dir.path(), 1 << 20, &Arc::default()).unwrap();
+        let tree = trees.of(Space::Doc);
+        for (next, newest) in [(u64::MAX, 8), (9, 8), (8, 7), (6, 5)] {
+            let tables = write(tree, Space::Doc, &filled(1, &[(1, 4), (2, 1)]), next).unwrap();
+            let seqnos = |tables: &[Table]| {
+                let seqnos = || Readable::find(&tables[0].path, 0).map(|row| row.key.seqno);
+                (seqnos().min().unwrap(), seqnos().max().unwrap())
+            };
+            assert_eq!(seqnos(&tables.apart), (4, 4));
+            assert_eq!(seqnos(&tables.rest), (5, newest));
+        }
     }
 }

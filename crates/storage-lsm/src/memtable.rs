@@ -30,13 +30,16 @@ const FILTERED_LEAVES: usize = 8;
 const AHEAD_FIRST: usize = 4;
 const AHEAD_MAX: usize = 256;
 
-/// The rows that were written while this was the active memtable of its space.
+/// The rows that were written while this was the active memtable of its space, and late rows
+/// (`Store::cut`).
 pub(crate) struct Memtable {
     /// The order of the space's memtables; later ones have greater numbers.
     number: u64,
     bytes: AtomicU64,
     /// The number of the log file that has the first row; `u64::MAX` while there is none.
     first_log: AtomicU64,
+    /// The number of the first batch with a row; `u64::MAX` while there is none.
+    first_seqno: AtomicU64,
     rows: RwLock<RowTree>,
     /// The keys of the rows, once there are many; `None` without a filter.
     filter: Option<OnceLock<KeyFilter>>,
@@ -71,6 +74,7 @@ impl Memtable {
             number,
             bytes: AtomicU64::new(0),
             first_log: AtomicU64::new(u64::MAX),
+            first_seqno: AtomicU64::new(u64::MAX),
             rows: RwLock::new(RowTree::new()),
             filter: None,
         }
@@ -101,6 +105,11 @@ impl Memtable {
     /// an empty memtable.
     pub fn first_log(&self) -> u64 {
         self.first_log.load(Atomic::Acquire)
+    }
+
+    /// Returns the number of the first batch with a row here; `u64::MAX` for an empty memtable.
+    pub fn first_seqno(&self) -> u64 {
+        self.first_seqno.load(Atomic::Acquire)
     }
 
     /// Returns about `count` samples of the values, at equal distances in bytes, each of up to
@@ -146,6 +155,7 @@ impl Memtable {
         log: u64,
     ) {
         self.first_log.fetch_min(log, Atomic::AcqRel);
+        self.first_seqno.fetch_min(seqno, Atomic::AcqRel);
         let mut rows = self.rows.write();
         let mut bytes = 0;
         for (number, (key, value)) in changes.enumerate() {
@@ -543,7 +553,7 @@ mod tests {
         for (seqno, log) in [(1, 7), (2, 8)] {
             table.write([(&b"k"[..], None)].into_iter(), seqno, log);
         }
-        assert_eq!((table.number(), table.first_log()), (3, 7));
+        assert_eq!((table.number(), table.first_log(), table.first_seqno()), (3, 7, 1));
         assert_eq!(table.get(b"k", hash_of(b"k"), 2), Some(None));
     }
 }

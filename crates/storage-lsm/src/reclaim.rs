@@ -4,7 +4,8 @@
 //! older than its drop overlaps it.
 //!
 //! A freed range is not yet gone: an open replays the part of the log that is newer than the newest
-//! row in any table of the space, and that can be rows of the freed range. It is gone when all log
+//! row in any table of the space, as the tables say it (`flush`), and that can be rows of the freed
+//! range. It is gone when all log
 //! files are younger.
 
 use std::ops::Bound;

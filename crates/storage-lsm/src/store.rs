@@ -5,6 +5,9 @@
 //! A view is never changed. Each seal, flush or merge publishes another one, and a snapshot keeps
 //! the view of its time, so that it reads without locks and nothing has to know how old it is. Old
 //! views are freed by a thread of their own (`retired`).
+//!
+//! A row is written to the active memtable, or, if it is a document of a writer that was unfinished
+//! when that one began, to the memtable before (`Store::cut`, docs/adr/0022-tables-of-new-documents.md).
 
 use std::collections::HashSet;
 use std::ops::{Bound, Range};
@@ -218,8 +221,9 @@ impl Store {
     }
 
     /// Seals the active memtable of a space if it `is_due`. If it has no rows, only ends late rows.
-    pub fn seal(&self, space: Space, is_due: impl Fn(&Arc<Memtable>) -> bool) {
-        self.begin_memtable(space, is_due, || None);
+    /// Returns the number of the memtable that is active afterwards.
+    pub fn seal(&self, space: Space, is_due: impl Fn(&Arc<Memtable>) -> bool) -> u64 {
+        self.begin_memtable(space, is_due, || None)
     }
 
     /// Begins another memtable of a space if the active one `is_due`. Rows with the keys that
@@ -235,29 +239,35 @@ impl Store {
         self.begin_memtable(space, is_due, || LateKeys::new(late()));
     }
 
+    /// Begins another memtable of a space if the active one `is_due` and has rows. Ends the late rows
+    /// of the last cut in any case, and begins those with the keys that `late` returns.
     fn begin_memtable(
         &self,
         space: Space,
         is_due: impl Fn(&Arc<Memtable>) -> bool,
         late: impl FnOnce() -> Option<LateKeys>,
-    ) {
-        let _writing = self.writing.lock();
+    ) -> u64 {
+        let writing = self.writing.lock();
+        let mut active = 0;
         let is_changed = self.change(|view| {
             let of_space = view.of_mut(space);
+            active = of_space.active().number();
             if !is_due(of_space.active()) {
                 return false;
             }
             if of_space.active().is_empty() {
                 return of_space.late.take().is_some();
             }
-            let number = self.memtables.fetch_add(1, Ordering::Relaxed);
-            of_space.memtables.insert(0, Arc::new(memtable(space, number)));
+            active = self.memtables.fetch_add(1, Ordering::Relaxed);
+            of_space.memtables.insert(0, Arc::new(memtable(space, active)));
             of_space.late = late();
             true
         });
+        drop(writing);
         if is_changed {
             self.announce(|_| {});
         }
+        active
     }
 
     /// Seals the memtable to which late rows of a space are written, if it `is_due`.
@@ -309,22 +319,24 @@ impl Store {
     /// Makes a table of the oldest sealed memtable of a space. Its batches are synced first: the
     /// rows of a batch in one space must not outlive those in the others.
     fn flush_oldest(&self, space: Space) -> Result<()> {
-        let view = self.view();
-        let Some(oldest) = view.of(space).sealed().last().map(Arc::clone) else { return Ok(()) };
-        drop(view);
+        let (oldest, next) = {
+            let view = self.view();
+            let Some(oldest) = view.of(space).sealed().last() else { return Ok(()) };
+            let memtables = &view.of(space).memtables;
+            let after = memtables.iter().rev().nth(1).map_or(u64::MAX, |it| it.first_seqno());
+            (Arc::clone(oldest), after)
+        };
         self.log.sync()?;
         let since = Instant::now();
         let tree = self.trees.of(space);
         let failed = |error| storage(error, "flushing");
         self.trees.move_flushed(space)?;
-        let tables = flush::write(tree, space, &oldest).map_err(failed)?;
+        let flush::Flushed { apart, rest } =
+            flush::write(tree, space, &oldest, next).map_err(failed)?;
         // lsm-tree moves flushed tables down only together, and only if nothing lies between them.
-        for (number, table) in tables.iter().enumerate() {
-            if number > 0 {
-                self.trees.move_flushed(space)?;
-            }
-            let table = std::slice::from_ref(table);
-            tree.register_tables(table, None, None, &[], NO_SNAPSHOT).map_err(failed)?;
+        for tables in apart.chunks(1).chain([&rest[..]]).filter(|tables| !tables.is_empty()) {
+            tree.register_tables(tables, None, None, &[], NO_SNAPSHOT).map_err(failed)?;
+            self.trees.move_flushed(space)?;
         }
         self.pace.flushed(oldest.bytes(), since.elapsed());
         self.publish_tables(space, Some(oldest))?;
@@ -384,8 +396,7 @@ impl Store {
             let _writing = self.writing.lock();
             self.log.end_file()?;
         }
-        self.seal(space, |_| true);
-        let last = self.view().of(space).active().number();
+        let last = self.seal(space, |_| true);
         self.wait_until(|view| {
             view.of(space).memtables.last().is_some_and(|oldest| oldest.number() >= last)
         })

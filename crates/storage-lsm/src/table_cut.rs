@@ -69,7 +69,7 @@ impl Cut {
             let choice = levels.choose(&version, &tree.config, &Default::default());
             if let Choice::Merge(input) = choice { Some(input.table_ids) } else { None }
         };
-        let usual = self.usual_levels();
+        let usual = self.levels_cut_at(self.file_bytes);
         let Some(tables) = chosen(&usual) else { return usual };
         let merged = version.iter_tables().filter(|it| !is_alone || tables.contains(&it.id()));
         let mut bytes = self.of(merged);
@@ -83,11 +83,6 @@ impl Cut {
         usual
     }
 
-    /// Returns the strategy that cuts at the usual size of a table.
-    pub fn usual_levels(&self) -> Leveled {
-        self.levels_cut_at(self.file_bytes)
-    }
-
     /// Returns the strategy that cuts at `bytes`. lsm-tree derives the size of the first level and
     /// of the largest merge from it; the size of the other levels is independent of it.
     fn levels_cut_at(&self, bytes: u64) -> Leveled {
@@ -98,6 +93,12 @@ impl Cut {
             .with_table_target_size(bytes)
             .with_level_ratio_policy(vec![ratio * smaller, ratio])
     }
+}
+
+/// Returns a strategy that moves flushed tables which overlap with nothing below, and never merges:
+/// no level is ever too large for it.
+pub(crate) fn only_moves() -> Leveled {
+    Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40)
 }
 
 #[cfg(test)]

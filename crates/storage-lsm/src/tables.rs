@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lsm_tree::compaction::filter::Factory as FilterFactory;
-use lsm_tree::compaction::{Choice, CompactionStrategy};
 use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
 use lsm_tree::descriptor_table::DescriptorTable;
 use lsm_tree::file_accessor::FileAccessor;
@@ -21,6 +20,7 @@ use crate::dropped::{DroppedRanges, Factory};
 use crate::error::storage;
 use crate::layout::{keyspace_path, number_of};
 use crate::manifest;
+use crate::table_cut::only_moves;
 use crate::tuning::{CUT, block_bytes, restart_interval};
 
 /// The number of table files that stay open: below the number that a process may usually open.
@@ -100,12 +100,11 @@ impl Trees {
     /// Moves the flushed tables of a space to a level below if that needs no merge.
     pub fn move_flushed(&self, space: Space) -> Result<()> {
         let tree = self.of(space);
-        let levels = CUT.usual_levels();
-        let choice = levels.choose(&tree.current_version(), &tree.config, &Default::default());
-        if !matches!(choice, Choice::Move(_)) {
+        if tree.current_version().l0().run_count() != 1 {
             return Ok(());
         }
-        self.count_merge(space, |_| tree.compact(Arc::new(levels), NO_SNAPSHOT))
+        let moves = tree.compact(Arc::new(only_moves()), NO_SNAPSHOT);
+        moves.map_err(|error| storage(error, "moving tables"))
     }
 
     /// Merges all tables of a space into new ones.

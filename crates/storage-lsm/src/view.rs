@@ -102,7 +102,7 @@ impl View {
 }
 
 impl SpaceView {
-    /// Returns the memtable that is written to.
+    /// Returns the memtable to which rows are written, except late ones.
     pub fn active(&self) -> &Arc<Memtable> {
         // The list is never empty.
         &self.memtables[0]

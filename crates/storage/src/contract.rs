@@ -369,8 +369,8 @@ pub trait Engine: Send + Sync {
     fn cut_table(&self, late: &mut dyn FnMut() -> Vec<Range<Bytes>>) -> Result<()>;
 
     /// Tells that no new document will have a key that the last call of
-    /// [`cut_table`](Self::cut_table) was given. The engine stops to wait for this call when much
-    /// was written.
+    /// [`cut_table`](Self::cut_table) was given. After much was written, the engine no longer waits
+    /// for this call.
     fn end_late(&self);
 
     /// Takes locks on keys; the first updater wins. Fails with `Conflict` if another transaction

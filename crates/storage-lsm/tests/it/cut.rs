@@ -12,7 +12,7 @@ use quire_storage::{
 use quire_storage_lsm::{LsmOptions, open};
 use tempfile::TempDir;
 
-use crate::support::{document, key};
+use crate::support::{document, image, key};
 
 const NONE_LATE: fn() -> Vec<Range<Bytes>> = Vec::new;
 
@@ -90,6 +90,65 @@ fn tables_of_rising_record_ids_are_not_merged() {
     engine.close().unwrap();
 }
 
+/// Beside a writer that stays unfinished, such as an open transaction, every second table began
+/// anywhere.
+#[test]
+fn tables_are_not_merged_beside_a_writer_that_does_not_end() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), LsmOptions::default()).unwrap().engine;
+    let mut number = 0;
+    let mut cuts = 0;
+    while cuts < 6 {
+        for pair in [[number + 4, number + 5], [number + 2, number + 3], [number, number + 1]] {
+            if engine.wants_cut() {
+                cuts += 1;
+                let late = |collection, below| key(collection, 0)..key(collection, below);
+                engine.cut_table(&mut || vec![late(2, 9), late(1, number + 6)]).unwrap();
+            }
+            put(&engine, pair.map(|number| (1, number)));
+        }
+        number += 6;
+    }
+    engine.maintenance(Maintenance::Flush).unwrap();
+    let found = tables(directory.path());
+    assert!(found.len() >= 6, "{found:?}");
+    assert!(found.len() as u64 >= found.last().unwrap() - 1, "{found:?} without the merged ones");
+    engine.close().unwrap();
+}
+
+/// The late rows of a writer that does not end do not keep an old memtable and its log for ever:
+/// not beside many late rows, and not beside many rows of another space.
+#[test]
+fn late_rows_end_after_much_was_written() {
+    for (log_file_bytes, space, rows) in [(64 << 20, Space::Doc, 200), (1 << 20, Space::Idx, 60)] {
+        let directory = TempDir::new().unwrap();
+        let options = LsmOptions { log_file_bytes, ..LsmOptions::default() };
+        let engine = open(directory.path(), options).unwrap().engine;
+        // The log of the other case is short, and its memtables are sealed for that.
+        while !engine.wants_cut() {
+            let mut txn = begin(&engine, Mode::Write).unwrap();
+            (0..120).for_each(|number| {
+                let value = document(number, 256 << 10);
+                txn.put(Space::Doc, key(1, number), value).unwrap();
+            });
+            txn.commit(CommitOptions::buffered()).unwrap();
+        }
+        engine.cut_table(&mut || vec![key(1, 0)..key(1, 1 << 40)]).unwrap();
+        let before = tables(directory.path());
+        for number in 200..200 + rows {
+            let mut txn = begin(&engine, Mode::Write).unwrap();
+            txn.put_entry(space, key(1, number), document(number, 256 << 10)).unwrap();
+            txn.commit(CommitOptions::buffered()).unwrap();
+        }
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while tables(directory.path()).len() <= before.len() {
+            assert!(std::time::Instant::now() < until, "the late rows stay in memory");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        engine.close().unwrap();
+    }
+}
+
 /// The documents of a snapshot, each with its first byte.
 type Model = BTreeMap<Bytes, u8>;
 
@@ -107,7 +166,7 @@ fn read(snapshot: &dyn Snapshot) -> Model {
 }
 
 /// Late rows of any range, ended early, late or never, are read by each snapshot as they were
-/// written, and also after a restart.
+/// written, and also after a crash or a restart.
 #[test]
 fn snapshots_do_not_see_where_tables_begin() {
     let directory = TempDir::new().unwrap();
@@ -149,6 +208,13 @@ fn snapshots_do_not_see_where_tables_begin() {
                 assert!(read(&*snapshot) == seen, "step {step}");
             }
             _ => {}
+        }
+        if step % 150 == 120 {
+            // A crash: the process is gone, and what it wrote is there.
+            let crashed = TempDir::new().unwrap();
+            image(directory.path(), crashed.path());
+            let engine = open(crashed.path(), LsmOptions::default()).unwrap().engine;
+            assert!(read(&*engine.snapshot().unwrap()) == model, "after a crash in step {step}");
         }
         if step % 400 == 399 {
             held.clear();
