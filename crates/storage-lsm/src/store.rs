@@ -138,8 +138,14 @@ impl Store {
 
     /// Returns the view of now, and the number of the last batch that is complete in it.
     pub fn snapshot(&self) -> (Arc<View>, u64) {
-        let seqno = self.applied.load(Ordering::Acquire);
-        (self.view(), seqno)
+        loop {
+            let view = self.view();
+            let seqno = self.applied.load(Ordering::Acquire);
+            // Otherwise later batches can be in the tables of the view, or earlier ones can be missing.
+            if Arc::ptr_eq(&view, &self.view.read()) {
+                return (view, seqno);
+            }
+        }
     }
 
     /// Returns the view of now.
@@ -329,6 +335,10 @@ impl Store {
         self.log.sync()?;
         let since = Instant::now();
         let tree = self.trees.of(space);
+        debug_assert!(
+            tree.get_highest_persisted_seqno() < Some(oldest.first_seqno()),
+            "a replay would skip rows"
+        );
         let failed = |error| storage(error, "flushing");
         self.trees.move_flushed(space)?;
         let flush::Flushed { apart, rest } =

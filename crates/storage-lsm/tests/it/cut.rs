@@ -1,7 +1,6 @@
 //! Tables of documents that begin where the layer above asks, and are never merged.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,8 +12,6 @@ use quire_storage_lsm::{LsmOptions, open};
 use tempfile::TempDir;
 
 use crate::support::{document, image, key};
-
-const NONE_LATE: fn() -> Vec<Range<Bytes>> = Vec::new;
 
 fn put(engine: &Arc<dyn Engine>, documents: impl IntoIterator<Item = (u32, u64)>) {
     let mut txn = begin(engine, Mode::Write).unwrap();
@@ -48,7 +45,7 @@ fn a_table_begins_where_it_is_cut() {
         }
         // A new table begins neither at once nor only when the memtable is full.
         assert!((100..128).contains(&(number - first)), "{} documents", number - first);
-        engine.cut_table(&mut NONE_LATE).unwrap();
+        engine.cut_table(&mut Vec::new).unwrap();
         assert!(!engine.wants_cut());
         engine.cut_table(&mut || panic!("no table is about to begin")).unwrap();
         engine.maintenance(Maintenance::Flush).unwrap();
