@@ -1,9 +1,9 @@
-//! kill -9 of the whole server under eight clients that write with majority: no acknowledged write
-//! is lost, none is executed twice, and `quire check` finds no problem. `QUIRE_CRASH_ROUNDS=200`
-//! for the long run.
+//! kill -9 of the whole server under eight clients that write with majority, or that load: no
+//! acknowledged write is lost, none is executed twice, and `quire check` finds no problem.
+//! `QUIRE_CRASH_ROUNDS=200` for the long run.
 
 use crate::{Directory, Serving, exchange, quire, text, try_exchange};
-use quire_document::{Array, DocBuf, Value, doc};
+use quire_document::{Array, ArrayBuf, DocBuf, Value, doc};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::net::TcpStream;
@@ -146,10 +146,14 @@ fn create_indexes(server: &Serving) {
     assert!(is_one(reply.get("ok")), "{reply:?}");
 }
 
+/// Returns how often a test kills a server.
+fn rounds() -> u64 {
+    std::env::var("QUIRE_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)
+}
+
 #[test]
 fn nothing_that_a_server_acknowledged_is_lost_when_it_is_killed() {
-    let rounds: u64 =
-        std::env::var("QUIRE_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let rounds = rounds();
     let mut directory = Directory::new();
     let mut done = vec![0; WRITERS as usize];
     let mut total = 0;
@@ -197,4 +201,64 @@ fn nothing_that_a_server_acknowledged_is_lost_when_it_is_killed() {
     }
     assert!(total > 0, "nothing was ever acknowledged");
     println!("{total} acknowledged writes in {rounds} rounds");
+}
+
+/// The bytes of a document of a load, and the documents of a batch.
+const LOADED_BYTES: usize = 8 << 10;
+const BATCH: i32 = 40;
+
+/// Inserts batches into one of two collections until the connection breaks. Returns the number of
+/// acknowledged documents.
+fn load_until_broken(port: u16, writer: i32) -> i32 {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let filling = "x".repeat(LOADED_BYTES);
+    let document = |n: i32| doc! { "_id": n * WRITERS + writer, "filling": filling.as_str() };
+    let collection = format!("c{}", writer % 2);
+    let mut done = 0;
+    loop {
+        let documents: Vec<DocBuf> = (done..done + BATCH).map(document).collect();
+        let documents: ArrayBuf = documents.iter().collect();
+        let insert = doc! {
+            "insert": collection.as_str(), "$db": "test", "documents": &documents,
+            "writeConcern": { "w": 1 },
+        };
+        let Some(reply) = try_exchange(&mut stream, insert) else { return done };
+        assert!(is_one(reply.get("ok")), "{reply:?}");
+        done += BATCH;
+    }
+}
+
+/// A server is killed while its memtables become tables all the time, some of them with late
+/// documents (docs/adr/0022-tables-of-new-documents.md).
+#[test]
+fn a_load_that_was_acknowledged_is_there_when_the_server_is_killed() {
+    for round in 0..rounds() {
+        let directory = Directory::new();
+        let path = directory.join("db");
+        let path = path.to_str().unwrap();
+        let server = Serving::start(&["--dbpath", path]);
+        let port = server.port();
+        let threads: Vec<_> = (0..WRITERS)
+            .map(|writer| std::thread::spawn(move || load_until_broken(port, writer)))
+            .collect();
+        std::thread::sleep(Duration::from_millis(1500 + round * 7919 % 1000));
+        server.signal(Signal::KILL);
+        let acknowledged: Vec<i32> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        drop(server);
+
+        let server = Serving::start(&["--dbpath", path]);
+        for collection in 0..2 {
+            let writers = acknowledged.iter().skip(collection).step_by(2);
+            let name = format!("c{collection}");
+            let count = server.run(doc! { "count": name.as_str(), "$db": "test" });
+            let Some(Value::Int32(count)) = count.get("n") else { panic!("{count:?}") };
+            assert!(count >= writers.sum(), "{name}: {count} of {acknowledged:?}");
+        }
+        assert_eq!(server.end().code(), Some(0));
+        let checked = quire(&["check", path]);
+        let (said, status) = (text(&checked.stdout), checked.status.code());
+        assert_eq!(status, Some(0), "round {round}: {said}{}", text(&checked.stderr));
+        println!("round {round}: {acknowledged:?}");
+    }
 }
