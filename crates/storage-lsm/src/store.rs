@@ -86,6 +86,11 @@ enum Task {
     Merge(Space),
 }
 
+/// Returns the key of a change, and takes its value.
+fn change_of(op: &mut Op) -> (&[u8], Option<Bytes>) {
+    (&op.key[..], op.value.take())
+}
+
 /// Returns an empty memtable of a space. Documents have rising keys, so none needs a look-up before
 /// it is written.
 fn memtable(space: Space, number: u64) -> Memtable {
@@ -192,20 +197,20 @@ impl Store {
     }
 
     fn fill(&self, view: &View, mut ops: Vec<Op>, seqno: u64, log: u64) {
-        let mut write = |memtable: &Memtable, is_wanted: &dyn Fn(&Op) -> bool| {
-            let mut changes = ops.iter_mut().filter(|op| is_wanted(op)).peekable();
-            if changes.peek().is_some() {
-                let changes = changes.map(|op| (&op.key[..], op.value.take()));
-                memtable.write(changes, seqno, log);
-            }
-        };
         for space in Space::ALL {
             let of_space = view.of(space);
-            match of_space.late() {
-                None => write(of_space.active(), &|op| op.space == space),
-                Some((before, late)) => {
-                    write(before, &|op| op.space == space && late.contains(&op.key));
-                    write(of_space.active(), &|op| op.space == space && !late.contains(&op.key));
+            let mut ops = ops.iter_mut().filter(|op| op.space == space).peekable();
+            if ops.peek().is_none() {
+                continue;
+            }
+            let Some((before, late)) = of_space.late() else {
+                of_space.active().write(ops.map(change_of), seqno, log);
+                continue;
+            };
+            let (late, others): (Vec<_>, Vec<_>) = ops.partition(|op| late.contains(&op.key));
+            for (memtable, ops) in [(before, late), (of_space.active(), others)] {
+                if !ops.is_empty() {
+                    memtable.write(ops.into_iter().map(change_of), seqno, log);
                 }
             }
         }
