@@ -69,18 +69,18 @@ pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable, next: u64) -
     // While flushed tables wait for a merge, none moves down.
     let splits = space == Space::Doc && tree.current_version().l0().is_empty();
     while let Some(collection) = rows.peek().map(collection_of) {
-        let mut next = || rows.next_if(|row| !splits || collection_of(row) == collection);
+        let mut more = || rows.next_if(|row| !splits || collection_of(row) == collection);
         let (mut first, mut bytes) = (Vec::new(), 0);
         while splits
             && bytes < PART_BYTES
-            && let Some(row) = next()
+            && let Some(row) = more()
         {
             bytes += bytes_of(&row);
             first.push(row);
         }
         let is_apart = bytes >= PART_BYTES
             && first.first().is_some_and(|row| overlaps_nothing(tree, memtable, row));
-        let mut part = first.into_iter().chain(std::iter::from_fn(next));
+        let mut part = first.into_iter().chain(std::iter::from_fn(more));
         if is_apart {
             rest.end_table()?;
             let before = memtable.first_seqno().saturating_sub(1);

@@ -250,8 +250,8 @@ impl Store {
         self.begin_memtable(space, is_due, || LateKeys::new(late()));
     }
 
-    /// Begins another memtable of a space if the active one `is_due` and has rows. Ends the late rows
-    /// of the last cut in any case, and begins those with the keys that `late` returns.
+    /// Ends the late rows of a space if the active memtable `is_due`. If that has rows, another one
+    /// begins, with the late rows of the keys that `late` returns.
     fn begin_memtable(
         &self,
         space: Space,
