@@ -153,6 +153,12 @@ impl Writer {
         self.txn.buffered_bytes()
     }
 
+    /// Makes room for this many new documents, of `bytes` bytes together.
+    pub fn expect(&mut self, documents: usize, bytes: usize) {
+        self.txn.expect(documents);
+        self.pieces.expect(bytes);
+    }
+
     /// Returns true if nothing has been written.
     pub fn is_empty(&self) -> bool {
         self.txn.is_empty() && self.counts.is_empty()

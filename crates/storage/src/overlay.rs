@@ -158,6 +158,8 @@ pub(crate) struct Overlay {
     groups: [SmallVec<[Group; 1]>; 4],
     undo: SmallVec<[Undo; 2]>,
     bytes: usize,
+    /// The number of keys that a group probably gets.
+    expected: usize,
 }
 
 fn weight(key: &Bytes, entry: &Buffered) -> usize {
@@ -165,6 +167,11 @@ fn weight(key: &Bytes, entry: &Buffered) -> usize {
 }
 
 impl Overlay {
+    /// Makes room for about this many keys in each group that gets more than one.
+    pub fn expect(&mut self, keys: usize) {
+        self.expected = keys;
+    }
+
     /// Returns the size of the buffer in bytes, with a small overhead for each key.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -221,6 +228,10 @@ impl Overlay {
         };
         let group = &mut groups[at];
         let len = group.run.len();
+        if len == 1 {
+            group.run.reserve(self.expected);
+            self.undo.reserve(self.expected);
+        }
         if group.run.last().is_none_or(|(last, _)| *last < key) {
             group.run.push((key, entry));
             self.undo.push(Undo::Appended { space, prefix, len });

@@ -143,6 +143,11 @@ impl Txn {
         self.overlay.bytes() + self.log_bytes
     }
 
+    /// Makes room for the writes of about this many documents.
+    pub fn expect(&mut self, documents: usize) {
+        self.overlay.expect(documents);
+    }
+
     /// Returns the greatest key with this prefix in the write buffer.
     pub fn greatest_written(&self, space: Space, prefix: [u8; 4]) -> Option<&Bytes> {
         self.overlay.greatest(space, prefix)

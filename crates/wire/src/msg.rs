@@ -3,6 +3,9 @@
 use crate::Malformed;
 use crate::cursor::{Cursor, invalid};
 use crate::limits::{CHECKSUM_BYTES, HEADER_BYTES, SEQUENCES_MAX};
+
+/// The most documents for which room is made before they are read.
+const EXPECTED_MAX: usize = 1000;
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode};
 
@@ -131,7 +134,13 @@ fn sequence<'a>(
     }
     let mut documents = Vec::new();
     while !inner.is_empty() {
-        documents.push(inner.document()?);
+        let document = inner.document()?;
+        if documents.is_empty() {
+            // The documents of a sequence are mostly alike.
+            let others = inner.rest().len() / document.len().max(1);
+            documents.reserve_exact(1 + others.min(EXPECTED_MAX));
+        }
+        documents.push(document);
     }
     Ok(Sequence { name, documents })
 }

@@ -8,6 +8,8 @@ use bytes::{Bytes, BytesMut};
 /// allocated while any slice of it is in use.
 const BUFFER_BYTES_MIN: usize = 64;
 const BUFFER_BYTES_MAX: usize = 32 << 10;
+/// The largest buffer for slices that are expected.
+const EXPECTED_BYTES_MAX: usize = 128 << 10;
 /// Slices up to this size share buffers with each other: the keys and values of index entries.
 const SMALL_BYTES_MAX: usize = 256;
 /// A buffer that begins with a slice has room for at least this number of slices of its size.
@@ -26,11 +28,18 @@ struct Buffers {
     current: BytesMut,
     /// The bytes allocated so far.
     cut: usize,
+    /// The bytes that are probably allocated from now on.
+    expected: usize,
 }
 
 impl Pieces {
     pub fn new(shares: bool) -> Self {
         Pieces { shares, small: Buffers::default(), large: Buffers::default() }
+    }
+
+    /// Makes room for slices of documents, of about this many bytes together.
+    pub fn expect(&mut self, bytes: usize) {
+        self.large.expected = bytes;
     }
 
     /// Returns the concatenation of the parts.
@@ -44,7 +53,7 @@ impl Pieces {
             false => &mut self.large,
         };
         if self.shares && buffers.have_room(len) {
-            return buffers.cut(parts);
+            return buffers.cut(len, parts);
         }
         let mut own = Vec::with_capacity(len);
         parts.iter().for_each(|part| own.extend_from_slice(part));
@@ -62,7 +71,9 @@ impl Buffers {
     /// pays.
     fn have_room(&mut self, len: usize) -> bool {
         let size = self.cut.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
+        let size = size.max(self.expected.min(EXPECTED_BYTES_MAX));
         self.cut += len;
+        self.expected = self.expected.saturating_sub(len);
         if self.current.capacity() >= len {
             return true;
         }
@@ -73,9 +84,14 @@ impl Buffers {
         true
     }
 
-    fn cut(&mut self, parts: [&[u8]; 2]) -> Bytes {
-        parts.iter().for_each(|part| self.current.extend_from_slice(part));
-        self.current.split().freeze()
+    /// Cuts a slice of `len` bytes off the buffer and copies the parts to it. The slice is cut before
+    /// it is filled: the count of a buffer's slices is changed atomically, for which the processor
+    /// waits until all bytes that it copied before are in its cache.
+    fn cut(&mut self, len: usize, parts: [&[u8]; 2]) -> Bytes {
+        let rest = self.current.split_off(len);
+        let mut slice = std::mem::replace(&mut self.current, rest);
+        parts.iter().for_each(|part| slice.extend_from_slice(part));
+        slice.freeze()
     }
 }
 
@@ -101,6 +117,19 @@ mod tests {
                 assert_eq!(content, piece);
             }
         }
+    }
+
+    #[test]
+    fn expected_pieces_take_one_buffer_of_their_size() {
+        let mut pieces = Pieces::new(true);
+        pieces.expect(100 * 1000);
+        let all: Vec<Bytes> = (0..100).map(|_| pieces.copy(&[7; 1000])).collect();
+        assert!(
+            all.iter().zip(all.iter().skip(1)).all(|(a, b)| a.as_ptr_range().end == b.as_ptr())
+        );
+        assert_eq!(pieces.large.current.capacity(), 0);
+        let more = pieces.copy(&[7; 1000]);
+        assert_ne!(all.last().unwrap().as_ptr_range().end, more.as_ptr());
     }
 
     #[test]

@@ -97,6 +97,7 @@ fn insert_chunk(
     let mut chunk = Chunk { inserted: 0, errors: Vec::new(), done: 0 };
     let mut buffer = Vec::new();
     let bytes_before = writer.buffered_bytes();
+    writer.expect(docs.len(), docs.iter().map(|doc| doc.len() + 1).sum());
     for (at, doc) in docs.iter().enumerate() {
         chunk.done = at + 1;
         let ended =
