@@ -30,16 +30,19 @@ fn order(key: &[u8], seqno: u64, than: (&[u8], u64)) -> Ordering {
 /// key that it reads is mostly not in the processor's cache.
 ///
 /// Only `heads` and `arrivals` are moved by an insertion: 9 bytes for each key behind the new one.
+///
+/// All lists but the keys themselves lie in the node. In separate memory each would cost an
+/// insertion one more wait for memory.
 #[derive(Default)]
 struct Keys {
-    /// The keys in the order of their arrival, one after the other, and where each lies.
-    bytes: Vec<u8>,
-    places: Vec<KeyPlace>,
-    /// The number in `places` of each key.
-    arrivals: Vec<u8>,
-    heads: Vec<u64>,
     /// Bytes with which all keys begin.
     shared: SmallVec<[u8; 24]>,
+    heads: SmallVec<[u64; WIDTH]>,
+    /// The number in `places` of each key.
+    arrivals: SmallVec<[u8; WIDTH]>,
+    /// The keys in the order of their arrival, one after the other, and where each lies.
+    bytes: Vec<u8>,
+    places: SmallVec<[KeyPlace; WIDTH]>,
 }
 
 /// The place of a key in the bytes of its node.
@@ -124,9 +127,6 @@ impl Keys {
         if self.places.is_empty() {
             self.shared = SmallVec::from_slice(key);
             self.bytes.reserve(WIDTH * key.len());
-            self.places.reserve(WIDTH);
-            self.arrivals.reserve(WIDTH);
-            self.heads.reserve(WIDTH);
         }
         let (at, length) = (self.bytes.len() as u32, key.len() as u32);
         self.bytes.extend_from_slice(key);
@@ -152,9 +152,6 @@ impl Keys {
     /// Returns a copy of the keys in a range.
     fn part(&self, range: std::ops::Range<usize>) -> Self {
         let mut part = Self::default();
-        part.heads.reserve(WIDTH);
-        part.places.reserve(WIDTH);
-        part.arrivals.reserve(WIDTH);
         let ends = range
             .clone()
             .next()
@@ -163,6 +160,7 @@ impl Keys {
         let Some(((first, _), (last, _))) = ends else { return part };
         // What the first and the last begin with, all between them begin with.
         part.shared = first.iter().take(alike(first, last)).copied().collect();
+        part.bytes.reserve(WIDTH * first.len());
         for number in range {
             let Some((key, seqno)) = self.at(number) else { break };
             let (at, length) = (part.bytes.len() as u32, key.len() as u32);
@@ -179,22 +177,23 @@ impl Keys {
 /// key.
 struct Leaf {
     keys: Keys,
-    /// The values in the order of the keys' arrival.
-    values: Vec<Option<Bytes>>,
     before: u32,
     next: u32,
+    /// The values in the order of the keys' arrival.
+    values: SmallVec<[Option<Bytes>; WIDTH]>,
 }
 
 impl Leaf {
     fn new(before: u32, next: u32) -> Self {
-        Self { keys: Keys::default(), values: Vec::with_capacity(WIDTH), before, next }
+        Self { keys: Keys::default(), before, next, values: SmallVec::new() }
     }
 
     /// Moves the rows from number `from` on into a new leaf.
     fn split(&mut self, from: usize, own: u32) -> Self {
         let mut right = Self::new(own, self.next);
         if from < self.values.len() {
-            let (keys, mut values) = (std::mem::take(&mut self.keys), self.values.split_off(0));
+            let keys = std::mem::take(&mut self.keys);
+            let mut values = std::mem::take(&mut self.values);
             let mut value = |number| values.get_mut(keys.arrival(number)?).map(Option::take);
             self.values.extend((0..from).map_while(&mut value));
             right.values.extend((from..keys.len()).map_while(value));
@@ -245,7 +244,8 @@ pub(crate) struct RowPlace {
 
 /// The tree. Nodes refer to each other by number; none is ever removed.
 pub(crate) struct RowTree {
-    leaves: Vec<Leaf>,
+    #[expect(clippy::vec_box, reason = "a list of whole leaves would copy all of them to grow")]
+    leaves: Vec<Box<Leaf>>,
     inners: Vec<Inner>,
     /// The levels of inner nodes; 0 while there is one leaf.
     height: usize,
@@ -262,7 +262,7 @@ pub(crate) struct RowTree {
 impl RowTree {
     pub fn new() -> Self {
         Self {
-            leaves: vec![Leaf::new(NONE, NONE)],
+            leaves: vec![Box::new(Leaf::new(NONE, NONE))],
             inners: Vec::new(),
             height: 0,
             root: 0,
@@ -297,7 +297,7 @@ impl RowTree {
     }
 
     fn leaf(&self, number: u32) -> Option<&Leaf> {
-        self.leaves.get(number as usize)
+        self.leaves.get(number as usize).map(Box::as_ref)
     }
 
     pub fn row(&self, place: RowPlace) -> Option<Row<'_>> {
@@ -412,7 +412,7 @@ impl RowTree {
             Some(leaf) => leaf.before = own,
             None => self.last = own,
         }
-        self.leaves.push(right);
+        self.leaves.push(Box::new(right));
         self.add_child(&key, seqno, number, own);
     }
 
