@@ -1,9 +1,9 @@
 //! Writes the rows of a sealed memtable to tables.
 //!
-//! Compression takes half of the instructions of a flush. Documents that it would hardly make
-//! smaller are written as they are: a sample of them is compressed first. Tables with rising record
-//! ids move down the levels unchanged, so this is decided once for most documents. A merge
-//! compresses what it writes.
+//! Compression takes half of the instructions of a flush. Index entries are written as they are,
+//! because the next merge rewrites their tables soon. So are documents that compression would hardly
+//! make smaller: a sample of them is compressed first. Tables with rising record ids move down the
+//! levels unchanged, so this is decided once for most documents. A merge compresses what it writes.
 //!
 //! The documents of a collection that overlap with no table, as new documents do, get tables of
 //! their own if they are many: such a table moves down without a merge, and one with documents of
@@ -131,8 +131,10 @@ fn rows(memtable: &Memtable) -> impl Iterator<Item = InternalValue> {
 
 /// Returns how the rows of a memtable are compressed.
 fn compression(space: Space, memtable: &Memtable) -> CompressionType {
-    if space != Space::Doc {
-        return CompressionType::Lz4;
+    match space {
+        Space::Idx => return CompressionType::None,
+        Space::Meta | Space::Log => return CompressionType::Lz4,
+        Space::Doc => {}
     }
     let (mut plain, mut compressed) = (0, 0);
     for sample in memtable.samples(SAMPLES, SAMPLE_BYTES) {
@@ -166,7 +168,7 @@ mod tests {
     use crate::tables::Trees;
 
     #[test]
-    fn documents_are_compressed_if_that_saves_much_and_are_readable_without_lsm_tree() {
+    fn rows_are_compressed_if_that_pays_and_are_readable_without_lsm_tree() {
         let dir = tempfile::tempdir().unwrap();
         let trees = Trees::open(dir.path(), 1 << 20, &Arc::default()).unwrap();
         let mut rng = Rng::new(1);
@@ -175,7 +177,8 @@ mod tests {
         for (space, bytes, expected) in [
             (Space::Doc, &noise, CompressionType::None),
             (Space::Doc, &text, CompressionType::Lz4),
-            (Space::Idx, &noise, CompressionType::Lz4),
+            (Space::Idx, &text, CompressionType::None),
+            (Space::Log, &noise, CompressionType::Lz4),
         ] {
             let memtable = Memtable::new(0);
             for (number, value) in bytes.chunks(1000).enumerate() {

@@ -12,10 +12,10 @@ use quire_storage::{Bytes, Result, Space, StorageError};
 use crate::manifest;
 use crate::table_file::Readable;
 use crate::table_output::{Kind, Output};
-use crate::tuning::TABLE_BYTES;
+use crate::tuning::{LEVELS, TABLE_BYTES};
 
 /// The level of the new tables: the lowest, because their keys do not overlap.
-const LOWEST: u8 = 6;
+const LOWEST: u8 = LEVELS - 1;
 
 /// The result of a rebuild.
 #[derive(Default)]

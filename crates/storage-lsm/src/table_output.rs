@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use lsm_tree::config::BloomConstructionPolicy;
 use lsm_tree::table::Writer;
 use lsm_tree::{CompressionType, InternalValue, Result};
 use quire_storage::Space;
 
 use crate::manifest::{self, TableEntry};
-use crate::tuning::{block_bytes, restart_interval};
+use crate::tuning::{block_bytes, filter_bits, restart_interval};
 
 /// The kind of the tables of an [`Output`].
 pub(crate) struct Kind {
@@ -73,7 +74,9 @@ pub(crate) fn bytes_of(row: &InternalValue) -> u64 {
 
 fn begin(keyspace: &Path, kind: &Kind, number: u64) -> Result<Writer> {
     let writer = Writer::new(manifest::table_path(keyspace, number), number, kind.level)?;
+    let bits = filter_bits(kind.space, kind.level);
     Ok(writer
+        .use_bloom_policy(BloomConstructionPolicy::BitsPerKey(bits))
         .use_data_block_size(block_bytes(kind.space))
         .use_data_block_compression(kind.compression)
         .use_data_block_restart_interval(restart_interval(kind.space)))

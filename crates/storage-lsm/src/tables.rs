@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lsm_tree::compaction::filter::Factory as FilterFactory;
-use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
+use lsm_tree::config::{
+    BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
+    RestartIntervalPolicy,
+};
 use lsm_tree::descriptor_table::DescriptorTable;
 use lsm_tree::file_accessor::FileAccessor;
 use lsm_tree::{
@@ -21,7 +24,7 @@ use crate::error::storage;
 use crate::layout::{keyspace_path, number_of};
 use crate::manifest;
 use crate::table_cut::only_moves;
-use crate::tuning::{CUT, block_bytes, restart_interval};
+use crate::tuning::{CUT, LEVELS, block_bytes, filter_bits, restart_interval};
 
 /// The number of table files that stay open: below the number that a process may usually open.
 const OPEN_FILES: usize = if cfg!(target_os = "macos") { 150 } else { 900 };
@@ -51,6 +54,13 @@ pub(crate) fn of_space<T>(all: &[T; 4], space: Space) -> &T {
     }
 }
 
+/// Returns the sizes of the filters of each level.
+fn filters(space: Space) -> FilterPolicy {
+    let bits =
+        (0..LEVELS).map(|level| BloomConstructionPolicy::BitsPerKey(filter_bits(space, level)));
+    FilterPolicy::new(bits.map(FilterPolicyEntry::Bloom).collect::<Vec<_>>())
+}
+
 impl Trees {
     /// Opens the trees in `data`; creates those that are missing.
     pub fn open(data: &Path, cache_bytes: u64, dropped: &Arc<DroppedRanges>) -> Result<Self> {
@@ -69,6 +79,7 @@ impl Trees {
                 .data_block_restart_interval_policy(RestartIntervalPolicy::all(restart_interval(
                     space,
                 )))
+                .filter_policy(filters(space))
                 .expect_point_read_hits(matches!(space, Space::Doc))
                 .with_compaction_filter_factory(Some(filter));
             match config.open().map_err(|error| storage(error, space.name()))? {

@@ -34,6 +34,22 @@ pub(crate) const fn restart_interval(space: Space) -> u8 {
     }
 }
 
+/// Returns the bits for each key in the filters of the tables of a level.
+///
+/// A new key of a unique index is looked up in every level, where a wrong answer of a filter costs
+/// the read of a block. The first levels are small, so there more bits cost little memory (Dayan et
+/// al., "Monkey: Optimal Navigable Key-Value Store", SIGMOD 2017).
+pub(crate) const fn filter_bits(space: Space, level: u8) -> f32 {
+    match (space, level) {
+        (Space::Idx, 0) => 16.0,
+        (Space::Idx, 1) => 14.0,
+        _ => 10.0,
+    }
+}
+
+/// The number of levels of a tree.
+pub(crate) const LEVELS: u8 = 7;
+
 /// The size at which tables are cut, in bytes: small enough that a dropped collection lies mostly
 /// in tables of its own, which are dropped whole.
 pub(crate) const TABLE_BYTES: u64 = 32 << 20;
