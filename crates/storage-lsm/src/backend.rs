@@ -172,6 +172,9 @@ impl Backend for LsmBackend {
         if self.space.room() == Room::Reserve {
             store.free_log_soon()?;
         }
+        if store.log.wants_filled() && self.space.has_room_for(store.log.file_bytes()) {
+            store.fill_log();
+        }
         store.free_retired();
         store.check()
     }

@@ -5,7 +5,7 @@
 //! The format (little endian): a batch is `01 count:u32 seqno:u64`, then `count` times an item `02
 //! type:u8 compression:u8 keyspace:u64 key_len:u16 value_len:u32 stored_len:u32 key value`, then
 //! `03 xxh3:u64 "QJL\x01"`; the checksum covers everything before the `03`. Type 0 is a value and 1
-//! a deleted key. Zeros may follow the last batch: a file gets longer ahead of its use. Until
+//! a deleted key. Zeros may follow the last batch: a file gets longer ahead of its use, or is filled. Until
 //! format 2, fjall 3 wrote the log: with "FJL\x03" at the end of a batch, a checksum of the items
 //! only, large values compressed with LZ4 (compression 1), and clears `04 keyspace:u64` among the
 //! items. This program only reads that.

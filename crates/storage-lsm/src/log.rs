@@ -1,10 +1,14 @@
 //! Appends batches to the log and syncs it. A batch is one write to the operating system. The file
 //! in use is replaced by the next one when it is full, without a sync: a thread of the store makes
 //! the next file ready, syncs full files, and removes the files that no memtable needs.
+//!
+//! While commits wait for many syncs, the next file is *filled*: zeros are written and synced over
+//! its whole length before it is used. A sync of records in it writes only these, and not the file
+//! system's records of new blocks too, which takes half of the time (docs/benchmarks.md).
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +17,7 @@ use parking_lot::Mutex;
 use quire_storage::{Op, Result, StorageError};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use crate::LsmOptions;
 use crate::durable_files::sync_directory;
 use crate::journal;
 use crate::private::file_options;
@@ -22,6 +27,14 @@ use crate::private::file_options;
 const AHEAD_BYTES: u64 = 2 << 20;
 /// A longer record is written in pieces of this many bytes.
 const PIECE_BYTES: usize = 4 << 20;
+/// A file is filled only if the syncs of the file before it were for at most so many bytes each, on
+/// average. For larger ones, filling costs more than it saves.
+const BYTES_OF_SYNC_MAX: u64 = 64 << 10;
+/// Zeros are written in pieces of this many bytes: larger ones make the page cache use larger units,
+/// in which a small write and its sync take more time.
+const ZEROS_BYTES: usize = 16 << 10;
+/// Zeros are synced when there are so many, so that other syncs do not wait long.
+const UNSYNCED_BYTES_MAX: u64 = 1 << 20;
 
 /// The writer of the log.
 pub(crate) struct Log {
@@ -29,9 +42,15 @@ pub(crate) struct Log {
     /// The size of a file from which on the next one is used. From half of it on the next one is
     /// made ready.
     file_bytes: u64,
+    /// The syncs of a file, for which commits waited, after which the next one is filled.
+    fill_syncs: u64,
     writing: Mutex<Writing>,
     /// The number of the file in use.
     current: AtomicU64,
+    /// The syncs of the file in use that commits waited for.
+    syncs: AtomicU64,
+    /// The number of the file that is being filled. Held while zeros are written to it.
+    filling: Mutex<Option<u64>>,
     /// The bytes that were handed to the operating system since the open, and those that are on
     /// stable storage. Files of before the open count as synced: the open syncs them.
     written: AtomicU64,
@@ -44,11 +63,22 @@ struct Writing {
     file: Arc<File>,
     number: u64,
     bytes: u64,
+    /// The length of the file.
+    length: u64,
+    /// True if zeros were written to all of it.
+    is_filled: bool,
     /// The next file, if it was made ahead.
-    next: Option<File>,
+    next: Option<Ready>,
     /// The full files that may not be synced yet, oldest first.
     full: VecDeque<Arc<File>>,
     record: Vec<u8>,
+}
+
+/// A file without records, whose name survives a power cut.
+struct Ready {
+    file: File,
+    length: u64,
+    is_filled: bool,
 }
 
 impl Writing {
@@ -94,21 +124,26 @@ pub(crate) struct Appended {
 
 impl Log {
     /// Begins to write to file `number`, which is empty or missing.
-    pub fn begin(data: &Path, number: u64, file_bytes: u64) -> Result<Self> {
-        let file = Arc::new(create(data, number)?);
+    pub fn begin(data: &Path, number: u64, options: &LsmOptions) -> Result<Self> {
+        let Ready { file, length, is_filled } = create(data, number)?;
         let writing = Writing {
-            file,
+            file: Arc::new(file),
             number,
             bytes: 0,
+            length,
+            is_filled,
             next: None,
             full: VecDeque::new(),
             record: Vec::new(),
         };
         Ok(Self {
             data: data.to_owned(),
-            file_bytes,
+            file_bytes: options.log_file_bytes,
+            fill_syncs: options.log_fill_syncs,
             writing: Mutex::new(writing),
             current: AtomicU64::new(number),
+            syncs: AtomicU64::new(0),
+            filling: Mutex::new(None),
             written: AtomicU64::new(0),
             synced: Mutex::new(0),
             failed: AtomicBool::new(false),
@@ -123,9 +158,9 @@ impl Log {
         let file = writing.number;
         let before = writing.bytes;
         writing.bytes += bytes;
-        if before / AHEAD_BYTES < writing.bytes / AHEAD_BYTES {
-            let length = (writing.bytes / AHEAD_BYTES + 1) * AHEAD_BYTES;
-            self.noted(writing.file.set_len(length))?;
+        if writing.bytes >= writing.length {
+            writing.length = (writing.bytes / AHEAD_BYTES + 1) * AHEAD_BYTES;
+            self.noted(writing.file.set_len(writing.length))?;
         }
         self.written.fetch_add(bytes, Ordering::Release);
         let is_full = writing.bytes >= self.file_bytes;
@@ -135,6 +170,11 @@ impl Log {
             self.turn(&mut writing)?;
         }
         Ok(Appended { file, bytes, wants_care: is_full || is_half })
+    }
+
+    /// Returns the size of a full file, in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
     }
 
     /// Returns the bytes of the records in the file in use.
@@ -151,41 +191,140 @@ impl Log {
     /// Begins the next file.
     fn turn(&self, writing: &mut Writing) -> Result<()> {
         let number = writing.number + 1;
-        let next = match writing.next.take() {
+        let Ready { file, length, is_filled } = match writing.next.take() {
             Some(next) => next,
-            None => create(&self.data, number).inspect_err(|_| self.fail())?,
+            None => {
+                // From now on no zeros are written to this file.
+                *self.filling.lock() = None;
+                create(&self.data, number).inspect_err(|_| self.fail())?
+            }
         };
-        let full = std::mem::replace(&mut writing.file, Arc::new(next));
+        let full = std::mem::replace(&mut writing.file, Arc::new(file));
         writing.full.push_back(full);
         (writing.number, writing.bytes) = (number, 0);
+        (writing.length, writing.is_filled) = (length, is_filled);
         self.current.store(number, Ordering::Release);
+        self.syncs.store(0, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Makes the next file ready, if the one in use is half full. A failure is met again, and
-    /// reported, by the write that needs the file.
+    /// Makes the next file ready, if the one in use is half full and the next is not to be filled.
+    /// A failure is met again, and reported, by the write that needs the file.
     pub fn prepare(&self) {
-        let Some(number) = self.wanted() else { return };
-        if let Ok(next) = open(&self.data, number) {
-            self.offer(number, next);
+        let number = {
+            let writing = self.writing.lock();
+            match self.is_next_wanted(&writing) && !self.is_synced_often(&writing) {
+                true => writing.number + 1,
+                false => return,
+            }
+        };
+        if let Ok(file) = open(&self.data, number) {
+            self.offer(number, file, false);
         }
     }
 
-    /// Returns the number of the next file if it must be made ready.
-    fn wanted(&self) -> Option<u64> {
+    /// Returns true if the next file must be filled.
+    pub fn wants_filled(&self) -> bool {
         let writing = self.writing.lock();
-        let is_wanted = writing.next.is_none() && writing.bytes >= self.file_bytes / 2;
-        is_wanted.then_some(writing.number + 1)
+        self.is_next_wanted(&writing) && self.is_synced_often(&writing)
+    }
+
+    /// Makes the next file ready and fills it, if that is wanted, until `stop` returns true.
+    pub fn fill(&self, stop: impl Fn() -> bool) {
+        let Some(number) = self.begin_filling() else { return };
+        let filled = open(&self.data, number)
+            .and_then(|zeros| Ok((self.write_zeros(number, &zeros, stop)?, zeros)));
+        match filled {
+            Ok((true, mut file)) => {
+                if file.rewind().is_ok() {
+                    self.offer(number, file, true);
+                }
+            }
+            Ok((false, _)) => {}
+            Err(_) => {
+                // The disk may be full. Later syncs are counted anew, so this is not tried again soon.
+                self.syncs.store(0, Ordering::Relaxed);
+                let filling = self.filling.lock();
+                if *filling == Some(number) {
+                    let _ = std::fs::remove_file(journal::path(&self.data, number));
+                }
+            }
+        }
+        self.filling.lock().take_if(|filling| *filling == number);
+    }
+
+    /// Returns the number of the next file if it must be filled and no thread does so.
+    fn begin_filling(&self) -> Option<u64> {
+        let writing = self.writing.lock();
+        let mut filling = self.filling.lock();
+        let is_wanted = self.is_next_wanted(&writing) && self.is_synced_often(&writing);
+        if !is_wanted || filling.is_some() {
+            return None;
+        }
+        *filling = Some(writing.number + 1);
+        *filling
+    }
+
+    /// Writes zeros to file `number` and syncs them. Returns false if it was stopped, or if the
+    /// file is no longer to be filled.
+    fn write_zeros(&self, number: u64, mut file: &File, stop: impl Fn() -> bool) -> Result<bool> {
+        let (zeros, mut written) = ([0; ZEROS_BYTES], 0);
+        while written < self.file_bytes {
+            {
+                // While this is locked, the writer does not begin to use the file.
+                let filling = self.filling.lock();
+                if *filling != Some(number) || stop() {
+                    return Ok(false);
+                }
+                file.write_all(&zeros)?;
+            }
+            written += ZEROS_BYTES as u64;
+            if written % UNSYNCED_BYTES_MAX == 0 || written >= self.file_bytes {
+                file.sync_data()?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns true if the next file must be made ready.
+    fn is_next_wanted(&self, writing: &Writing) -> bool {
+        let is_half = writing.bytes >= self.file_bytes / 2;
+        let is_slow = !writing.is_filled && self.is_synced_often(writing);
+        writing.next.is_none() && (is_half || is_slow)
+    }
+
+    /// Returns true if the next file is worth the time to fill it.
+    fn is_synced_often(&self, writing: &Writing) -> bool {
+        let syncs = self.syncs.load(Ordering::Relaxed);
+        syncs >= self.fill_syncs.max(writing.bytes / BYTES_OF_SYNC_MAX)
     }
 
     /// Keeps the next file until it is needed, unless the writer has begun it itself meanwhile:
-    /// then it may have records, and its length must stay.
-    fn offer(&self, number: u64, next: File) {
+    /// then it may have records, and its length must stay. A filled file is used at once if the one
+    /// in use is not filled.
+    fn offer(&self, number: u64, file: File, is_filled: bool) {
         let mut writing = self.writing.lock();
+        let mut filling = self.filling.lock();
         let is_wanted = writing.next.is_none() && writing.number + 1 == number;
-        if is_wanted && next.set_len(AHEAD_BYTES).is_ok() {
-            writing.next = Some(next);
+        if !is_wanted || (is_filled && *filling != Some(number)) {
+            return;
         }
+        // From now on no zeros are written to it.
+        *filling = None;
+        drop(filling);
+        let length = if is_filled { self.file_bytes } else { AHEAD_BYTES };
+        if file.set_len(length).is_ok() {
+            writing.next = Some(Ready { file, length, is_filled });
+            if is_filled && !writing.is_filled {
+                // The next writer meets a failure too.
+                let _ = self.turn(&mut writing);
+            }
+        }
+    }
+
+    /// Counts a sync that a commit waited for.
+    pub fn count_sync(&self) {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Forces everything written before the call to stable storage.
@@ -252,11 +391,11 @@ impl Log {
     }
 }
 
-/// Creates a log file without records, whose name survives a power cut.
-fn create(data: &Path, number: u64) -> Result<File> {
+/// Creates a log file without records.
+fn create(data: &Path, number: u64) -> Result<Ready> {
     let file = open(data, number)?;
     file.set_len(AHEAD_BYTES)?;
-    Ok(file)
+    Ok(Ready { file, length: AHEAD_BYTES, is_filled: false })
 }
 
 /// Opens a log file, whose name survives a power cut, and creates it if it is missing.
@@ -272,6 +411,10 @@ mod tests {
     use bytes::Bytes;
     use quire_storage::Space;
 
+    fn options(log_file_bytes: u64) -> LsmOptions {
+        LsmOptions { log_file_bytes, log_fill_syncs: 8, ..LsmOptions::default() }
+    }
+
     fn op(bytes: usize) -> Vec<Op> {
         let value = Some(Bytes::from(vec![7; bytes]));
         vec![Op { space: Space::Doc, key: Bytes::from_static(b"key"), value }]
@@ -280,7 +423,7 @@ mod tests {
     #[test]
     fn files_follow_each_other_and_are_removed_from_the_oldest() {
         let directory = tempfile::tempdir().unwrap();
-        let log = Log::begin(directory.path(), 4, 64 << 20).unwrap();
+        let log = Log::begin(directory.path(), 4, &options(64 << 20)).unwrap();
         let half = op(40 << 20);
         let numbers: Vec<u64> = (1..=5)
             .map(|seqno| {
@@ -311,23 +454,111 @@ mod tests {
     #[test]
     fn a_file_that_is_made_ready_too_late_keeps_its_records() {
         let directory = tempfile::tempdir().unwrap();
-        let log = Log::begin(directory.path(), 1, 8 << 20).unwrap();
+        let log = Log::begin(directory.path(), 1, &options(8 << 20)).unwrap();
         log.append(&op(5 << 20), 1).unwrap();
-        let number = log.wanted().unwrap();
+        let number = log.current() + 1;
         for seqno in 2..=4 {
             log.append(&op(3 << 20), seqno).unwrap();
         }
         assert_eq!(log.current(), number);
-        log.offer(number, open(directory.path(), number).unwrap());
+        log.offer(number, open(directory.path(), number).unwrap(), false);
         let found = journal::inspect(&journal::path(directory.path(), number)).unwrap();
         assert_eq!((found.intact.len(), found.damaged_from), (2, None));
         assert!(log.writing.lock().next.is_none());
     }
 
+    /// Writes and syncs a record, as a commit does that waits for the sync.
+    fn commit(log: &Log, bytes: usize, seqno: u64) -> Appended {
+        let appended = log.append(&op(bytes), seqno).unwrap();
+        log.count_sync();
+        log.sync().unwrap();
+        appended
+    }
+
+    fn records(directory: &Path, number: u64) -> usize {
+        let found = journal::inspect(&journal::path(directory, number)).unwrap();
+        assert_eq!(found.damaged_from, None);
+        found.intact.len()
+    }
+
+    #[test]
+    fn after_many_small_syncs_files_are_filled_before_they_are_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let length = |number| journal::path(directory.path(), number).metadata().unwrap().len();
+        let log = Log::begin(directory.path(), 1, &options(4 << 20)).unwrap();
+        for seqno in 1..=8 {
+            assert!(!log.wants_filled());
+            commit(&log, 1000, seqno);
+        }
+        assert!(log.wants_filled());
+        log.prepare();
+        assert!(log.writing.lock().next.is_none(), "it is filled instead");
+        log.fill(|| true);
+        assert_eq!((log.current(), *log.filling.lock()), (1, None), "it was stopped");
+        log.fill(|| false);
+        assert_eq!((log.current(), length(2)), (2, 4 << 20), "it is used at once");
+        // The next one is filled when half of this one is used.
+        for seqno in 9..=30 {
+            assert!(!log.wants_filled());
+            commit(&log, 60_000, seqno);
+        }
+        commit(&log, 1 << 20, 31);
+        assert!(!log.wants_filled(), "the syncs are for too many bytes");
+        (0..100).for_each(|_| log.count_sync());
+        assert!(log.wants_filled());
+        log.fill(|| false);
+        assert!(!log.wants_filled());
+        assert_eq!((log.current(), length(2), length(3)), (2, 4 << 20, 4 << 20));
+        commit(&log, 3 << 20, 32);
+        assert_eq!((log.current(), log.writing.lock().is_filled), (3, true));
+        commit(&log, 1 << 20, 33);
+        assert_eq!([1, 2, 3].map(|number| records(directory.path(), number)), [8, 24, 1]);
+        assert_eq!(length(3), 4 << 20);
+    }
+
+    /// Otherwise zeros would be written over records.
+    #[test]
+    fn a_file_that_the_writer_needs_is_not_filled_any_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log::begin(directory.path(), 1, &options(1 << 20)).unwrap();
+        (0..100).for_each(|_| log.count_sync());
+        let (begun, begins) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                log.fill(|| {
+                    let _ = begun.send(());
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                    false
+                });
+            });
+            begins.recv().unwrap();
+            for seqno in 1..=6 {
+                log.append(&op(300 << 10), seqno).unwrap();
+            }
+        });
+        assert_eq!((log.current(), *log.filling.lock()), (2, None));
+        assert_eq!([1, 2].map(|number| records(directory.path(), number)), [4, 2]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_filled_is_not_tried_again_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log::begin(directory.path(), 1, &options(1 << 20)).unwrap();
+        std::fs::create_dir(journal::path(directory.path(), 2)).unwrap();
+        for seqno in 1..=8 {
+            commit(&log, 100, seqno);
+        }
+        assert!(log.wants_filled());
+        log.fill(|| false);
+        assert!(!log.wants_filled());
+        assert_eq!((log.current(), *log.filling.lock()), (1, None));
+        log.check().unwrap();
+    }
+
     #[test]
     fn a_failed_write_is_not_forgotten() {
         let directory = tempfile::tempdir().unwrap();
-        let log = Log::begin(directory.path(), 1, 64 << 20).unwrap();
+        let log = Log::begin(directory.path(), 1, &options(64 << 20)).unwrap();
         let readable = File::open(journal::path(directory.path(), 1)).unwrap();
         log.writing.lock().file = Arc::new(readable);
         assert!(log.append(&op(1), 1).is_err());

@@ -29,6 +29,9 @@ pub struct LsmOptions {
     pub merge_threads: usize,
     /// The size of a log file, in bytes, from which on the next one is used.
     pub log_file_bytes: u64,
+    /// After so many syncs of a log file that commits waited for, the next file is filled with zeros
+    /// before it is used, which makes later syncs faster.
+    pub log_fill_syncs: u64,
     /// The bytes of the file system that stay free, but at most a quarter of it. While less is
     /// free, commits that add data fail with `Full`.
     pub reserve_bytes: u64,
@@ -45,6 +48,7 @@ impl Default for LsmOptions {
             slow_head: Duration::from_micros(200),
             merge_threads: MERGE_THREADS,
             log_file_bytes: 64 << 20,
+            log_fill_syncs: 1000,
             reserve_bytes: DISK_RESERVE_BYTES,
             space_probe: disk_space::system_probe(),
         }

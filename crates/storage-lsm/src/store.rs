@@ -75,6 +75,8 @@ struct Work {
     unmerged: [bool; 4],
     /// The next log file must be made ready, or a full one synced.
     log_wants_care: bool,
+    /// The next log file must be filled.
+    log_wants_filled: bool,
     stop: bool,
 }
 
@@ -82,6 +84,7 @@ struct Work {
 #[derive(Debug)]
 enum Task {
     CareForLog,
+    FillLog,
     Flush(Space),
     Merge(Space),
 }
@@ -124,7 +127,7 @@ impl Store {
             ],
         };
         Ok(Self {
-            log: Log::begin(data, log, options.log_file_bytes)?,
+            log: Log::begin(data, log, options)?,
             writing: Mutex::new(()),
             view: RwLock::new(Arc::new(view)),
             changing: Mutex::new(()),
@@ -134,7 +137,12 @@ impl Store {
             memtables: AtomicU64::new(4),
             retired: Retired::default(),
             pace: Pace::default(),
-            work: Mutex::new(Work { unmerged: [true; 4], log_wants_care: false, stop: false }),
+            work: Mutex::new(Work {
+                unmerged: [true; 4],
+                log_wants_care: false,
+                log_wants_filled: false,
+                stop: false,
+            }),
             changed: Condvar::new(),
             failed: OnceLock::new(),
             trees,
@@ -176,7 +184,11 @@ impl Store {
         if let Some(pause) = self.pace.pause(bytes, view.sealed(), view.fresh_runs()) {
             std::thread::sleep(pause);
         }
-        if sync { self.log.sync() } else { Ok(()) }
+        if sync {
+            self.log.count_sync();
+            self.log.sync()?;
+        }
+        Ok(())
     }
 
     /// Writes a batch of the earlier log file `log` to the memtables again.
@@ -385,6 +397,11 @@ impl Store {
         self.announce(|work| work.log_wants_care = true);
     }
 
+    /// Lets a background thread fill the next log file.
+    pub fn fill_log(&self) {
+        self.announce(|work| work.log_wants_filled = true);
+    }
+
     /// Lets the background threads flush what keeps files of the log, if these are large. Without
     /// new writes nothing else would flush it.
     pub fn free_log_soon(&self) -> Result<()> {
@@ -473,6 +490,9 @@ impl Store {
             if flushes && std::mem::take(&mut work.log_wants_care) {
                 return Some(Task::CareForLog);
             }
+            if !flushes && std::mem::take(&mut work.log_wants_filled) {
+                return Some(Task::FillLog);
+            }
             let found = match flushes {
                 true => self.next_flush(),
                 false => self.next_merge(&mut work),
@@ -505,8 +525,8 @@ impl Store {
         Some(Task::Merge(space))
     }
 
-    /// Does the work of one background thread until the store stops: one thread flushes, the others
-    /// merge.
+    /// Does the work of one background thread until the store stops: one thread flushes and cares
+    /// for the log, the others merge and fill log files.
     pub fn work(&self, flushes: bool) {
         while let Some(task) = self.next_task(flushes) {
             // lsm-tree asserts some properties of the data that it reads.
@@ -525,6 +545,10 @@ impl Store {
             Task::CareForLog => {
                 self.log.prepare();
                 self.log.sync()
+            }
+            Task::FillLog => {
+                self.log.fill(|| self.work.lock().stop);
+                Ok(())
             }
             Task::Flush(space) => self.flush_oldest(space),
             Task::Merge(space) => self.merge(space),

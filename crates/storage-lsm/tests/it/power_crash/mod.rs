@@ -22,7 +22,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use quire_storage::rng::Rng;
-use quire_storage::{Bytes, CommitOptions, Maintenance, Mode, Space, begin};
+use quire_storage::{Bytes, CommitOptions, CommitterOptions, Maintenance, Mode, Space, begin};
 use quire_storage_lsm::{LsmOptions, examine, is_database, open};
 use tempfile::TempDir;
 
@@ -53,8 +53,11 @@ fn recorded_process() {
     let directory = Path::new(&directory);
     let mut said = OpenOptions::new().create(true).append(true).open(directory.join(SAID)).unwrap();
     let data = directory.join("data");
-    // A dozen commits fill a log file.
-    let options = LsmOptions { log_file_bytes: 48 << 10, ..LsmOptions::default() };
+    // A dozen commits fill a log file. Some are filled with zeros before.
+    let tick = Some(Duration::from_millis(3));
+    let committer = CommitterOptions { tick, ..CommitterOptions::default() };
+    let (log_file_bytes, log_fill_syncs) = (48 << 10, 2);
+    let options = LsmOptions { committer, log_file_bytes, log_fill_syncs, ..LsmOptions::default() };
     let mut engine = open(&data, options.clone()).unwrap().engine;
     for at in 1..=COMMITS {
         let mut txn = begin(&engine, Mode::Write).unwrap();
@@ -128,7 +131,13 @@ fn run_process(name: &str, place: &Path, fault: &str) -> Output {
 fn record() -> Vec<Event> {
     let place = TempDir::new().unwrap();
     assert!(run(place.path(), "").status.success());
-    trace::read(&std::fs::read(place.path().join("log")).unwrap())
+    let events = trace::read(&std::fs::read(place.path().join("log")).unwrap());
+    let is_zeros = |event: &&Event| match event {
+        Event::Write(_, _, bytes) => bytes.len() == 16 << 10 && bytes.iter().all(|byte| *byte == 0),
+        _ => false,
+    };
+    assert!(events.iter().filter(is_zeros).count() >= 6, "no log file was filled");
+    events
 }
 
 /// Returns the last commit that was acknowledged before a call.
