@@ -10,6 +10,8 @@
 //! only, large values compressed with LZ4 (compression 1), and clears `04 keyspace:u64` among the
 //! items. This program only reads that.
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -201,12 +203,38 @@ pub(crate) fn decode(bytes: &[u8], at: usize) -> Option<Decoded> {
     Some(Decoded { seqno, ops, end })
 }
 
+/// Reads a log file. Returns its bytes without the zeros at its end, and its length. The zeros of a
+/// filled file are never all in memory.
+pub(crate) fn read(path: &Path) -> std::io::Result<(Vec<u8>, usize)> {
+    const PIECE: usize = 1 << 20;
+    let mut file = File::open(path)?;
+    let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let (mut piece, mut used) = (Vec::new(), length);
+    while let Some(last) = used.checked_sub(1) {
+        let start = last / PIECE * PIECE;
+        file.seek(SeekFrom::Start(start as u64))?;
+        piece.resize(used - start, 0);
+        file.read_exact(&mut piece)?;
+        match used_length(&piece) {
+            0 => used = start,
+            in_piece => {
+                used = start + in_piece;
+                break;
+            }
+        }
+    }
+    let mut bytes = vec![0; used];
+    file.rewind()?;
+    file.read_exact(&mut bytes)?;
+    Ok((bytes, length))
+}
+
 /// Returns true if nothing was written from offset `at` on.
 pub(crate) fn is_unused_from(bytes: &[u8], at: usize) -> bool {
     used_length(bytes) <= at
 }
 
-/// Returns the length of the file without the zero pages that were allocated ahead.
+/// Returns the length of the bytes without the zeros at their end.
 fn used_length(bytes: &[u8]) -> usize {
     const PAGE: usize = 4096;
     let pages = bytes.chunks(PAGE).rev().take_while(|page| [0; PAGE].starts_with(page));
@@ -217,15 +245,15 @@ fn used_length(bytes: &[u8]) -> usize {
 
 /// Finds every intact batch of a log file.
 pub fn inspect(path: &Path) -> Result<Inspection> {
-    let bytes = std::fs::read(path)?;
-    let used = used_length(&bytes);
+    let (bytes, length) = read(path)?;
+    let used = bytes.len();
     let mut found = Inspection {
         path: path.to_owned(),
         intact: Vec::new(),
         places: Vec::new(),
         damaged_from: None,
         is_searched: true,
-        length: bytes.len(),
+        length,
     };
     let (mut at, mut last_seqno) = (0, None);
     let mut failed_bytes = 0;
@@ -243,7 +271,7 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
             None => {
                 found.damaged_from.get_or_insert(at);
                 failed_bytes += reader.position() - at;
-                if failed_bytes / FAILED_SHARE_MAX > bytes.len() {
+                if failed_bytes / FAILED_SHARE_MAX > length {
                     found.is_searched = false;
                     break;
                 }
@@ -331,6 +359,19 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[at] ^= 16;
             assert!(decode(&damaged, 0).is_none(), "a flipped bit at {at}");
+        }
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_not_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("1.jnl");
+        for used in [0, 1, 5000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3_000_000] {
+            for zeros in [0, 1, 4096, 2_500_000] {
+                let bytes = [vec![7; used], vec![0; zeros]].concat();
+                std::fs::write(&path, &bytes).unwrap();
+                assert!(read(&path).unwrap() == (vec![7; used], used + zeros), "{used} {zeros}");
+            }
         }
     }
 

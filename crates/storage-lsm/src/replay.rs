@@ -18,7 +18,7 @@ pub(crate) fn replay(store: &Store, files: &[(u64, PathBuf)]) -> Result<()> {
     let persisted = Space::ALL.map(|space| store.trees.of(space).get_highest_persisted_seqno());
     for (number, path) in files {
         store.replayed_before(*number);
-        let bytes = std::fs::read(path)?;
+        let (bytes, _) = journal::read(path)?;
         // A table must not outlive the batches before it.
         File::options().write(true).open(path)?.sync_data()?;
         let mut at = 0;
