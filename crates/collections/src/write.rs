@@ -153,10 +153,9 @@ impl Writer {
         self.txn.buffered_bytes()
     }
 
-    /// Makes room for this many new documents, of `bytes` bytes together.
-    pub fn expect(&mut self, documents: usize, bytes: usize) {
+    /// Notes that about this many documents are written from now on.
+    pub fn expect(&mut self, documents: usize) {
         self.txn.expect(documents);
-        self.pieces.expect(bytes);
     }
 
     /// Returns true if nothing has been written.

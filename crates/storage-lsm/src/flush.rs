@@ -1,9 +1,10 @@
 //! Writes the rows of a sealed memtable to tables.
 //!
-//! Compression takes half of the instructions of a flush. Index entries are written as they are,
-//! because the next merge rewrites their tables soon. So are documents that compression would hardly
-//! make smaller: a sample of them is compressed first. Tables with rising record ids move down the
-//! levels unchanged, so this is decided once for most documents. A merge compresses what it writes.
+//! Compression takes half of the instructions of a flush. Index entries are written as they are if
+//! they overlap with other tables: then a merge soon rewrites them, and compresses what it writes.
+//! Documents that compression would hardly make smaller are written as they are too: a sample of them
+//! is compressed first. Tables with rising record ids move down the levels unchanged, so this is
+//! decided once for most documents.
 //!
 //! The documents of a collection that overlap with no table, as new documents do, get tables of
 //! their own if they are many: such a table moves down without a merge, and one with documents of
@@ -20,7 +21,7 @@ use quire_storage::{Direction, Space, prefix_end};
 use crate::manifest::{self, TableEntry};
 use crate::memtable::{Memtable, MemtableRows};
 use crate::table_output::{Kind, Output, bytes_of};
-use crate::tuning::{PART_BYTES, TABLE_BYTES};
+use crate::tuning::{LEVELS, PART_BYTES, TABLE_BYTES, filter_bits};
 
 /// The number of samples that are compressed to see what it saves, and the bytes of each.
 const SAMPLES: usize = 16;
@@ -50,11 +51,14 @@ pub(crate) struct Flushed {
 pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable, next: u64) -> Result<Flushed> {
     let keyspace: &Path = &tree.config.path;
     let before_next = next.saturating_sub(1);
-    let compression = compression(space, memtable);
+    let keys = keys_of(memtable);
+    let is_merged = space == Space::Idx && keys.is_some_and(|keys| overlaps(tree, &keys));
+    let compression = if is_merged { CompressionType::None } else { compression(space, memtable) };
+    let filter_bits = filter_bits(space, if is_merged { 0 } else { LEVELS - 1 });
     let output = || {
         // A memtable is larger than this only by its last batch.
         let row_bytes = 2 * TABLE_BYTES;
-        let kind = Kind { space, level: 0, compression, row_bytes };
+        let kind = Kind { space, level: 0, compression, filter_bits, row_bytes };
         Output::new(keyspace, kind, || tree.get_next_table_id())
     };
     let mut flushed = Flushed::default();
@@ -79,7 +83,7 @@ pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable, next: u64) -
             first.push(row);
         }
         let is_apart = bytes >= PART_BYTES
-            && first.first().is_some_and(|row| overlaps_nothing(tree, memtable, row));
+            && first.first().is_some_and(|row| !overlaps(tree, &keys_from(memtable, row)));
         let mut part = first.into_iter().chain(std::iter::from_fn(more));
         if is_apart {
             rest.end_table()?;
@@ -106,18 +110,32 @@ fn collection_of(row: &InternalValue) -> Option<[u8; 4]> {
     row.key.user_key.first_chunk().copied()
 }
 
-/// Returns true if no table overlaps with the rows of a collection, of which `first` is the first.
-fn overlaps_nothing(tree: &Tree, memtable: &Memtable, first: &InternalValue) -> bool {
-    let mut last = Vec::new();
+/// Returns the range of the keys of a collection's rows, of which `first` is the first.
+fn keys_from(memtable: &Memtable, first: &InternalValue) -> KeyRange {
     let end = prefix_end(&collection_of(first).unwrap_or_default());
-    memtable.read_back(&end, u64::MAX, 1, &mut last);
-    let Some(last) = last.pop() else { return false };
-    let keys = KeyRange::new((first.key.user_key.clone(), UserKey::from(last.key)));
+    let first = first.key.user_key.clone();
+    KeyRange::new((first.clone(), last_below(memtable, &end).unwrap_or(first)))
+}
+
+/// Returns the range of all keys; `None` if there are none.
+fn keys_of(memtable: &Memtable) -> Option<KeyRange> {
+    let mut first = Vec::new();
+    memtable.read(&[], u64::MAX, 1, &mut first);
+    Some(KeyRange::new((UserKey::from(first.pop()?.key), last_below(memtable, &[])?)))
+}
+
+/// Returns the last key below `end`, or the last of all if that is empty.
+fn last_below(memtable: &Memtable, end: &[u8]) -> Option<UserKey> {
+    let mut last = Vec::new();
+    memtable.read_back(end, u64::MAX, 1, &mut last);
+    Some(UserKey::from(last.pop()?.key))
+}
+
+/// Returns true if a table has keys between the first and the last of `keys`.
+fn overlaps(tree: &Tree, keys: &KeyRange) -> bool {
     let version = tree.current_version();
-    version
-        .iter_levels()
-        .flat_map(|level| level.iter())
-        .all(|run| run.get_overlapping(&keys).is_empty())
+    let mut runs = version.iter_levels().flat_map(|level| level.iter());
+    runs.any(|run| !run.get_overlapping(keys).is_empty())
 }
 
 fn rows(memtable: &Memtable) -> impl Iterator<Item = InternalValue> {
@@ -131,10 +149,8 @@ fn rows(memtable: &Memtable) -> impl Iterator<Item = InternalValue> {
 
 /// Returns how the rows of a memtable are compressed.
 fn compression(space: Space, memtable: &Memtable) -> CompressionType {
-    match space {
-        Space::Idx => return CompressionType::None,
-        Space::Meta | Space::Log => return CompressionType::Lz4,
-        Space::Doc => {}
+    if space != Space::Doc {
+        return CompressionType::Lz4;
     }
     let (mut plain, mut compressed) = (0, 0);
     for sample in memtable.samples(SAMPLES, SAMPLE_BYTES) {
@@ -177,8 +193,7 @@ mod tests {
         for (space, bytes, expected) in [
             (Space::Doc, &noise, CompressionType::None),
             (Space::Doc, &text, CompressionType::Lz4),
-            (Space::Idx, &text, CompressionType::None),
-            (Space::Log, &noise, CompressionType::Lz4),
+            (Space::Idx, &noise, CompressionType::Lz4),
         ] {
             let memtable = Memtable::new(0);
             for (number, value) in bytes.chunks(1000).enumerate() {
@@ -192,6 +207,26 @@ mod tests {
             let readable = Readable::find(&table.path, 0);
             let read: Vec<u8> = readable.flat_map(|row| row.value.to_vec()).collect();
             assert!(read == *bytes);
+        }
+    }
+
+    /// Entries that rise move down the levels as they are: each of their tables stays.
+    #[test]
+    fn index_entries_are_not_compressed_if_a_merge_follows() {
+        let dir = tempfile::tempdir().unwrap();
+        let trees = Trees::open(dir.path(), 1 << 20, &Arc::default()).unwrap();
+        let tree = trees.of(Space::Idx);
+        let (plain, compressed) = (CompressionType::None, CompressionType::Lz4);
+        for (first, expected) in [(0, compressed), (5000, compressed), (3000, plain)] {
+            let memtable = Memtable::new(0);
+            let keys: Vec<[u8; 8]> = (first..first + 4000_u64).map(u64::to_be_bytes).collect();
+            let rows = keys.iter().map(|key| (&key[..], Some(Bytes::new())));
+            memtable.write(rows, first + 1, 1);
+            let tables = write(tree, Space::Idx, &memtable, u64::MAX).unwrap().rest;
+            assert_eq!(tables[0].metadata.data_block_compression, expected);
+            let bits = tables[0].filter_size() * 8 / 4000;
+            assert_eq!(bits, if expected == plain { 16 } else { 10 });
+            tree.register_tables(&tables, None, None, &[], crate::tables::NO_SNAPSHOT).unwrap();
         }
     }
 

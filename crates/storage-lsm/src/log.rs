@@ -49,8 +49,9 @@ pub(crate) struct Log {
     current: AtomicU64,
     /// The syncs of the file in use that commits waited for.
     syncs: AtomicU64,
-    /// The number of the file that is being filled. Held while zeros are written to it.
-    filling: Mutex<Option<u64>>,
+    /// The number of the next file, while a thread makes it ready. Held while that thread opens the
+    /// file or writes zeros to it, so that the writer can end this before it uses the file.
+    making: Mutex<Option<u64>>,
     /// The bytes that were handed to the operating system since the open, and those that are on
     /// stable storage. Files of before the open count as synced: the open syncs them.
     written: AtomicU64,
@@ -67,6 +68,8 @@ struct Writing {
     length: u64,
     /// True if zeros were written to all of it.
     is_filled: bool,
+    /// The bytes of records that were written since a file was last filled.
+    since_filled: u64,
     /// The next file, if it was made ahead.
     next: Option<Ready>,
     /// The full files that may not be synced yet, oldest first.
@@ -132,6 +135,7 @@ impl Log {
             bytes: 0,
             length,
             is_filled,
+            since_filled: u64::MAX / 2,
             next: None,
             full: VecDeque::new(),
             record: Vec::new(),
@@ -143,7 +147,7 @@ impl Log {
             writing: Mutex::new(writing),
             current: AtomicU64::new(number),
             syncs: AtomicU64::new(0),
-            filling: Mutex::new(None),
+            making: Mutex::new(None),
             written: AtomicU64::new(0),
             synced: Mutex::new(0),
             failed: AtomicBool::new(false),
@@ -158,18 +162,19 @@ impl Log {
         let file = writing.number;
         let before = writing.bytes;
         writing.bytes += bytes;
+        writing.since_filled += bytes;
         if writing.bytes >= writing.length {
             writing.length = (writing.bytes / AHEAD_BYTES + 1) * AHEAD_BYTES;
             self.noted(writing.file.set_len(writing.length))?;
         }
         self.written.fetch_add(bytes, Ordering::Release);
         let is_full = writing.bytes >= self.file_bytes;
-        let half = self.file_bytes / 2;
-        let is_half = before < half && writing.bytes >= half;
+        let passes = |mark: u64| before < mark && writing.bytes >= mark;
+        let wants_care = passes(self.file_bytes / 2) || passes(self.late_bytes());
         if is_full {
             self.turn(&mut writing)?;
         }
-        Ok(Appended { file, bytes, wants_care: is_full || is_half })
+        Ok(Appended { file, bytes, wants_care: is_full || wants_care })
     }
 
     /// Returns the size of a full file, in bytes.
@@ -194,8 +199,8 @@ impl Log {
         let Ready { file, length, is_filled } = match writing.next.take() {
             Some(next) => next,
             None => {
-                // From now on no zeros are written to this file.
-                *self.filling.lock() = None;
+                // From now on no other thread opens this file or writes zeros to it.
+                *self.making.lock() = None;
                 create(&self.data, number).inspect_err(|_| self.fail())?
             }
         };
@@ -208,95 +213,110 @@ impl Log {
         Ok(())
     }
 
-    /// Makes the next file ready, if the one in use is half full and the next is not to be filled.
-    /// A failure is met again, and reported, by the write that needs the file.
+    /// Makes the next file ready, if the one in use is half full. One that is to be filled is left to
+    /// [`fill_next`](Self::fill_next) until it is late. A failure is met again, and reported, by the
+    /// write that needs the file.
     pub fn prepare(&self) {
-        let number = {
-            let writing = self.writing.lock();
-            match self.is_next_wanted(&writing) && !self.is_synced_often(&writing) {
-                true => writing.number + 1,
-                false => return,
-            }
+        let is_due = |writing: &Writing| {
+            let is_half = writing.bytes >= self.file_bytes / 2;
+            is_half && (writing.bytes >= self.late_bytes() || !self.is_synced_often(writing))
         };
-        if let Ok(file) = open(&self.data, number) {
-            self.offer(number, file, false);
+        let Some(number) = self.begin_making(is_due) else { return };
+        match self.open_made(number) {
+            Ok(Some(file)) => self.offer(number, file, false),
+            _ => self.end_making(number),
         }
     }
 
     /// Returns true if the next file must be filled.
     pub fn wants_filled(&self) -> bool {
         let writing = self.writing.lock();
-        self.is_next_wanted(&writing) && self.is_synced_often(&writing)
+        writing.next.is_none() && self.is_filling_due(&writing)
     }
 
     /// Makes the next file ready and fills it, if that is wanted, until `stop` returns true.
-    pub fn fill(&self, stop: impl Fn() -> bool) {
-        let Some(number) = self.begin_filling() else { return };
-        let filled = open(&self.data, number)
-            .and_then(|zeros| Ok((self.write_zeros(number, &zeros, stop)?, zeros)));
+    pub fn fill_next(&self, stop: impl Fn() -> bool) {
+        let is_due = |writing: &Writing| self.is_filling_due(writing);
+        let Some(number) = self.begin_making(is_due) else { return };
+        let made = self.open_made(number);
+        let filled = made.and_then(|made| match made {
+            Some(file) => Ok((self.write_zeros(number, &file, stop)?, Some(file))),
+            None => Ok((false, None)),
+        });
         match filled {
-            Ok((true, mut file)) => {
-                if file.rewind().is_ok() {
-                    self.offer(number, file, true);
-                }
-            }
-            Ok((false, _)) => {}
+            Ok((true, Some(file))) => self.offer(number, file, true),
+            // Whoever needs the file makes it as long as it should be.
+            Ok(_) => self.end_making(number),
             Err(_) => {
-                // The disk may be full. Later syncs are counted anew, so this is not tried again soon.
+                // The disk may be full. This is tried again after as many syncs as before.
+                self.end_making(number);
                 self.syncs.store(0, Ordering::Relaxed);
-                let filling = self.filling.lock();
-                if *filling == Some(number) {
-                    let _ = std::fs::remove_file(journal::path(&self.data, number));
-                }
             }
         }
-        self.filling.lock().take_if(|filling| *filling == number);
     }
 
-    /// Returns the number of the next file if it must be filled and no thread does so.
-    fn begin_filling(&self) -> Option<u64> {
+    /// Returns the number of the next file if it `is_due` and no other thread makes it ready.
+    fn begin_making(&self, is_due: impl Fn(&Writing) -> bool) -> Option<u64> {
         let writing = self.writing.lock();
-        let mut filling = self.filling.lock();
-        let is_wanted = self.is_next_wanted(&writing) && self.is_synced_often(&writing);
-        if !is_wanted || filling.is_some() {
+        let mut making = self.making.lock();
+        if writing.next.is_some() || making.is_some() || !is_due(&writing) {
             return None;
         }
-        *filling = Some(writing.number + 1);
-        *filling
+        *making = Some(writing.number + 1);
+        *making
     }
 
-    /// Writes zeros to file `number` and syncs them. Returns false if it was stopped, or if the
-    /// file is no longer to be filled.
+    /// Opens the file that is made ready; `None` if the writer has begun it itself.
+    fn open_made(&self, number: u64) -> Result<Option<File>> {
+        let making = self.making.lock();
+        if *making == Some(number) { open(&self.data, number).map(Some) } else { Ok(None) }
+    }
+
+    fn end_making(&self, number: u64) {
+        self.making.lock().take_if(|making| *making == number);
+    }
+
+    /// Writes zeros to the file that is made ready and syncs them. Returns false if it was stopped, or
+    /// if the writer has begun the file itself. After a failure the file has no zeros.
     fn write_zeros(&self, number: u64, mut file: &File, stop: impl Fn() -> bool) -> Result<bool> {
         let (zeros, mut written) = ([0; ZEROS_BYTES], 0);
         while written < self.file_bytes {
             {
-                // While this is locked, the writer does not begin to use the file.
-                let filling = self.filling.lock();
-                if *filling != Some(number) || stop() {
+                let making = self.making.lock();
+                if *making != Some(number) || stop() {
                     return Ok(false);
                 }
-                file.write_all(&zeros)?;
+                if let Err(error) = file.write_all(&zeros) {
+                    file.set_len(0)?;
+                    return Err(error.into());
+                }
             }
             written += ZEROS_BYTES as u64;
             if written % UNSYNCED_BYTES_MAX == 0 || written >= self.file_bytes {
                 file.sync_data()?;
             }
         }
+        file.rewind()?;
         Ok(true)
     }
 
-    /// Returns true if the next file must be made ready.
-    fn is_next_wanted(&self, writing: &Writing) -> bool {
-        let is_half = writing.bytes >= self.file_bytes / 2;
-        let is_slow = !writing.is_filled && self.is_synced_often(writing);
-        writing.next.is_none() && (is_half || is_slow)
+    /// Returns true if the next file is worth the time to fill it, and it is time to do so: at once if
+    /// the file in use is not filled, otherwise when that is half full. Files that end early do not
+    /// lead to much more zeros than records.
+    fn is_filling_due(&self, writing: &Writing) -> bool {
+        let is_time = !writing.is_filled || writing.bytes >= self.file_bytes / 2;
+        is_time && writing.since_filled >= self.file_bytes / 4 && self.is_synced_often(writing)
     }
 
-    /// Returns true if the next file is worth the time to fill it.
+    /// Returns true if commits waited for many small syncs of the file in use.
     fn is_synced_often(&self, writing: &Writing) -> bool {
         let syncs = self.syncs.load(Ordering::Relaxed);
         syncs >= self.fill_syncs.max(writing.bytes / BYTES_OF_SYNC_MAX)
+    }
+
+    /// Returns the bytes in a file from which on the next one must be ready soon.
+    fn late_bytes(&self) -> u64 {
+        self.file_bytes / 8 * 7
     }
 
     /// Keeps the next file until it is needed, unless the writer has begun it itself meanwhile:
@@ -304,22 +324,37 @@ impl Log {
     /// in use is not filled.
     fn offer(&self, number: u64, file: File, is_filled: bool) {
         let mut writing = self.writing.lock();
-        let mut filling = self.filling.lock();
-        let is_wanted = writing.next.is_none() && writing.number + 1 == number;
-        if !is_wanted || (is_filled && *filling != Some(number)) {
+        if self.making.lock().take_if(|making| *making == number).is_none() {
             return;
         }
-        // From now on no zeros are written to it.
-        *filling = None;
-        drop(filling);
         let length = if is_filled { self.file_bytes } else { AHEAD_BYTES };
-        if file.set_len(length).is_ok() {
-            writing.next = Some(Ready { file, length, is_filled });
-            if is_filled && !writing.is_filled {
-                // The next writer meets a failure too.
+        if file.set_len(length).is_err() {
+            return;
+        }
+        writing.next = Some(Ready { file, length, is_filled });
+        if is_filled {
+            writing.since_filled = 0;
+            if !writing.is_filled {
+                // It cannot fail: the next file is there.
                 let _ = self.turn(&mut writing);
             }
         }
+    }
+
+    /// Gives the space of zeros back to a nearly full disk.
+    pub fn give_back_zeros(&self) -> Result<()> {
+        let mut writing = self.writing.lock();
+        *self.making.lock() = None;
+        if let Some(next) = writing.next.as_mut().filter(|next| next.is_filled) {
+            self.noted(next.file.set_len(AHEAD_BYTES))?;
+            (next.length, next.is_filled) = (AHEAD_BYTES, false);
+        }
+        if writing.is_filled {
+            writing.length = (writing.bytes / AHEAD_BYTES + 1) * AHEAD_BYTES;
+            writing.is_filled = false;
+            self.noted(writing.file.set_len(writing.length))?;
+        }
+        Ok(())
     }
 
     /// Counts a sync that a commit waited for.
@@ -493,9 +528,9 @@ mod tests {
         assert!(log.wants_filled());
         log.prepare();
         assert!(log.writing.lock().next.is_none(), "it is filled instead");
-        log.fill(|| true);
-        assert_eq!((log.current(), *log.filling.lock()), (1, None), "it was stopped");
-        log.fill(|| false);
+        log.fill_next(|| true);
+        assert_eq!((log.current(), *log.making.lock()), (1, None), "it was stopped");
+        log.fill_next(|| false);
         assert_eq!((log.current(), length(2)), (2, 4 << 20), "it is used at once");
         // The next one is filled when half of this one is used.
         for seqno in 9..=30 {
@@ -506,7 +541,7 @@ mod tests {
         assert!(!log.wants_filled(), "the syncs are for too many bytes");
         (0..100).for_each(|_| log.count_sync());
         assert!(log.wants_filled());
-        log.fill(|| false);
+        log.fill_next(|| false);
         assert!(!log.wants_filled());
         assert_eq!((log.current(), length(2), length(3)), (2, 4 << 20, 4 << 20));
         commit(&log, 3 << 20, 32);
@@ -514,6 +549,42 @@ mod tests {
         commit(&log, 1 << 20, 33);
         assert_eq!([1, 2, 3].map(|number| records(directory.path(), number)), [8, 24, 1]);
         assert_eq!(length(3), 4 << 20);
+    }
+
+    #[test]
+    fn what_is_not_filled_in_time_is_made_as_usual() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log::begin(directory.path(), 1, &options(4 << 20)).unwrap();
+        (0..1000).for_each(|_| log.count_sync());
+        log.append(&op(3 << 20), 1).unwrap();
+        log.prepare();
+        assert!(log.writing.lock().next.is_none() && log.wants_filled());
+        assert!(log.append(&op(600 << 10), 2).unwrap().wants_care);
+        log.prepare();
+        assert!(log.writing.lock().next.is_some() && !log.wants_filled());
+    }
+
+    #[test]
+    fn zeros_are_given_back_and_not_written_again_and_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let length = |number| journal::path(directory.path(), number).metadata().unwrap().len();
+        let log = Log::begin(directory.path(), 1, &options(16 << 20)).unwrap();
+        (0..1000).for_each(|_| log.count_sync());
+        log.fill_next(|| false);
+        log.append(&op(9 << 20), 1).unwrap();
+        (0..1000).for_each(|_| log.count_sync());
+        log.fill_next(|| false);
+        assert_eq!([2, 3].map(length), [16 << 20, 16 << 20]);
+        log.give_back_zeros().unwrap();
+        assert_eq!([2, 3].map(length), [10 << 20, AHEAD_BYTES]);
+        log.end_file().unwrap();
+        for seqno in 2..=5 {
+            (0..1000).for_each(|_| log.count_sync());
+            assert!(!log.wants_filled(), "few records were written since the last time");
+            log.append(&op(1 << 20), seqno).unwrap();
+        }
+        assert!(log.wants_filled());
+        assert_eq!([2, 3].map(|number| records(directory.path(), number)), [1, 4]);
     }
 
     /// Otherwise zeros would be written over records.
@@ -525,7 +596,7 @@ mod tests {
         let (begun, begins) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                log.fill(|| {
+                log.fill_next(|| {
                     let _ = begun.send(());
                     std::thread::sleep(std::time::Duration::from_millis(2));
                     false
@@ -536,7 +607,7 @@ mod tests {
                 log.append(&op(300 << 10), seqno).unwrap();
             }
         });
-        assert_eq!((log.current(), *log.filling.lock()), (2, None));
+        assert_eq!((log.current(), *log.making.lock()), (2, None));
         assert_eq!([1, 2].map(|number| records(directory.path(), number)), [4, 2]);
     }
 
@@ -549,9 +620,9 @@ mod tests {
             commit(&log, 100, seqno);
         }
         assert!(log.wants_filled());
-        log.fill(|| false);
+        log.fill_next(|| false);
         assert!(!log.wants_filled());
-        assert_eq!((log.current(), *log.filling.lock()), (1, None));
+        assert_eq!((log.current(), *log.making.lock()), (1, None));
         log.check().unwrap();
     }
 

@@ -12,7 +12,7 @@ use quire_storage::{Bytes, Result, Space, StorageError};
 use crate::manifest;
 use crate::table_file::Readable;
 use crate::table_output::{Kind, Output};
-use crate::tuning::{LEVELS, TABLE_BYTES};
+use crate::tuning::{LEVELS, TABLE_BYTES, filter_bits};
 
 /// The level of the new tables: the lowest, because their keys do not overlap.
 const LOWEST: u8 = LEVELS - 1;
@@ -66,7 +66,8 @@ pub(crate) fn fill(keyspace: &Path, space: Space, mut tables: Vec<Readable>) -> 
         heap.extend(table.next().map(|row| Head { row, source }));
     }
     let compression = CompressionType::Lz4;
-    let kind = Kind { space, level: LOWEST, compression, row_bytes: TABLE_BYTES };
+    let filter_bits = filter_bits(space, LOWEST);
+    let kind = Kind { space, level: LOWEST, compression, filter_bits, row_bytes: TABLE_BYTES };
     let mut number = 0;
     let next_number = || {
         number += 1;

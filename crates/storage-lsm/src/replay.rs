@@ -18,9 +18,14 @@ pub(crate) fn replay(store: &Store, files: &[(u64, PathBuf)]) -> Result<()> {
     let persisted = Space::ALL.map(|space| store.trees.of(space).get_highest_persisted_seqno());
     for (number, path) in files {
         store.replayed_before(*number);
-        let (bytes, _) = journal::read(path)?;
+        let (bytes, length) = journal::read(path)?;
+        let file = File::options().write(true).open(path)?;
+        if bytes.len() < length {
+            // The zeros would occupy space until the next flush.
+            file.set_len(bytes.len() as u64)?;
+        }
         // A table must not outlive the batches before it.
-        File::options().write(true).open(path)?.sync_data()?;
+        file.sync_data()?;
         let mut at = 0;
         while let Some(batch) = journal::decode(&bytes, at) {
             let Decoded { seqno, mut ops, end } = batch;

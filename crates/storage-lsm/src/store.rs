@@ -405,6 +405,7 @@ impl Store {
     /// Lets the background threads flush what keeps files of the log, if these are large. Without
     /// new writes nothing else would flush it.
     pub fn free_log_soon(&self) -> Result<()> {
+        self.log.give_back_zeros()?;
         let first = self.view().memtables().map(|memtable| memtable.first_log()).min();
         let is_small = self.log.current_bytes() < SPARED_LOG_BYTES;
         if is_small && first.is_none_or(|first| first >= self.log.current()) {
@@ -547,7 +548,7 @@ impl Store {
                 self.log.sync()
             }
             Task::FillLog => {
-                self.log.fill(|| self.work.lock().stop);
+                self.log.fill_next(|| self.work.lock().stop);
                 Ok(())
             }
             Task::Flush(space) => self.flush_oldest(space),

@@ -8,7 +8,7 @@ use lsm_tree::{CompressionType, InternalValue, Result};
 use quire_storage::Space;
 
 use crate::manifest::{self, TableEntry};
-use crate::tuning::{block_bytes, filter_bits, restart_interval};
+use crate::tuning::{block_bytes, restart_interval};
 
 /// The kind of the tables of an [`Output`].
 pub(crate) struct Kind {
@@ -16,6 +16,8 @@ pub(crate) struct Kind {
     /// The level for which they are written.
     pub level: u8,
     pub compression: CompressionType,
+    /// The bits for each key in the filters.
+    pub filter_bits: f32,
     /// The bytes of rows after which the next table is begun.
     pub row_bytes: u64,
 }
@@ -74,9 +76,8 @@ pub(crate) fn bytes_of(row: &InternalValue) -> u64 {
 
 fn begin(keyspace: &Path, kind: &Kind, number: u64) -> Result<Writer> {
     let writer = Writer::new(manifest::table_path(keyspace, number), number, kind.level)?;
-    let bits = filter_bits(kind.space, kind.level);
     Ok(writer
-        .use_bloom_policy(BloomConstructionPolicy::BitsPerKey(bits))
+        .use_bloom_policy(BloomConstructionPolicy::BitsPerKey(kind.filter_bits))
         .use_data_block_size(block_bytes(kind.space))
         .use_data_block_compression(kind.compression)
         .use_data_block_restart_interval(restart_interval(kind.space)))

@@ -167,7 +167,7 @@ fn weight(key: &Bytes, entry: &Buffered) -> usize {
 }
 
 impl Overlay {
-    /// Makes room for about this many keys in each group that gets more than one.
+    /// Notes that a group that gets more than one key probably gets this many.
     pub fn expect(&mut self, keys: usize) {
         self.expected = keys;
     }
@@ -228,11 +228,11 @@ impl Overlay {
         };
         let group = &mut groups[at];
         let len = group.run.len();
-        if len == 1 {
-            group.run.reserve(self.expected);
-            self.undo.reserve(self.expected);
-        }
         if group.run.last().is_none_or(|(last, _)| *last < key) {
+            if len == 1 {
+                group.run.reserve(self.expected);
+                self.undo.reserve(self.expected);
+            }
             group.run.push((key, entry));
             self.undo.push(Undo::Appended { space, prefix, len });
             return;

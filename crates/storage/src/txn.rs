@@ -143,7 +143,7 @@ impl Txn {
         self.overlay.bytes() + self.log_bytes
     }
 
-    /// Makes room for the writes of about this many documents.
+    /// Notes that about this many documents are written from now on.
     pub fn expect(&mut self, documents: usize) {
         self.overlay.expect(documents);
     }

@@ -3,11 +3,11 @@
 use crate::Malformed;
 use crate::cursor::{Cursor, invalid};
 use crate::limits::{CHECKSUM_BYTES, HEADER_BYTES, SEQUENCES_MAX};
+use quire_document::Doc;
+use quire_error::{Error, ErrorCode};
 
 /// The most documents for which room is made before they are read.
 const EXPECTED_MAX: usize = 1000;
-use quire_document::Doc;
-use quire_error::{Error, ErrorCode};
 
 /// The flag bits of an OP_MSG.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

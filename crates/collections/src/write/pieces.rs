@@ -8,8 +8,6 @@ use bytes::{Bytes, BytesMut};
 /// allocated while any slice of it is in use.
 const BUFFER_BYTES_MIN: usize = 64;
 const BUFFER_BYTES_MAX: usize = 32 << 10;
-/// The largest buffer for slices that are expected.
-const EXPECTED_BYTES_MAX: usize = 128 << 10;
 /// Slices up to this size share buffers with each other: the keys and values of index entries.
 const SMALL_BYTES_MAX: usize = 256;
 /// A buffer that begins with a slice has room for at least this number of slices of its size.
@@ -28,18 +26,11 @@ struct Buffers {
     current: BytesMut,
     /// The bytes allocated so far.
     cut: usize,
-    /// The bytes that are probably allocated from now on.
-    expected: usize,
 }
 
 impl Pieces {
     pub fn new(shares: bool) -> Self {
         Pieces { shares, small: Buffers::default(), large: Buffers::default() }
-    }
-
-    /// Makes room for slices of documents, of about this many bytes together.
-    pub fn expect(&mut self, bytes: usize) {
-        self.large.expected = bytes;
     }
 
     /// Returns the concatenation of the parts.
@@ -71,9 +62,7 @@ impl Buffers {
     /// pays.
     fn have_room(&mut self, len: usize) -> bool {
         let size = self.cut.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
-        let size = size.max(self.expected.min(EXPECTED_BYTES_MAX));
         self.cut += len;
-        self.expected = self.expected.saturating_sub(len);
         if self.current.capacity() >= len {
             return true;
         }
@@ -117,19 +106,6 @@ mod tests {
                 assert_eq!(content, piece);
             }
         }
-    }
-
-    #[test]
-    fn expected_pieces_take_one_buffer_of_their_size() {
-        let mut pieces = Pieces::new(true);
-        pieces.expect(100 * 1000);
-        let all: Vec<Bytes> = (0..100).map(|_| pieces.copy(&[7; 1000])).collect();
-        assert!(
-            all.iter().zip(all.iter().skip(1)).all(|(a, b)| a.as_ptr_range().end == b.as_ptr())
-        );
-        assert_eq!(pieces.large.current.capacity(), 0);
-        let more = pieces.copy(&[7; 1000]);
-        assert_ne!(all.last().unwrap().as_ptr_range().end, more.as_ptr());
     }
 
     #[test]

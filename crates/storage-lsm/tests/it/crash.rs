@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use quire_storage::rng::Rng;
-use quire_storage::{Bytes, CommitOptions, Page, ScanRequest, Snapshot, Space};
+use quire_storage::{Bytes, CommitOptions, CommitterOptions, Page, ScanRequest, Snapshot, Space};
 use quire_storage_lsm::{LsmOptions, open};
 use tempfile::TempDir;
 
@@ -21,7 +21,11 @@ const DIRECTORY: &str = "QUIRE_CRASH_DIRECTORY";
 fn writer_process() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
     // Small log files, so that memtables are flushed and tables merged all the time.
-    let options = LsmOptions { log_file_bytes: 128 << 10, ..LsmOptions::default() };
+    // Some log files are filled with zeros before they are used.
+    let tick = Some(Duration::from_millis(3));
+    let committer = CommitterOptions { tick, ..CommitterOptions::default() };
+    let (log_file_bytes, log_fill_syncs) = (128 << 10, 3);
+    let options = LsmOptions { committer, log_file_bytes, log_fill_syncs, ..LsmOptions::default() };
     let engine = open(Path::new(&directory), options).unwrap().engine;
     let snapshot = engine.snapshot().unwrap();
     std::thread::scope(|scope| {
