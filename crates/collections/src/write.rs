@@ -153,11 +153,6 @@ impl Writer {
         self.txn.buffered_bytes()
     }
 
-    /// Notes that about this many documents are written from now on.
-    pub fn expect(&mut self, documents: usize) {
-        self.txn.expect(documents);
-    }
-
     /// Returns true if nothing has been written.
     pub fn is_empty(&self) -> bool {
         self.txn.is_empty() && self.counts.is_empty()

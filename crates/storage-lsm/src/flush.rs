@@ -54,6 +54,7 @@ pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable, next: u64) -
     let keys = keys_of(memtable);
     let is_merged = space == Space::Idx && keys.is_some_and(|keys| overlaps(tree, &keys));
     let compression = if is_merged { CompressionType::None } else { compression(space, memtable) };
+    // Tables that no merge rewrites have the filters of the lowest level, where they stay.
     let filter_bits = filter_bits(space, if is_merged { 0 } else { LEVELS - 1 });
     let output = || {
         // A memtable is larger than this only by its last batch.

@@ -5,8 +5,8 @@
 //! The format (little endian): a batch is `01 count:u32 seqno:u64`, then `count` times an item `02
 //! type:u8 compression:u8 keyspace:u64 key_len:u16 value_len:u32 stored_len:u32 key value`, then
 //! `03 xxh3:u64 "QJL\x01"`; the checksum covers everything before the `03`. Type 0 is a value and 1
-//! a deleted key. Zeros may follow the last batch: a file gets longer ahead of its use, or is filled. Until
-//! format 2, fjall 3 wrote the log: with "FJL\x03" at the end of a batch, a checksum of the items
+//! a deleted key. Zeros may follow the last batch: a file gets longer ahead of its use, or is filled
+//! with them. Until format 2, fjall 3 wrote the log: with "FJL\x03" at the end of a batch, a checksum of the items
 //! only, large values compressed with LZ4 (compression 1), and clears `04 keyspace:u64` among the
 //! items. This program only reads that.
 
@@ -229,11 +229,6 @@ pub(crate) fn read(path: &Path) -> std::io::Result<(Vec<u8>, usize)> {
     Ok((bytes, length))
 }
 
-/// Returns true if nothing was written from offset `at` on.
-pub(crate) fn is_unused_from(bytes: &[u8], at: usize) -> bool {
-    used_length(bytes) <= at
-}
-
 /// Returns the length of the bytes without the zeros at their end.
 fn used_length(bytes: &[u8]) -> usize {
     const PAGE: usize = 4096;
@@ -354,7 +349,6 @@ mod tests {
         assert_eq!(found.damaged_from, None);
         let read = decode(&bytes, 0).unwrap();
         assert_eq!((read.seqno, read.ops, read.end), (7, ops, first));
-        assert!(is_unused_from(&bytes, bytes.len()) && !is_unused_from(&bytes, first));
         for at in 0..first {
             let mut damaged = bytes.clone();
             damaged[at] ^= 16;

@@ -29,8 +29,8 @@ pub struct LsmOptions {
     pub merge_threads: usize,
     /// The size of a log file, in bytes, from which on the next one is used.
     pub log_file_bytes: u64,
-    /// After so many syncs of a log file that commits waited for, the next file is filled with zeros
-    /// before it is used, which makes later syncs faster.
+    /// When commits have waited for this many syncs of a log file, the next file is filled with zeros
+    /// before it is used. Its syncs take less time (docs/adr/0023-filled-log-files.md).
     pub log_fill_syncs: u64,
     /// The bytes of the file system that stay free, but at most a quarter of it. While less is
     /// free, commits that add data fail with `Full`.

@@ -34,6 +34,9 @@ fn prefix_of(key: &[u8]) -> Prefix {
     Prefix::from_be_bytes(prefix)
 }
 
+/// The number of keys for which a run has room from its second key on: most batches have many.
+const RUN_KEYS: usize = 63;
+
 /// How to undo one write.
 #[derive(Debug)]
 enum Undo {
@@ -158,8 +161,6 @@ pub(crate) struct Overlay {
     groups: [SmallVec<[Group; 1]>; 4],
     undo: SmallVec<[Undo; 2]>,
     bytes: usize,
-    /// The number of keys that a group probably gets.
-    expected: usize,
 }
 
 fn weight(key: &Bytes, entry: &Buffered) -> usize {
@@ -167,11 +168,6 @@ fn weight(key: &Bytes, entry: &Buffered) -> usize {
 }
 
 impl Overlay {
-    /// Notes that a group that gets more than one key probably gets this many.
-    pub fn expect(&mut self, keys: usize) {
-        self.expected = keys;
-    }
-
     /// Returns the size of the buffer in bytes, with a small overhead for each key.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -230,8 +226,7 @@ impl Overlay {
         let len = group.run.len();
         if group.run.last().is_none_or(|(last, _)| *last < key) {
             if len == 1 {
-                group.run.reserve(self.expected);
-                self.undo.reserve(self.expected);
+                group.run.reserve(RUN_KEYS);
             }
             group.run.push((key, entry));
             self.undo.push(Undo::Appended { space, prefix, len });

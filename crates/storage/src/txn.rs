@@ -143,11 +143,6 @@ impl Txn {
         self.overlay.bytes() + self.log_bytes
     }
 
-    /// Notes that about this many documents are written from now on.
-    pub fn expect(&mut self, documents: usize) {
-        self.overlay.expect(documents);
-    }
-
     /// Returns the greatest key with this prefix in the write buffer.
     pub fn greatest_written(&self, space: Space, prefix: [u8; 4]) -> Option<&Bytes> {
         self.overlay.greatest(space, prefix)
