@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+/// The byte after the last entry.
+pub(crate) const END: u8 = 255;
 /// The size of the trailer, in bytes.
 const TRAILER_BYTES: usize = 31;
 
@@ -49,6 +51,41 @@ impl WholeKeys {
         let mut fields = Fields { data, at: self.range.start + number * self.step };
         if self.step == 4 { fields.long() } else { fields.short() }
     }
+}
+
+/// Appends a number.
+pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Ends a block that has `count` entries. `wholes` are the offsets of those with whole keys, one in
+/// `interval`.
+pub(crate) fn end_block(
+    block: &mut Vec<u8>,
+    from: usize,
+    interval: u8,
+    wholes: &[u32],
+    count: u32,
+) {
+    block.push(END);
+    let at = (block.len() - from) as u32;
+    let is_short = wholes.last().is_none_or(|last| u16::try_from(*last).is_ok());
+    for offset in wholes {
+        let bytes = offset.to_le_bytes();
+        block.extend_from_slice(if is_short { &bytes[..2] } else { &bytes });
+    }
+    block.extend([interval, if is_short { 2 } else { 4 }]);
+    block.extend((wholes.len() as u32).to_le_bytes());
+    block.extend(at.to_le_bytes());
+    // No index by hashes: its length and its offset.
+    block.extend([0; 8]);
+    // Keys are shortened. Keys and values have no fixed size.
+    block.extend([1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    block.extend(count.to_le_bytes());
 }
 
 /// A reader of the fields of a block.

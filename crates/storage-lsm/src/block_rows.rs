@@ -10,11 +10,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::block_fields::{Fields, NotRows, WholeKeys};
+use crate::block_fields::{END, Fields, NotRows, WholeKeys};
 
-/// The byte after the last row, where a kind would be.
-const END: u8 = 255;
-const VALUE: u8 = 0;
+pub(crate) const VALUE: u8 = 0;
+pub(crate) const TOMBSTONE: u8 = 1;
 const TOMBSTONES: Range<u8> = 1..3;
 
 /// The size of a cache line of the processor, in bytes.

@@ -10,17 +10,17 @@
 //! their own if they are many: such a table moves down without a merge, and one with documents of
 //! several collections does not.
 
+use std::convert::Infallible;
 use std::path::Path;
 
-use lsm_tree::{
-    AbstractTree, Checksum, CompressionType, InternalValue, KeyRange, Result, Table, Tree, UserKey,
-    UserValue, ValueType,
-};
-use quire_storage::{Direction, Space, prefix_end};
+use lsm_tree::{AbstractTree, Checksum, CompressionType, KeyRange, Result, Table, Tree, UserKey};
+use quire_storage::{Space, prefix_end};
 
 use crate::manifest::{self, TableEntry};
-use crate::memtable::{Memtable, MemtableRows};
-use crate::table_output::{Kind, Output, bytes_of};
+use crate::memtable::Memtable;
+use crate::row_tree::Row;
+use crate::table_output::Output;
+use crate::table_writer::{Kind, NewRow};
 use crate::tuning::{LEVELS, PART_BYTES, TABLE_BYTES, filter_bits};
 
 /// The number of samples that are compressed to see what it saves, and the bytes of each.
@@ -50,72 +50,86 @@ pub(crate) struct Flushed {
 /// ones of their keys.
 pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable, next: u64) -> Result<Flushed> {
     let keyspace: &Path = &tree.config.path;
+    let before = memtable.first_seqno().saturating_sub(1);
     let before_next = next.saturating_sub(1);
     let keys = keys_of(memtable);
     let is_merged = space == Space::Idx && keys.is_some_and(|keys| overlaps(tree, &keys));
     let compression = if is_merged { CompressionType::None } else { compression(space, memtable) };
     // Tables that no merge rewrites have the filters of the lowest level, where they stay.
     let filter_bits = filter_bits(space, if is_merged { 0 } else { LEVELS - 1 });
-    let output = || {
-        // A memtable is larger than this only by its last batch.
-        let row_bytes = 2 * TABLE_BYTES;
-        let kind = Kind { space, level: 0, compression, filter_bits, row_bytes };
-        Output::new(keyspace, kind, || tree.get_next_table_id())
+    let kind = Kind { space, compression, filter_bits };
+    // A memtable is larger than two tables only by its last batch.
+    let output = || Output::new(keyspace, kind, 2 * TABLE_BYTES, || tree.get_next_table_id());
+    let open_all = |written: Vec<TableEntry>| -> Result<Vec<Table>> {
+        written.iter().map(|entry| open(tree, keyspace, entry)).collect()
     };
-    let mut flushed = Flushed::default();
-    let open_all = |tables: &mut Vec<Table>, written: Vec<TableEntry>| -> Result<()> {
-        for entry in written {
-            tables.push(open(tree, keyspace, &entry)?);
-        }
-        Ok(())
-    };
-    let mut rest = output();
-    let mut rows = rows(memtable).peekable();
     // While flushed tables wait for a merge, none moves down.
     let splits = space == Space::Doc && tree.current_version().l0().is_empty();
-    while let Some(collection) = rows.peek().map(collection_of) {
-        let mut more = || rows.next_if(|row| !splits || collection_of(row) == collection);
-        let (mut first, mut bytes) = (Vec::new(), 0);
-        while splits
-            && bytes < PART_BYTES
-            && let Some(row) = more()
+    let collections_apart = if splits { collections_apart(tree, memtable) } else { Vec::new() };
+    let mut flushed = Flushed::default();
+    let mut rest = output();
+    let mut apart: Option<(Collection, Output<'_, _>)> = None;
+    memtable.try_for_each(|row| {
+        let collection = collection_of(row.key);
+        if let Some((_, ended)) = apart.take_if(|(of, _)| Some(*of) != collection) {
+            flushed.apart.extend(open_all(ended.finish()?)?);
+        }
+        if apart.is_none()
+            && let Some(own) = collection.filter(|own| collections_apart.contains(own))
         {
-            bytes += bytes_of(&row);
-            first.push(row);
-        }
-        let is_apart = bytes >= PART_BYTES
-            && first.first().is_some_and(|row| !overlaps(tree, &keys_from(memtable, row)));
-        let mut part = first.into_iter().chain(std::iter::from_fn(more));
-        if is_apart {
             rest.end_table()?;
-            let before = memtable.first_seqno().saturating_sub(1);
-            let mut apart = output();
-            part.try_for_each(|row| apart.write(as_of(row, before)))?;
-            open_all(&mut flushed.apart, apart.finish()?)?;
-        } else {
-            part.try_for_each(|row| rest.write(as_of(row, before_next)))?;
+            apart = Some((own, output()));
         }
+        match &mut apart {
+            Some((_, apart)) => apart.write(as_of(row, before)),
+            None => rest.write(as_of(row, before_next)),
+        }
+    })?;
+    if let Some((_, ended)) = apart {
+        flushed.apart.extend(open_all(ended.finish()?)?);
     }
-    open_all(&mut flushed.rest, rest.finish()?)?;
+    flushed.rest = open_all(rest.finish()?)?;
     Ok(flushed)
 }
 
 /// Returns the row as if it had been written by batch `seqno`, unless an earlier one wrote it.
-fn as_of(mut row: InternalValue, seqno: u64) -> InternalValue {
-    row.key.seqno = row.key.seqno.min(seqno);
-    row
+fn as_of<'r>(row: &Row<'r>, seqno: u64) -> NewRow<'r> {
+    NewRow { key: row.key, seqno: row.seqno.min(seqno), value: row.value.as_deref() }
 }
 
-/// Returns the bytes of a document's key that stand for its collection.
-fn collection_of(row: &InternalValue) -> Option<[u8; 4]> {
-    row.key.user_key.first_chunk().copied()
+/// The bytes of a document's key that stand for its collection.
+type Collection = [u8; 4];
+
+fn collection_of(key: &[u8]) -> Option<Collection> {
+    key.first_chunk().copied()
 }
 
-/// Returns the range of the keys of a collection's rows, of which `first` is the first.
-fn keys_from(memtable: &Memtable, first: &InternalValue) -> KeyRange {
-    let end = prefix_end(&collection_of(first).unwrap_or_default());
-    let first = first.key.user_key.clone();
-    KeyRange::new((first.clone(), last_below(memtable, &end).unwrap_or(first)))
+/// Returns the collections whose documents are many and overlap with no table.
+fn collections_apart(tree: &Tree, memtable: &Memtable) -> Vec<Collection> {
+    struct Documents {
+        of: Option<Collection>,
+        first: UserKey,
+        bytes: u64,
+    }
+    let mut collections: Vec<Documents> = Vec::new();
+    let read = memtable.try_for_each(|row| {
+        let (of, bytes) = (collection_of(row.key), as_of(row, 0).bytes() as u64);
+        match collections.last_mut().filter(|last| last.of == of) {
+            Some(last) => last.bytes += bytes,
+            None => collections.push(Documents { of, first: UserKey::from(row.key), bytes }),
+        }
+        Ok::<(), Infallible>(())
+    });
+    match read {
+        Ok(()) => {}
+    }
+    collections.retain(|documents| documents.bytes >= PART_BYTES);
+    let apart = collections.into_iter().filter_map(|Documents { of, first, .. }| {
+        let end = prefix_end(&of?);
+        let last = last_below(memtable, &end).unwrap_or_else(|| first.clone());
+        if overlaps(tree, &KeyRange::new((first, last))) { None } else { of }
+    });
+    apart.collect()
 }
 
 /// Returns the range of all keys; `None` if there are none.
@@ -137,15 +151,6 @@ fn overlaps(tree: &Tree, keys: &KeyRange) -> bool {
     let version = tree.current_version();
     let mut runs = version.iter_levels().flat_map(|level| level.iter());
     runs.any(|run| !run.get_overlapping(keys).is_empty())
-}
-
-fn rows(memtable: &Memtable) -> impl Iterator<Item = InternalValue> {
-    MemtableRows::new(memtable, u64::MAX, Direction::Forward, &[]).map(|row| {
-        let kind = if row.value.is_some() { ValueType::Value } else { ValueType::Tombstone };
-        let key = UserKey::from(row.key);
-        let value = UserValue::from(row.value.unwrap_or_default());
-        InternalValue::from_components(key, value, row.seqno, kind)
-    })
 }
 
 /// Returns how the rows of a memtable are compressed.

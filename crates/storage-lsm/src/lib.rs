@@ -1,12 +1,13 @@
 //! The default engine on disk, below the committer of crate `storage`: a log, a memtable for each
-//! of the four spaces, and the trees of lsm-tree, which writes and merges tables. A snapshot keeps
+//! of the four spaces, and the trees of lsm-tree, which reads and merges tables. A snapshot keeps
 //! its memtables and tables, so that no reader waits for a writer or for lsm-tree.
 //!
 //! Read in this order: `options`, `directory` (the files of a database directory, its lock and
 //! format), `layout` and `tuning` (the path and the sizes of each space); what runs: `store`
 //! (batches and background threads), `view`, `log`, `memtable`, `row_tree`, `key_filter`, `flush`,
-//! `pace`, `tables` (the trees and lists of their tables), `retired` (what nothing uses any more),
-//! `backend` (the engine's side), `snapshot`, `range`, `range_source`, `lookups`, `open_table` and
+//! `table_output`, `table_writer`, `block_header` and `archive` (the file of a table), `pace`, `tables`
+//! (the trees and lists of their tables), `retired` (what nothing uses any more), `backend` (the
+//! engine's side), `snapshot`, `range`, `range_source`, `lookups`, `open_table` and
 //! `block_rows` (reads), `held` (long snapshots), `locate` (the damaged block behind an error);
 //! what happens at an open: `opening` (its steps), `inventory` and `manifest` (the files that must
 //! exist), `skeleton` and `scratch` (how a new database is created), [`journal`] and `log_guard`
@@ -16,9 +17,11 @@
 //! `early_sync`, `sizes` and `dead` (the size of ranges, and what a merge would free), `heads`,
 //! `gaps` and `tombstones` (deleted keys at the heads of queues), `backup`.
 
+mod archive;
 mod backend;
 mod backup;
 mod block_fields;
+mod block_header;
 mod block_index;
 mod block_rows;
 mod bytes_at;
@@ -69,6 +72,7 @@ mod store;
 mod table_cut;
 mod table_file;
 mod table_output;
+mod table_writer;
 mod tables;
 mod tombstones;
 mod tuning;

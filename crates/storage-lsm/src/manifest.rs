@@ -1,11 +1,12 @@
 //! The list of tables of one keyspace, read without opening it. lsm-tree 3.1 keeps it in two files:
 //! `current` (the number of the newest list, little endian, then the xxh3-128 of its file and a
-//! zero) and `vN`, an archive of named sections with a table of contents and a trailer at its end.
+//! zero) and `vN`, an archive (see `archive`).
 
 use std::path::{Path, PathBuf};
 
 use quire_storage::{Result as StorageResult, StorageError};
 
+use crate::archive;
 use crate::bytes_at::Reader;
 use crate::damage::Damage;
 use crate::durable_files::write_synced;
@@ -14,9 +15,6 @@ use crate::durable_files::write_synced;
 pub(crate) const CURRENT: &str = "current";
 pub(crate) const TABLES: &str = "tables";
 
-const TRAILER_BYTES: usize = 38;
-const TRAILER: &[u8; 6] = b"SFA!\x01\x00";
-const CONTENTS: &[u8; 4] = b"TOC!";
 /// The section that lists the tables: for each level its runs, for each run its tables.
 const TABLES_SECTION: &[u8] = b"tables";
 
@@ -58,7 +56,7 @@ pub(crate) fn read(keyspace: &Path) -> Result<Manifest, Damage> {
         return Err(Damage::new(&path, "does not have the checksum that 'current' keeps of it"));
     }
     let damaged = || Damage::new(&path, "is not a list of tables");
-    let sections = parse(&bytes).ok_or_else(damaged)?;
+    let sections = archive::parse(&bytes).ok_or_else(damaged)?;
     let tables = sections.iter().find(|(name, _)| *name == TABLES_SECTION);
     let tables = tables.and_then(|(_, section)| parse_tables(section)).ok_or_else(damaged)?;
     Ok(Manifest { id, tables })
@@ -74,36 +72,6 @@ fn read_current(keyspace: &Path) -> Result<(u64, u128), Damage> {
         (reader.array()? == [0] && reader.is_at_end()).then_some((id, checksum))
     })();
     parsed.ok_or_else(|| Damage::new(&path, "does not name a list of tables"))
-}
-
-/// Returns the sections of an archive, each with its name.
-pub(crate) fn parse(bytes: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
-    let trailer = bytes.get(bytes.len().checked_sub(TRAILER_BYTES)?..)?;
-    let mut reader = Reader::new(trailer);
-    if reader.array()? != *TRAILER {
-        return None;
-    }
-    let checksum = u128::from_le_bytes(reader.array()?);
-    let start = usize::try_from(u64::from_le_bytes(reader.array()?)).ok()?;
-    let length = usize::try_from(u64::from_le_bytes(reader.array()?)).ok()?;
-    let contents = bytes.get(start..start.checked_add(length)?)?;
-    if xxhash_rust::xxh3::xxh3_128(contents) != checksum {
-        return None;
-    }
-    let mut reader = Reader::new(contents);
-    if reader.array()? != *CONTENTS {
-        return None;
-    }
-    let count = u32::from_le_bytes(reader.array()?);
-    let mut sections = Vec::new();
-    for _ in 0..count {
-        let start = usize::try_from(u64::from_le_bytes(reader.array()?)).ok()?;
-        let length = usize::try_from(u64::from_le_bytes(reader.array()?)).ok()?;
-        let name = usize::from(u16::from_le_bytes(reader.array()?));
-        let name = reader.take(name)?;
-        sections.push((name, bytes.get(start..start.checked_add(length)?)?));
-    }
-    Some(sections)
 }
 
 fn parse_tables(section: &[u8]) -> Option<Vec<TableEntry>> {
@@ -133,7 +101,7 @@ pub(crate) fn write(keyspace: &Path, tables: &[TableEntry], level: u8) -> Storag
     let path = keyspace.join(format!("v{id}"));
     let bytes = std::fs::read(&path)?;
     let no_list = || StorageError::from(Damage::new(&path, "is not a list of tables"));
-    let sections = parse(&bytes).ok_or_else(no_list)?;
+    let sections = archive::parse(&bytes).ok_or_else(no_list)?;
     let levels = sections.iter().find(|(name, _)| *name == TABLES_SECTION);
     let [levels, ..] = levels.ok_or_else(no_list)?.1 else { return Err(no_list()) };
     let listed = encode_tables(tables, level, *levels);
@@ -141,7 +109,7 @@ pub(crate) fn write(keyspace: &Path, tables: &[TableEntry], level: u8) -> Storag
         true => (*name, &listed[..]),
         false => (*name, *section),
     });
-    let archive = encode(sections);
+    let archive = archive::encode(sections);
     write_synced(&path, &archive)?;
     let mut current = id.to_le_bytes().to_vec();
     current.extend(xxhash_rust::xxh3::xxh3_128(&archive).to_le_bytes());
@@ -166,27 +134,4 @@ fn encode_tables(tables: &[TableEntry], level: u8, levels: u8) -> Vec<u8> {
         }
     }
     section
-}
-
-/// Returns an archive of these sections.
-fn encode<'s>(sections: impl Iterator<Item = (&'s [u8], &'s [u8])>) -> Vec<u8> {
-    let (mut archive, mut entries, mut count) = (Vec::new(), Vec::new(), 0_u32);
-    for (name, section) in sections {
-        entries.extend((archive.len() as u64).to_le_bytes());
-        entries.extend((section.len() as u64).to_le_bytes());
-        entries.extend(u16::try_from(name.len()).unwrap_or(u16::MAX).to_le_bytes());
-        entries.extend(name);
-        archive.extend(section);
-        count += 1;
-    }
-    let mut contents = CONTENTS.to_vec();
-    contents.extend(count.to_le_bytes());
-    contents.extend(entries);
-    let start = archive.len() as u64;
-    archive.extend(&contents);
-    archive.extend(TRAILER);
-    archive.extend(xxhash_rust::xxh3::xxh3_128(&contents).to_le_bytes());
-    archive.extend(start.to_le_bytes());
-    archive.extend((contents.len() as u64).to_le_bytes());
-    archive
 }

@@ -229,13 +229,27 @@ impl Memtable {
             }
             keys.push(row.key);
             found.push(MemtableRow::of(&row));
-            place = rows.next(at);
-            if place.and_then(|next| rows.key(next)) == Some(row.key) {
-                place = rows.search(row.key, 0);
-            }
+            place = rows.next_key(at, row.key);
         }
         keys.share(found);
         false
+    }
+
+    /// Calls `take` with the newest row of each key, in ascending order, until it fails. Nobody can
+    /// write meanwhile.
+    pub fn try_for_each<E>(
+        &self,
+        mut take: impl FnMut(&Row<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let rows = self.rows.read();
+        let mut place = rows.search(&[], u64::MAX);
+        while let Some(at) = place
+            && let Some(row) = rows.row(at)
+        {
+            take(&row)?;
+            place = rows.next_key(at, row.key);
+        }
+        Ok(())
     }
 
     /// Appends to `found` the newest row of each key below `end`, in descending order, as of batch

@@ -11,7 +11,8 @@ use quire_storage::{Bytes, Result, Space, StorageError};
 
 use crate::manifest;
 use crate::table_file::Readable;
-use crate::table_output::{Kind, Output};
+use crate::table_output::Output;
+use crate::table_writer::{Kind, NewRow};
 use crate::tuning::{LEVELS, TABLE_BYTES, filter_bits};
 
 /// The level of the new tables: the lowest, because their keys do not overlap.
@@ -67,13 +68,13 @@ pub(crate) fn fill(keyspace: &Path, space: Space, mut tables: Vec<Readable>) -> 
     }
     let compression = CompressionType::Lz4;
     let filter_bits = filter_bits(space, LOWEST);
-    let kind = Kind { space, level: LOWEST, compression, filter_bits, row_bytes: TABLE_BYTES };
+    let kind = Kind { space, compression, filter_bits };
     let mut number = 0;
     let next_number = || {
         number += 1;
         number
     };
-    let mut output = Output::new(keyspace, kind, next_number);
+    let mut output = Output::new(keyspace, kind, TABLE_BYTES, next_number);
     let mut rows = 0;
     let mut last: Option<Bytes> = None;
     while let Some(Head { row, source }) = heap.pop() {
@@ -84,7 +85,8 @@ pub(crate) fn fill(keyspace: &Path, space: Space, mut tables: Vec<Readable>) -> 
         }
         last = Some(Bytes::from(row.key.user_key.clone()));
         if !row.key.value_type.is_tombstone() {
-            output.write(row).map_err(failed)?;
+            let (key, seqno) = (&row.key.user_key[..], row.key.seqno);
+            output.write(NewRow { key, seqno, value: Some(&row.value) }).map_err(failed)?;
             rows += 1;
         }
     }

@@ -66,7 +66,7 @@ fn head(rest: &[u8]) -> u64 {
 }
 
 /// Returns the number of bytes with which two keys begin alike.
-fn alike(one: &[u8], other: &[u8]) -> usize {
+pub(crate) fn alike(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
@@ -354,6 +354,12 @@ impl RowTree {
 
     pub fn next(&self, place: RowPlace) -> Option<RowPlace> {
         self.existing(RowPlace { row: place.row + 1, ..place })
+    }
+
+    /// Returns the place of the newest row of the key after `key`, which the row at `place` has.
+    pub fn next_key(&self, place: RowPlace, key: &[u8]) -> Option<RowPlace> {
+        let next = self.next(place);
+        if next.and_then(|next| self.key(next)) == Some(key) { self.search(key, 0) } else { next }
     }
 
     /// Returns the place before another one; the last place of all before `None`.

@@ -1,11 +1,8 @@
 //! Reads a table's file without lsm-tree's own reader: verifies every byte, finds where it is
 //! damaged and reads the intact rows.
 //!
-//! lsm-tree 3.1 writes an archive (see `manifest`) whose sections, except for the section of one
-//! version byte, are sequences of blocks: `"LSM" 03`, kind (0 rows, 1 index, 2 filter, 3 metadata),
-//! xxh3-128 of the stored bytes, their length, the length before compression (u32 each), the lower
-//! half of a 64-bit word of the xxh3-128 of the header so far, the stored bytes. Numbers are little
-//! endian.
+//! A table is an archive (see `archive`) whose sections, except for the section of one version byte,
+//! are sequences of blocks, each behind its header (see `block_header`).
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -19,18 +16,15 @@ use lsm_tree::table::block::decoder::ParsedItem;
 use lsm_tree::table::{Block, DataBlock};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::bytes_at::Reader;
+use crate::archive;
+use crate::block_header::{BlockHeader, HEADER_BYTES, MAGIC, ROWS};
 use crate::damage::Damage;
-use crate::manifest::{self, TableEntry};
+use crate::manifest::TableEntry;
 
-const MAGIC: &[u8; 4] = b"LSM\x03";
-const HEADER_BYTES: usize = 33;
-/// The kind of a block of rows.
-const ROWS: u8 = 0;
 /// The section of the rows. Damage in any other section loses no data.
-const ROWS_SECTION: &[u8] = b"data";
+pub(crate) const ROWS_SECTION: &[u8] = b"data";
 /// The only section without blocks.
-const VERSION_SECTION: &[u8] = b"table_version";
+pub(crate) const VERSION_SECTION: &[u8] = b"table_version";
 
 /// Verifies a table with the checksum of the whole file from the list of tables. If they differ,
 /// the damage names the first block whose own checksum is wrong.
@@ -39,7 +33,7 @@ pub(crate) fn verify(path: &Path, table: &TableEntry) -> Result<(), Damage> {
     if xxh3_128(&bytes) == table.checksum {
         return Ok(());
     }
-    let Some(sections) = manifest::parse(&bytes) else {
+    let Some(sections) = archive::parse(&bytes) else {
         let end = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         return Err(Damage::at(path, end, "its end is damaged or missing"));
     };
@@ -61,7 +55,7 @@ fn first_damage(bytes: &[u8], section: Range<usize>) -> Option<usize> {
     let mut at = section.start;
     while at < section.end {
         match header(bytes, at).filter(|found| is_whole(bytes, found)) {
-            Some(found) => at = found.end,
+            Some(found) => at = found.stored.end,
             None => return Some(at),
         }
     }
@@ -70,44 +64,26 @@ fn first_damage(bytes: &[u8], section: Range<usize>) -> Option<usize> {
 
 /// A block with an intact header.
 struct Found {
-    kind: u8,
-    checksum: u128,
+    header: BlockHeader,
     stored: Range<usize>,
-    end: usize,
-    /// The length before compression.
-    plain_length: usize,
 }
 
 impl Found {
     /// Returns true if the block may be stored without compression.
     fn is_plain(&self) -> bool {
-        self.stored.len() == self.plain_length
+        self.header.stored_length == self.header.plain_length
     }
 }
 
 fn header(bytes: &[u8], at: usize) -> Option<Found> {
-    let mut reader = Reader::starting_at(bytes, at);
-    let protected = reader.take(HEADER_BYTES - 4)?;
-    let checked = u32::from_le_bytes(reader.array()?);
-    // The lowest 32 bits.
-    if checked.to_le_bytes() != xxh3_128(protected).to_le_bytes()[..4] {
-        return None;
-    }
-    let mut reader = Reader::new(protected);
-    if reader.array()? != *MAGIC {
-        return None;
-    }
-    let [kind] = reader.array()?;
-    let checksum = u128::from_le_bytes(reader.array()?);
-    let stored = usize::try_from(u32::from_le_bytes(reader.array()?)).ok()?;
-    let plain_length = usize::try_from(u32::from_le_bytes(reader.array()?)).ok()?;
+    let header = BlockHeader::parse(bytes.get(at..)?)?;
     let from = at + HEADER_BYTES;
-    let end = from.checked_add(stored)?;
-    Some(Found { kind, checksum, stored: from..end, end, plain_length })
+    let end = from.checked_add(usize::try_from(header.stored_length).ok()?)?;
+    Some(Found { header, stored: from..end })
 }
 
 fn is_whole(bytes: &[u8], found: &Found) -> bool {
-    bytes.get(found.stored.clone()).is_some_and(|stored| xxh3_128(stored) == found.checksum)
+    bytes.get(found.stored.clone()).is_some_and(|stored| xxh3_128(stored) == found.header.checksum)
 }
 
 /// The readable part of a table.
@@ -142,7 +118,7 @@ impl Readable {
     }
 
     fn find_blocks(&mut self, bytes: &[u8]) {
-        let sections = manifest::parse(bytes);
+        let sections = archive::parse(bytes);
         let rows = sections.as_ref().and_then(|sections| {
             let section = sections.iter().find(|(name, _)| *name == ROWS_SECTION)?;
             Some(section.1.as_ptr() as usize - bytes.as_ptr() as usize + section.1.len())
@@ -154,14 +130,14 @@ impl Readable {
         while at < end {
             match header(bytes, at) {
                 Some(found) if is_whole(bytes, &found) => {
-                    if found.kind == ROWS {
-                        self.blocks.push(at..found.end);
+                    if found.header.kind == ROWS {
+                        self.blocks.push(at..found.stored.end);
                     }
-                    at = found.end;
+                    at = found.stored.end;
                 }
                 Some(found) => {
-                    self.has_lost |= found.kind == ROWS;
-                    at = found.end;
+                    self.has_lost |= found.header.kind == ROWS;
+                    at = found.stored.end;
                 }
                 None => {
                     self.has_lost |= rows.is_some();
