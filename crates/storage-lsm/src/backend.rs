@@ -160,7 +160,7 @@ impl Backend for LsmBackend {
         self.applied.store(self.heads.gaps(Space::Idx).epoch(), Ordering::Release);
         let written = self.written.fetch_add(bytes, Ordering::Relaxed);
         if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
-            self.space.look(store.view().memtable_bytes());
+            self.space.look(store.view().memtable_bytes(), || store.log.give_back_zeros());
         }
         Ok(())
     }
@@ -168,11 +168,13 @@ impl Backend for LsmBackend {
     /// A background thread reports its failure here.
     fn look(&self) -> Result<()> {
         let Ok(store) = self.store() else { return Ok(()) };
-        self.space.look(store.view().memtable_bytes());
+        let unflushed = store.view().memtable_bytes();
+        self.space.look(unflushed, || store.log.give_back_zeros());
         if self.space.room() == Room::Reserve {
             store.free_log_soon()?;
         }
-        if store.log.wants_filled() && self.space.has_room_for(store.log.file_bytes()) {
+        let filled = store.log.file_bytes() + unflushed;
+        if store.log.wants_filled() && self.space.has_room_for(filled) {
             store.fill_log();
         }
         store.free_retired();
@@ -186,6 +188,7 @@ impl Backend for LsmBackend {
     fn sync(&self) -> Result<()> {
         let store = self.store()?;
         store.check()?;
+        store.log.count_sync();
         store.log.sync()
     }
 

@@ -61,10 +61,19 @@ impl SpaceGauge {
         Self { data, probe, reserve_bytes, room: AtomicU8::new(Room::Enough as u8) }
     }
 
-    /// Measures the free space. Counts `unflushed_bytes` as used: the memtables need space for
+    /// Measures the free space, and again if it is not enough and `give_back` returns true: it frees
+    /// space that is not in use. Counts `unflushed_bytes` as used: the memtables need space for
     /// their tables while the journal still holds the same data.
-    pub fn look(&self, unflushed_bytes: u64) {
-        let room = (self.probe)(&self.data).map_or(Room::Enough, |space| {
+    pub fn look(&self, unflushed_bytes: u64, give_back: impl FnOnce() -> bool) {
+        let mut room = self.measure(unflushed_bytes);
+        if room != Room::Enough && give_back() {
+            room = self.measure(unflushed_bytes);
+        }
+        self.room.store(room as u8, Ordering::Relaxed);
+    }
+
+    fn measure(&self, unflushed_bytes: u64) -> Room {
+        (self.probe)(&self.data).map_or(Room::Enough, |space| {
             let reserve = self.reserve_bytes.min(space.total_bytes / RESERVE_SHARE_MAX);
             if space.available_bytes < LAST_BYTES.min(reserve / 4) {
                 Room::None
@@ -73,8 +82,7 @@ impl SpaceGauge {
             } else {
                 Room::Enough
             }
-        });
-        self.room.store(room as u8, Ordering::Relaxed);
+        })
     }
 
     /// Returns true if `bytes` are free in addition to the reserve, or if the system does not
@@ -116,7 +124,7 @@ mod tests {
             (200, 11, 0, Room::None),
         ] {
             let gauge = gauge(total, available);
-            gauge.look(unflushed);
+            gauge.look(unflushed, || false);
             assert_eq!(gauge.room(), room, "{total} {available} {unflushed}");
             assert_eq!(gauge.has_room_for(unflushed), room == Room::Enough);
         }

@@ -26,7 +26,7 @@ pub(crate) fn make(
     std::fs::copy(directory.join(DATA_VERSION), image.join(DATA_VERSION))?;
     for log in logs {
         let Some(name) = log.path.file_name() else { continue };
-        let kept = u64::try_from(log.kept).unwrap_or(u64::MAX);
+        let kept = u64::try_from(log.replayed()).unwrap_or(u64::MAX);
         let mut file = File::create(to.join(name))?;
         std::io::copy(&mut File::open(&log.path)?.take(kept), &mut file)?;
         file.flush()?;

@@ -25,6 +25,7 @@ use crate::private::file_options;
 const AHEAD_BYTES: u64 = 2 << 20;
 /// A longer record is written in pieces of this many bytes.
 const PIECE_BYTES: usize = 4 << 20;
+
 /// The writer of the log.
 pub(crate) struct Log {
     data: PathBuf,
@@ -38,9 +39,10 @@ pub(crate) struct Log {
     current: AtomicU64,
     /// The syncs of the file in use that commits waited for.
     syncs: AtomicU64,
-    /// The number of the next file, while a thread makes it ready. Held while that thread opens the
-    /// file or writes zeros to it, so that the writer can end this before it uses the file.
-    making: Mutex<Option<u64>>,
+    /// The claim of the thread that makes the next file ready. While it is here, nobody else opens
+    /// that file or writes to it. The thread holds the lock while it does so, and goes on only if its
+    /// claim is still here. Locked after `writing`.
+    making: Mutex<Option<Claim>>,
     /// The bytes that were handed to the operating system since the open, and those that are on
     /// stable storage. Files of before the open count as synced: the open syncs them.
     written: AtomicU64,
@@ -59,6 +61,8 @@ struct Writing {
     is_filled: bool,
     /// The bytes of records that were written since a file was last filled.
     since_filled: u64,
+    /// The claims on next files so far.
+    claims: u64,
     /// The next file, if it was made ahead.
     next: Option<Ready>,
     /// The full files that may not be synced yet, oldest first.
@@ -69,8 +73,28 @@ struct Writing {
 /// A file without records, whose name survives a power cut.
 struct Ready {
     file: File,
-    length: u64,
     is_filled: bool,
+}
+
+impl Ready {
+    /// Returns the length of the file. `file_bytes` is the size of a full one.
+    fn length(&self, file_bytes: u64) -> u64 {
+        if self.is_filled { file_bytes } else { AHEAD_BYTES }
+    }
+}
+
+/// The right to make the next file ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Claim {
+    /// The number of the file.
+    file: u64,
+    /// Tells apart the claims on one file.
+    number: u64,
+}
+
+/// Returns the length that a file with so many bytes of records gets.
+fn ahead_of(bytes: u64) -> u64 {
+    (bytes / AHEAD_BYTES + 1) * AHEAD_BYTES
 }
 
 impl Writing {
@@ -117,15 +141,16 @@ pub(crate) struct Appended {
 impl Log {
     /// Begins to write to file `number`, which is empty or missing.
     pub fn begin(data: &Path, number: u64, options: &LsmOptions) -> Result<Self> {
-        let Ready { file, length, is_filled } = create(data, number)?;
+        let first = create(data, number)?;
         let writing = Writing {
-            file: Arc::new(file),
+            length: first.length(options.log_file_bytes),
+            is_filled: first.is_filled,
+            file: Arc::new(first.file),
             number,
             bytes: 0,
-            length,
-            is_filled,
             // The first file may be filled at once.
             since_filled: options.log_file_bytes,
+            claims: 0,
             next: None,
             full: VecDeque::new(),
             record: Vec::new(),
@@ -154,7 +179,7 @@ impl Log {
         writing.bytes += bytes;
         writing.since_filled += bytes;
         if writing.bytes >= writing.length {
-            writing.length = (writing.bytes / AHEAD_BYTES + 1) * AHEAD_BYTES;
+            writing.length = ahead_of(writing.bytes);
             self.noted(writing.file.set_len(writing.length))?;
         }
         self.written.fetch_add(bytes, Ordering::Release);
@@ -180,24 +205,30 @@ impl Log {
     /// Begins the next file if the one in use has records.
     pub fn end_file(&self) -> Result<()> {
         let mut writing = self.writing.lock();
-        if writing.bytes > 0 { self.turn(&mut writing) } else { Ok(()) }
+        if writing.bytes == 0 {
+            return Ok(());
+        }
+        if writing.is_filled {
+            // Its zeros would stay as long as its records. If it cannot be cut, they do.
+            let _ = writing.file.set_len(writing.bytes);
+        }
+        self.turn(&mut writing)
     }
 
     /// Begins the next file.
     fn turn(&self, writing: &mut Writing) -> Result<()> {
         let number = writing.number + 1;
-        let Ready { file, length, is_filled } = match writing.next.take() {
+        let next = match writing.next.take() {
             Some(next) => next,
             None => {
-                // From now on no other thread opens this file or writes zeros to it.
                 *self.making.lock() = None;
                 create(&self.data, number).inspect_err(|_| self.fail())?
             }
         };
-        let full = std::mem::replace(&mut writing.file, Arc::new(file));
-        writing.full.push_back(full);
         (writing.number, writing.bytes) = (number, 0);
-        (writing.length, writing.is_filled) = (length, is_filled);
+        (writing.length, writing.is_filled) = (next.length(self.file_bytes), next.is_filled);
+        let full = std::mem::replace(&mut writing.file, Arc::new(next.file));
+        writing.full.push_back(full);
         self.current.store(number, Ordering::Release);
         self.syncs.store(0, Ordering::Relaxed);
         Ok(())
@@ -271,7 +302,7 @@ impl Log {
 fn create(data: &Path, number: u64) -> Result<Ready> {
     let file = open(data, number)?;
     file.set_len(AHEAD_BYTES)?;
-    Ok(Ready { file, length: AHEAD_BYTES, is_filled: false })
+    Ok(Ready { file, is_filled: false })
 }
 
 /// Opens a log file, whose name survives a power cut, and creates it if it is missing.

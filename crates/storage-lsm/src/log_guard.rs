@@ -36,6 +36,13 @@ pub(crate) struct Verdict {
     found: Inspection,
 }
 
+impl Verdict {
+    /// Returns the end of the last record that can be replayed, without the zeros after it.
+    pub fn replayed(&self) -> usize {
+        self.kept.min(self.found.good_end())
+    }
+}
+
 /// What other files say about the history of commits.
 pub(crate) struct Known<'k> {
     durable: Durable,

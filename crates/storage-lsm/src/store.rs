@@ -405,7 +405,6 @@ impl Store {
     /// Lets the background threads flush what keeps files of the log, if these are large. Without
     /// new writes nothing else would flush it.
     pub fn free_log_soon(&self) -> Result<()> {
-        self.log.give_back_zeros()?;
         let first = self.view().memtables().map(|memtable| memtable.first_log()).min();
         let is_small = self.log.current_bytes() < SPARED_LOG_BYTES;
         if is_small && first.is_none_or(|first| first >= self.log.current()) {

@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 
 use quire_storage::Result;
 
-use super::{AHEAD_BYTES, Log, Ready, Writing, open};
+use super::{AHEAD_BYTES, Claim, Log, Ready, Writing, ahead_of, open};
+use crate::journal;
 
 /// The next file is filled only if a sync of the file in use was for at most this many bytes on
 /// average. For larger syncs, filling costs more than it saves.
@@ -30,75 +31,81 @@ impl Log {
             let is_half = writing.bytes >= self.file_bytes / 2;
             is_half && (writing.bytes >= self.late_bytes() || !self.is_synced_often(writing))
         };
-        let Some(number) = self.begin_making(is_due) else { return };
-        match self.open_made(number) {
-            Ok(Some(file)) => self.offer(number, file, false),
-            _ => self.end_making(number),
+        let Some(claim) = self.claim(is_due) else { return };
+        match self.open_claimed(claim) {
+            Ok(Some(file)) => self.offer(claim, file, false),
+            _ => self.release(claim),
         }
     }
 
-    /// Returns true if the next file must be filled.
+    /// Returns true if the next file must be filled, and no thread makes it ready.
     pub fn wants_filled(&self) -> bool {
         let writing = self.writing.lock();
-        writing.next.is_none() && self.is_filling_due(&writing)
+        let is_wanted = writing.next.is_none() && self.is_filling_due(&writing);
+        is_wanted && self.making.try_lock().is_some_and(|making| making.is_none())
     }
 
     /// Makes the next file ready and fills it, if that is wanted, until `stop` returns true.
     pub fn fill_next(&self, stop: impl Fn() -> bool) {
-        let is_due = |writing: &Writing| self.is_filling_due(writing);
-        let Some(number) = self.begin_making(is_due) else { return };
-        let made = self.open_made(number);
-        let filled = made.and_then(|made| match made {
-            Some(file) => Ok((self.write_zeros(number, &file, stop)?, Some(file))),
-            None => Ok((false, None)),
-        });
-        match filled {
-            Ok((true, Some(file))) => self.offer(number, file, true),
-            // Whoever needs the file makes it as long as it should be.
-            Ok(_) => self.end_making(number),
-            Err(_) => {
-                // The disk may be full. This is tried again after as many syncs as before.
-                self.end_making(number);
-                self.syncs.store(0, Ordering::Relaxed);
+        let Some(claim) = self.claim(|writing| self.is_filling_due(writing)) else { return };
+        match self.open_filled(claim, stop) {
+            Ok(Some(file)) => self.offer(claim, file, true),
+            // Whoever needs the file makes it. Until the next try as much must be written as after a
+            // file that was filled: a filling that ends early has written zeros too.
+            _ => {
+                self.release(claim);
+                self.writing.lock().since_filled = 0;
             }
         }
     }
 
-    /// Returns the number of the next file if it `is_due` and no other thread makes it ready.
-    fn begin_making(&self, is_due: impl Fn(&Writing) -> bool) -> Option<u64> {
-        let writing = self.writing.lock();
-        let mut making = self.making.lock();
-        if writing.next.is_some() || making.is_some() || !is_due(&writing) {
+    /// Claims the next file if it `is_due` and no other thread makes it ready.
+    fn claim(&self, is_due: impl Fn(&Writing) -> bool) -> Option<Claim> {
+        let mut writing = self.writing.lock();
+        if writing.next.is_some() || !is_due(&writing) {
             return None;
         }
-        *making = Some(writing.number + 1);
+        // A thread that holds it makes the file ready.
+        let mut making = self.making.try_lock().filter(|making| making.is_none())?;
+        writing.claims += 1;
+        *making = Some(Claim { file: writing.number + 1, number: writing.claims });
         *making
     }
 
-    /// Opens the file that is made ready; `None` if the writer has begun it itself.
-    fn open_made(&self, number: u64) -> Result<Option<File>> {
+    /// Opens the file of a claim; `None` if that has been ended.
+    fn open_claimed(&self, claim: Claim) -> Result<Option<File>> {
         let making = self.making.lock();
-        if *making == Some(number) { open(&self.data, number).map(Some) } else { Ok(None) }
+        if *making == Some(claim) { open(&self.data, claim.file).map(Some) } else { Ok(None) }
     }
 
-    fn end_making(&self, number: u64) {
-        self.making.lock().take_if(|making| *making == number);
+    /// Gives up a claim. What was written to its file is cut off.
+    fn release(&self, claim: Claim) {
+        let mut making = self.making.lock();
+        if making.take_if(|making| *making == claim).is_some() {
+            self.cut(claim);
+        }
     }
 
-    /// Writes zeros to the file that is made ready and syncs them. Returns false if it was stopped, or
-    /// if the writer has begun the file itself. After a failure the file has no zeros.
-    fn write_zeros(&self, number: u64, mut file: &File, stop: impl Fn() -> bool) -> Result<bool> {
+    /// Cuts off what was written to a file that nobody uses yet. A failure only leaves its zeros.
+    fn cut(&self, claim: Claim) {
+        let path = journal::path(&self.data, claim.file);
+        if let Ok(file) = File::options().write(true).open(path) {
+            let _ = file.set_len(0);
+        }
+    }
+
+    /// Opens the file of a claim, writes zeros to it and syncs them. `None` if it was stopped, or if
+    /// the claim has been ended.
+    fn open_filled(&self, claim: Claim, stop: impl Fn() -> bool) -> Result<Option<File>> {
+        let Some(mut file) = self.open_claimed(claim)? else { return Ok(None) };
         let (zeros, mut written) = ([0; ZEROS_BYTES], 0);
         while written < self.file_bytes {
             {
                 let making = self.making.lock();
-                if *making != Some(number) || stop() {
-                    return Ok(false);
+                if *making != Some(claim) || stop() {
+                    return Ok(None);
                 }
-                if let Err(error) = file.write_all(&zeros) {
-                    file.set_len(0)?;
-                    return Err(error.into());
-                }
+                file.write_all(&zeros)?;
             }
             written += ZEROS_BYTES as u64;
             if written % UNSYNCED_BYTES_MAX == 0 || written >= self.file_bytes {
@@ -106,7 +113,7 @@ impl Log {
             }
         }
         file.rewind()?;
-        Ok(true)
+        Ok(Some(file))
     }
 
     /// Returns true if the next file is worth the time to fill it, and it is time to do so: at once if
@@ -128,19 +135,19 @@ impl Log {
         self.file_bytes / 8 * 7
     }
 
-    /// Keeps the next file until it is needed, unless the writer has begun it itself meanwhile:
-    /// then it may have records, and its length must stay. A filled file is used at once if the one
-    /// in use is not filled.
-    fn offer(&self, number: u64, file: File, is_filled: bool) {
+    /// Keeps the file of a claim until it is needed, unless the claim has been ended: then the file
+    /// may have records, and its length must stay. A filled file is used at once if the one in use
+    /// is not filled.
+    fn offer(&self, claim: Claim, file: File, is_filled: bool) {
         let mut writing = self.writing.lock();
-        if self.making.lock().take_if(|making| *making == number).is_none() {
+        if self.making.lock().take_if(|making| *making == claim).is_none() {
             return;
         }
-        let length = if is_filled { self.file_bytes } else { AHEAD_BYTES };
-        if file.set_len(length).is_err() {
+        let next = Ready { file, is_filled };
+        if next.file.set_len(next.length(self.file_bytes)).is_err() {
             return;
         }
-        writing.next = Some(Ready { file, length, is_filled });
+        writing.next = Some(next);
         if is_filled {
             writing.since_filled = 0;
             if !writing.is_filled {
@@ -150,20 +157,23 @@ impl Log {
         }
     }
 
-    /// Gives the space of zeros back to a nearly full disk.
-    pub fn give_back_zeros(&self) -> Result<()> {
+    /// Gives the space of zeros back to a nearly full disk. Returns true if there were any.
+    pub fn give_back_zeros(&self) -> bool {
         let mut writing = self.writing.lock();
-        *self.making.lock() = None;
-        if let Some(next) = writing.next.as_mut().filter(|next| next.is_filled) {
-            self.noted(next.file.set_len(AHEAD_BYTES))?;
-            (next.length, next.is_filled) = (AHEAD_BYTES, false);
+        let ended = {
+            let mut making = self.making.lock();
+            making.take().inspect(|claim| self.cut(*claim)).is_some()
+        };
+        // A file that cannot be cut keeps its zeros.
+        let next = writing.next.as_mut().filter(|next| next.is_filled);
+        let next = next.filter(|next| next.file.set_len(AHEAD_BYTES).is_ok());
+        let has_next = next.map(|next| next.is_filled = false).is_some();
+        let length = ahead_of(writing.bytes);
+        let is_cut = writing.is_filled && writing.file.set_len(length).is_ok();
+        if is_cut {
+            (writing.length, writing.is_filled) = (length, false);
         }
-        if writing.is_filled {
-            writing.length = (writing.bytes / AHEAD_BYTES + 1) * AHEAD_BYTES;
-            writing.is_filled = false;
-            self.noted(writing.file.set_len(writing.length))?;
-        }
-        Ok(())
+        ended || has_next || is_cut
     }
 
     /// Counts a sync that a commit waited for.
@@ -174,10 +184,14 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+    use std::time::{Duration, Instant};
+
+    use quire_storage::rng::Rng;
 
     use super::*;
-    use crate::journal;
     use crate::log::Appended;
     use crate::log::tests::{op, options};
 
@@ -201,13 +215,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let log = Log::begin(directory.path(), 1, &options(8 << 20)).unwrap();
         log.append(&op(5 << 20), 1).unwrap();
-        let number = log.current() + 1;
+        let claim = log.claim(|_| true).unwrap();
+        let file = log.open_claimed(claim).unwrap().unwrap();
         for seqno in 2..=4 {
             log.append(&op(3 << 20), seqno).unwrap();
         }
-        assert_eq!(log.current(), number);
-        log.offer(number, open(directory.path(), number).unwrap(), false);
-        let found = journal::inspect(&journal::path(directory.path(), number)).unwrap();
+        assert_eq!(log.current(), claim.file);
+        log.offer(claim, file, false);
+        log.release(claim);
+        let found = journal::inspect(&journal::path(directory.path(), claim.file)).unwrap();
         assert_eq!((found.intact.len(), found.damaged_from), (2, None));
         assert!(log.writing.lock().next.is_none());
     }
@@ -224,8 +240,6 @@ mod tests {
         assert!(log.wants_filled());
         log.prepare();
         assert!(log.writing.lock().next.is_none(), "it is filled instead");
-        log.fill_next(|| true);
-        assert_eq!((log.current(), *log.making.lock()), (1, None), "it was stopped");
         log.fill_next(|| false);
         assert_eq!((log.current(), length(2)), (2, 4 << 20), "it is used at once");
         // The next one is filled when half of this one is used.
@@ -271,7 +285,7 @@ mod tests {
         (0..1000).for_each(|_| log.count_sync());
         log.fill_next(|| false);
         assert_eq!([2, 3].map(length), [16 << 20, 16 << 20]);
-        log.give_back_zeros().unwrap();
+        assert!(log.give_back_zeros() && !log.give_back_zeros());
         assert_eq!([2, 3].map(length), [10 << 20, AHEAD_BYTES]);
         log.end_file().unwrap();
         for seqno in 2..=5 {
@@ -281,6 +295,113 @@ mod tests {
         }
         assert!(log.wants_filled());
         assert_eq!([2, 3].map(|number| records(directory.path(), number)), [1, 4]);
+    }
+
+    #[test]
+    fn a_filling_that_ends_early_leaves_no_zeros_and_is_not_tried_again_at_once() {
+        let is_stopped = |_: &Log| {};
+        let gives_back = |log: &Log| assert!(log.give_back_zeros());
+        let ends_file = |log: &Log| log.end_file().unwrap();
+        let ends: [&(dyn Fn(&Log) + Sync); 3] = [&is_stopped, &gives_back, &ends_file];
+        for (number, end) in ends.into_iter().enumerate() {
+            let directory = tempfile::tempdir().unwrap();
+            let log = Log::begin(directory.path(), 1, &options(16 << 20)).unwrap();
+            for seqno in 1..=8 {
+                commit(&log, 1000, seqno);
+            }
+            let (begun, begins) = std::sync::mpsc::channel();
+            let log = &log;
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    let pieces = Cell::new(0);
+                    log.fill_next(|| {
+                        let _ = begun.send(());
+                        std::thread::sleep(Duration::from_millis(1));
+                        pieces.set(pieces.get() + 1);
+                        number == 0 && pieces.get() == 200
+                    });
+                });
+                // So many pieces are longer than a file that is not filled.
+                begins.iter().take(150).for_each(drop);
+                end(log);
+            });
+            let length = journal::path(directory.path(), 2).metadata().unwrap().len();
+            assert_eq!(length, if number == 2 { AHEAD_BYTES } else { 0 });
+            assert!(!log.wants_filled());
+            for seqno in 9..=80 {
+                commit(log, 60_000, seqno);
+            }
+            assert!(log.wants_filled());
+        }
+    }
+
+    #[test]
+    fn a_filled_file_that_ends_early_is_cut_to_its_records() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log::begin(directory.path(), 1, &options(4 << 20)).unwrap();
+        (0..1000).for_each(|_| log.count_sync());
+        log.fill_next(|| false);
+        let appended = commit(&log, 1000, 1);
+        log.end_file().unwrap();
+        let length = journal::path(directory.path(), appended.file).metadata().unwrap().len();
+        assert_eq!((appended.file, length), (2, appended.bytes));
+    }
+
+    /// Everything that touches the next file runs at once. Each record must be in its file, once.
+    #[test]
+    fn no_record_is_lost_while_files_are_made_ready_ended_and_cut() {
+        for (round, file_bytes) in [64 << 10, 100_000, 256 << 10, 4 << 20].into_iter().enumerate() {
+            let directory = tempfile::tempdir().unwrap();
+            let log = Log::begin(directory.path(), 1, &options(file_bytes)).unwrap();
+            let is_done = AtomicBool::new(false);
+            let until_done = |seed: u64, pause_us: u64, act: &dyn Fn(&mut Rng)| {
+                let mut rng = Rng::new(seed + round as u64 * 100);
+                while !is_done.load(Ordering::Relaxed) {
+                    act(&mut rng);
+                    std::thread::sleep(Duration::from_micros(rng.below(pause_us)));
+                }
+            };
+            let fills = |rng: &mut Rng| {
+                let left = Cell::new(rng.below(600));
+                log.fill_next(|| left.replace(left.get().saturating_sub(1)) == 0);
+            };
+            let mut written = Vec::new();
+            std::thread::scope(|scope| {
+                scope.spawn(|| until_done(1, 300, &fills));
+                scope.spawn(|| until_done(2, 300, &fills));
+                scope.spawn(|| until_done(3, 500, &|_| log.prepare()));
+                scope.spawn(|| until_done(4, 8000, &|_| _ = log.give_back_zeros()));
+                scope.spawn(|| until_done(5, 20_000, &|_| log.end_file().unwrap()));
+                scope.spawn(|| until_done(6, 2000, &|_| log.sync().unwrap()));
+                let mut rng = Rng::new(round as u64);
+                let end = Instant::now() + Duration::from_millis(200);
+                for seqno in 1.. {
+                    let bytes = if rng.below(30) == 0 { 300_000 } else { 3000 };
+                    let file = commit(&log, rng.below(bytes) as usize, seqno).file;
+                    written.push((file, seqno));
+                    if Instant::now() > end {
+                        break;
+                    }
+                }
+                is_done.store(true, Ordering::Relaxed);
+            });
+            let numbers: Vec<u64> = (1..=log.current()).collect();
+            let existing = journal::numbers(directory.path()).unwrap();
+            assert!(existing.starts_with(&numbers), "{existing:?}");
+            let found: Vec<(u64, u64)> = numbers
+                .into_iter()
+                .flat_map(|number| {
+                    let path = journal::path(directory.path(), number);
+                    let found = journal::inspect(&path).unwrap();
+                    assert_eq!(found.damaged_from, None, "file {number}");
+                    let (bytes, _) = journal::read(&path).unwrap();
+                    let seqno = |at| journal::decode(&bytes, at).unwrap().seqno;
+                    let records = found.intact.iter().map(|record| (number, seqno(record.start)));
+                    records.collect::<Vec<_>>()
+                })
+                .collect();
+            assert!(found == written, "of {} records {} were found", written.len(), found.len());
+        }
     }
 
     /// Otherwise zeros would be written over records.
@@ -294,7 +415,7 @@ mod tests {
             scope.spawn(|| {
                 log.fill_next(|| {
                     let _ = begun.send(());
-                    std::thread::sleep(std::time::Duration::from_millis(2));
+                    std::thread::sleep(Duration::from_millis(2));
                     false
                 });
             });

@@ -3,13 +3,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quire_storage::committer::log_key;
 use quire_storage::{
     CommitOptions, CommitterOptions, Engine, Maintenance, Mode, Space, StorageError, begin,
 };
-use quire_storage_lsm::{LsmOptions, open};
+use quire_storage_lsm::{DiskSpace, LsmOptions, open};
 use tempfile::TempDir;
 
 use crate::support::{document, fill, image, insert, key, numbers};
@@ -327,4 +328,62 @@ fn a_truncated_log_frees_its_tables() {
     let request = quire_storage::ScanRequest::new(Space::Log, &[], &[]).keys_only().rows_max(1);
     snapshot.scan(&request, &mut page).unwrap();
     assert_eq!(page.rows[0].0, begin);
+}
+
+/// Returns the blocks of all files of a directory, in bytes.
+#[cfg(unix)]
+fn used(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let bytes = entries.map(|entry| match entry.path().symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => used(&entry.path()),
+        Ok(metadata) => metadata.blocks() * 512,
+        Err(_) => 0,
+    });
+    bytes.sum()
+}
+
+/// The next log file is filled with zeros where commits wait for syncs. The space of the zeros is
+/// given back as soon as commits need it, also if another program takes it during the filling.
+#[cfg(unix)]
+#[test]
+fn zeros_of_the_log_refuse_no_commit() {
+    const LOG_BYTES: u64 = 16 << 20;
+    const RESERVE_BYTES: u64 = 100 << 20;
+    for (free, taken) in [(18 << 20, 0), (20 << 20, 0), (24 << 20, 0), (30 << 20, 18 << 20)] {
+        let directory = TempDir::new().unwrap();
+        let root = directory.path().to_owned();
+        let highest = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&highest);
+        let probe = move |_: &Path| {
+            let used = used(&root);
+            let highest = seen.fetch_max(used, Ordering::Relaxed).max(used);
+            let others = if highest > LOG_BYTES / 2 { taken } else { 0 };
+            let available_bytes = (RESERVE_BYTES + free).saturating_sub(used + others);
+            Some(DiskSpace { total_bytes: 4 << 30, available_bytes })
+        };
+        let tick = Some(Duration::from_millis(5));
+        let options = LsmOptions {
+            committer: CommitterOptions { tick, ..CommitterOptions::default() },
+            reserve_bytes: RESERVE_BYTES,
+            log_fill_syncs: 200,
+            log_file_bytes: LOG_BYTES,
+            space_probe: Arc::new(probe),
+            ..LsmOptions::default()
+        };
+        let engine = open(directory.path(), options).unwrap().engine;
+        let refused = (0..2000).filter(|number| {
+            let mut txn = begin(&engine, Mode::Write).unwrap();
+            txn.put_entry(Space::Doc, key(1, *number), document(*number, 2000)).unwrap();
+            match txn.commit(CommitOptions::synced()) {
+                Ok(_) => false,
+                Err(StorageError::Full) => true,
+                Err(error) => panic!("{error}"),
+            }
+        });
+        assert_eq!(refused.count(), 0, "{free} free, {taken} taken");
+        let highest = highest.load(Ordering::Relaxed);
+        assert!(highest > LOG_BYTES / 2, "no file was filled: {highest} bytes were used");
+        engine.close().unwrap();
+    }
 }
