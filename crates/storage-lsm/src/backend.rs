@@ -31,6 +31,7 @@ use crate::skeleton::Creation;
 use crate::snapshot::LsmSnapshot;
 use crate::store::{Running, Store};
 use crate::tombstones::Around;
+use crate::tuning::CUT_DUE_BYTES;
 use crate::view::View;
 use crate::{journal, log_guard};
 
@@ -45,9 +46,6 @@ const CAPS: Caps = Caps {
 
 /// The free space is measured each time this many bytes were written.
 const LOOK_EVERY_BYTES: u64 = 256 << 10;
-/// The size of the memtable of documents, in bytes, from which on the next writer makes another one
-/// begin. At 32 MiB the store does not wait any longer.
-const CUT_DUE_BYTES: u64 = 28 << 20;
 /// The time for which a close waits for readers.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 

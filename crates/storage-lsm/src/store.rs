@@ -33,7 +33,7 @@ use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::retired::Retired;
 use crate::tables::{NO_SNAPSHOT, TableList, Trees, of_space};
-use crate::tuning::memtable_bytes;
+use crate::tuning::{full_bytes, memtable_bytes};
 use crate::view::{LateKeys, SpaceView, View};
 
 /// The most log files. When one more begins, the memtables that need the oldest are flushed, so
@@ -233,7 +233,7 @@ impl Store {
         for space in Space::ALL {
             let of_space = view.of(space);
             let active = of_space.active();
-            if active.bytes() >= memtable_bytes(space) {
+            if active.bytes() >= full_bytes(space) {
                 self.seal(space, |now| Arc::ptr_eq(now, active));
             } else if let Some((before, _)) = of_space.late()
                 && before.bytes() + active.bytes() >= memtable_bytes(space) * 2

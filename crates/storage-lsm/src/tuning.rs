@@ -13,6 +13,20 @@ pub(crate) const fn memtable_bytes(space: Space) -> u64 {
     }
 }
 
+/// The size of the memtable of documents, in bytes, from which on the next writer makes another one
+/// begin (`Store::cut`).
+pub(crate) const CUT_DUE_BYTES: u64 = 28 << 20;
+
+/// Returns the size of a memtable, in bytes, from which on the store itself makes another one begin.
+/// For documents this is late: the documents that then come late make tables overlap. Several groups
+/// of commits fit in before it, also large ones, because a writer that has begun makes no cut.
+pub(crate) const fn full_bytes(space: Space) -> u64 {
+    match space {
+        Space::Doc => 48 << 20,
+        Space::Meta | Space::Idx | Space::Log => memtable_bytes(space),
+    }
+}
+
 /// Returns the size from which on a block of a space is ended, in bytes. Index entries are small and
 /// looked up one by one. Documents are also scanned, and a scan pays two searches for every block;
 /// 32 KiB is also the page size of WiredTiger. With the row that ends it, a block of documents mostly

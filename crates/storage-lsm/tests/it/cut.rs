@@ -45,6 +45,10 @@ fn a_table_begins_where_it_is_cut() {
         }
         // A new table begins neither at once nor only when the memtable is full.
         assert!((100..128).contains(&(number - first)), "{} documents", number - first);
+        // Writers that have begun before commit 12 MB.
+        put(&engine, (number..number + 48).map(|number| (1, number)));
+        number += 48;
+        assert!(engine.wants_cut());
         engine.cut_table(&mut Vec::new).unwrap();
         assert!(!engine.wants_cut());
         engine.cut_table(&mut || panic!("no table is about to begin")).unwrap();
