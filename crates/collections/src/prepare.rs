@@ -22,19 +22,16 @@ pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) 
     }
     check_depth(doc)?;
     let first_is_id = doc.first().is_some_and(|element| element.key_bytes() == b"_id");
-    let (mut ids, mut stamps) = (0, false);
-    for element in doc.iter() {
-        if element.key_bytes() == b"_id" {
-            ids += 1;
-            check_id(element.value())?;
-        } else {
-            stamps |= is_empty_timestamp(&element);
-        }
+    let (ids, has_timestamps) = doc.tally("_id", Type::Timestamp);
+    for id in doc.iter().filter(|element| element.key_bytes() == b"_id").take(ids) {
+        check_id(id.value())?;
     }
     if ids > 1 {
         return Err(Error::bad_value("can't have multiple _id fields in one document"));
     }
-    if first_is_id && !stamps {
+    let is_stamped =
+        |element: Element<'_>| element.key_bytes() != b"_id" && is_empty_timestamp(&element);
+    if first_is_id && !(has_timestamps && doc.iter().any(is_stamped)) {
         return Ok(doc);
     }
     buffer.clear();

@@ -113,6 +113,27 @@ impl<'a> Doc<'a> {
         self.iter().count()
     }
 
+    /// Counts the fields with this name, and returns whether any field is of type `kind`. Most fields
+    /// take one comparison of words.
+    pub fn tally(self, name: &str, kind: Type) -> (usize, bool) {
+        let (mut named, mut has_kind) = (0, false);
+        let (mut fields, searched) = (self.iter(), Name::new(name.as_bytes()));
+        loop {
+            while searched.is_short
+                && let Some(([byte, word @ ..], _)) = fields.rest.split_first_chunk::<9>()
+                && let word = u64::from_le_bytes(*word)
+                && let Some(rest) = fields.after(*byte, word)
+            {
+                named += usize::from(searched.begins(word));
+                has_kind |= *byte == kind.byte();
+                fields.rest = rest;
+            }
+            let Some(element) = fields.next() else { return (named, has_kind) };
+            named += usize::from(element.key_bytes() == name.as_bytes());
+            has_kind |= element.kind() == kind;
+        }
+    }
+
     /// Returns true if documents and arrays nest in at most `levels` levels, of which this document
     /// is the first. Does not read a document that is too small to nest deeper.
     pub fn nests_within(self, levels: usize) -> bool {
@@ -246,7 +267,7 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
-impl Iter<'_> {
+impl<'a> Iter<'a> {
     /// Skips elements with another name. Returns true at an element with the name. Returns false if
     /// the next element, if any, must be read in another way. Most elements take one comparison of
     /// words.
@@ -257,14 +278,19 @@ impl Iter<'_> {
             if name.begins(word) && (name.is_short || self.has_key(name.bytes)) {
                 return true;
             }
-            let length = first_zero(word).or_else(|| name_length(self.rest.get(1..)?));
-            let value = length.and_then(|length| self.rest.get(length + 2..));
-            let Some(value) = value else { return false };
-            let size = SHAPES[usize::from(*kind)].size(value);
-            let Some(rest) = size.and_then(|size| value.get(size..)) else { return false };
+            let Some(rest) = self.after(*kind, word) else { return false };
             self.rest = rest;
         }
         false
+    }
+
+    /// Returns what follows the next element, which begins with the type `kind` and then `word`;
+    /// `None` if it must be read in another way.
+    #[inline]
+    fn after(&self, kind: u8, word: u64) -> Option<&'a [u8]> {
+        let length = first_zero(word).or_else(|| name_length(self.rest.get(1..)?))?;
+        let value = self.rest.get(length + 2..)?;
+        value.get(SHAPES[usize::from(kind)].size(value)?..)
     }
 
     /// Returns true if the next element has this name.

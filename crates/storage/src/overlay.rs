@@ -34,7 +34,8 @@ fn prefix_of(key: &[u8]) -> Prefix {
     Prefix::from_be_bytes(prefix)
 }
 
-/// The number of keys for which a run has room from its second key on: most batches have many.
+/// The number of keys for which a run has room from its second key on, and of writes for which the
+/// undo log has room after the first few: most batches have many.
 const RUN_KEYS: usize = 63;
 
 /// How to undo one write.
@@ -210,8 +211,12 @@ impl Overlay {
         group.run.last().map(|(key, _)| key)
     }
 
-    /// Buffers a write. A key that was tracked once stays tracked.
-    pub fn set(&mut self, space: Space, key: Bytes, entry: Buffered) {
+    /// Buffers a write. A key that was tracked once stays tracked. Returns what was buffered for the
+    /// key.
+    pub fn set(&mut self, space: Space, key: Bytes, entry: Buffered) -> Option<&Buffered> {
+        if self.undo.len() == self.undo.inline_size() {
+            self.undo.reserve(RUN_KEYS);
+        }
         self.bytes += weight(&key, &entry);
         let prefix = prefix_of(&key);
         let groups = &mut self.groups[space.index()];
@@ -230,7 +235,7 @@ impl Overlay {
             }
             group.run.push((key, entry));
             self.undo.push(Undo::Appended { space, prefix, len });
-            return;
+            return None;
         }
         let before = group.replace(&key, entry);
         if let Some(before) = &before {
@@ -242,6 +247,10 @@ impl Overlay {
             }
         }
         self.undo.push(Undo::Written { space, key, before: before.map(Box::new) });
+        match self.undo.last() {
+            Some(Undo::Written { before, .. }) => before.as_deref(),
+            _ => None,
+        }
     }
 
     /// Returns a mark for [`roll_back`](Self::roll_back).

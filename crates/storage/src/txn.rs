@@ -159,41 +159,54 @@ impl Txn {
     /// Writes a key that must not exist. Fails with `Duplicate(tag)` if it exists now. The commit
     /// fails with `Conflict` if another transaction writes the key meanwhile.
     pub fn insert(&mut self, space: Space, key: Bytes, value: Bytes, tag: u64) -> Result<()> {
-        if self.contains(space, &key)? {
-            return Err(StorageError::Duplicate(tag));
+        let before = self.overlay.mark();
+        // Written first: most keys are new, and so the buffer is searched once.
+        let is_new = match self.write(space, key.clone(), Some(value), true)? {
+            Some(buffered) => Ok(buffered.value.is_none()),
+            None => self.snapshot.get(space, &key).map(|found| found.is_none()),
+        };
+        if !matches!(is_new, Ok(true)) {
+            self.overlay.roll_back(before);
         }
-        self.write(space, key, Some(value), true)
+        if is_new? { Ok(()) } else { Err(StorageError::Duplicate(tag)) }
     }
 
     /// Writes a key like [`insert`](Self::insert), for a caller that knows that the snapshot does
     /// not have it. Searches only the writes of this transaction.
     pub fn insert_new(&mut self, space: Space, key: Bytes, value: Bytes, tag: u64) -> Result<()> {
-        if self.overlay.get(space, &key).is_some_and(|entry| entry.value.is_some()) {
+        debug_assert!(
+            self.overlay.get(space, &key).is_some()
+                || !matches!(self.snapshot.get(space, &key), Ok(Some(_))),
+            "the key is there"
+        );
+        let before = self.overlay.mark();
+        let buffered = self.write(space, key, Some(value), true)?;
+        if buffered.is_some_and(|buffered| buffered.value.is_some()) {
+            self.overlay.roll_back(before);
             return Err(StorageError::Duplicate(tag));
         }
-        debug_assert!(!matches!(self.snapshot.get(space, &key), Ok(Some(_))), "the key is there");
-        self.write(space, key, Some(value), true)
+        Ok(())
     }
 
     /// Writes a key. The commit fails with `Conflict` if another transaction writes it meanwhile.
     pub fn put(&mut self, space: Space, key: Bytes, value: Bytes) -> Result<()> {
-        self.write(space, key, Some(value), true)
+        self.write(space, key, Some(value), true).map(drop)
     }
 
     /// Deletes a key. The commit fails with `Conflict` if another transaction writes it meanwhile.
     pub fn delete(&mut self, space: Space, key: Bytes) -> Result<()> {
-        self.write(space, key, None, true)
+        self.write(space, key, None, true).map(drop)
     }
 
     /// Writes a key that can conflict only if its document conflicts: an ordinary index entry, or a
     /// document under a new record id. The key is not tracked.
     pub fn put_entry(&mut self, space: Space, key: Bytes, value: Bytes) -> Result<()> {
-        self.write(space, key, Some(value), false)
+        self.write(space, key, Some(value), false).map(drop)
     }
 
     /// Deletes a key that can conflict only if its document conflicts. The key is not tracked.
     pub fn delete_entry(&mut self, space: Space, key: Bytes) -> Result<()> {
-        self.write(space, key, None, false)
+        self.write(space, key, None, false).map(drop)
     }
 
     /// Makes the commit fail with `Conflict` if another transaction changes this key meanwhile.
@@ -318,20 +331,14 @@ impl Txn {
         })
     }
 
-    fn contains(&self, space: Space, key: &[u8]) -> Result<bool> {
-        match self.overlay.get(space, key) {
-            Some(entry) => Ok(entry.value.is_some()),
-            None => Ok(self.snapshot.get(space, key)?.is_some()),
-        }
-    }
-
+    /// Buffers a write. Returns what was buffered for the key.
     fn write(
         &mut self,
         space: Space,
         key: Bytes,
         value: Option<Bytes>,
         tracked: bool,
-    ) -> Result<()> {
+    ) -> Result<Option<&Buffered>> {
         if self.mode == Mode::Read {
             return Err(StorageError::Unsupported("writes in a read transaction"));
         }
@@ -347,8 +354,7 @@ impl Txn {
         {
             return Err(StorageError::TooLarge);
         }
-        self.overlay.set(space, key, Buffered { value, tracked });
-        Ok(())
+        Ok(self.overlay.set(space, key, Buffered { value, tracked }))
     }
 }
 

@@ -1,7 +1,7 @@
-//! The search for a field by name gives the same result as reading every field.
+//! The search for a field by name, and the count of fields, give the same result as reading every field.
 
 use quire_document::testing::Generator;
-use quire_document::{Doc, DocBuf, doc};
+use quire_document::{Doc, DocBuf, Type, doc};
 
 /// Returns the element with the name after reading each element.
 fn by_looking<'a>(doc: Doc<'a>, name: &str) -> Option<(u8, &'a [u8])> {
@@ -12,6 +12,11 @@ fn by_looking<'a>(doc: Doc<'a>, name: &str) -> Option<(u8, &'a [u8])> {
 fn agrees(doc: Doc<'_>, name: &str) {
     let found = doc.find(name).map(|element| (element.kind().byte(), element.value_bytes()));
     assert_eq!(found, by_looking(doc, name), "{name:?} in {doc:?}");
+    let named = doc.iter().filter(|element| element.key_bytes() == name.as_bytes()).count();
+    for kind in [Type::Timestamp, Type::Regex, Type::Int32] {
+        let has_kind = doc.iter().any(|element| element.kind() == kind);
+        assert_eq!(doc.tally(name, kind), (named, has_kind), "{name:?}, {kind:?} in {doc:?}");
+    }
 }
 
 const NAMES: [&str; 16] = [

@@ -102,7 +102,9 @@ fn insert_chunk(
         let ended =
             prepare_insert(&store, *doc, &mut buffer).map_err(Failure::from).and_then(|doc| {
                 writer.insert(&collection, doc)?;
-                if let (Some(statement), Some(id)) = (statements.get(at), doc.get("_id")) {
+                if let Some(statement) = statements.get(at)
+                    && let Some(id) = doc.get("_id")
+                {
                     writer.remember(*statement, Effect::Insert, Keep::Id(id));
                 }
                 Ok(())
