@@ -16,6 +16,7 @@ use quire_document::{Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::{count_work, stoppable};
 use smallvec::SmallVec;
+use twox_hash::XxHash3_128;
 
 use crate::RecordId;
 use crate::layout::damaged;
@@ -264,7 +265,7 @@ pub(crate) fn shorten(key: &mut Vec<u8>, start: usize) -> bool {
     if key.len() - start <= LONG_KEY_BYTES {
         return false;
     }
-    let hash = xxhash_rust::xxh3::xxh3_128(&key[start..]);
+    let hash = XxHash3_128::oneshot(&key[start..]);
     key.truncate(start + LONG_KEY_BYTES);
     key.extend_from_slice(&hash.to_be_bytes());
     true

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quire_catalog::CollectionId;
+use twox_hash::XxHash3_64;
 
 use crate::RecordId;
 
@@ -39,7 +40,7 @@ impl IdCache {
 }
 
 fn hash(collection: CollectionId, key: &[u8]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64_with_seed(key, u64::from(collection.0))
+    XxHash3_64::oneshot_with_seed(u64::from(collection.0), key)
 }
 
 fn slot_of(hash: u64) -> usize {

@@ -2,7 +2,7 @@
 //! table of contents, and a trailer that says where that is. It is the format of crate `sfa` 1.0,
 //! with which lsm-tree 3.1 writes. Numbers are little endian.
 
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use crate::bytes_at::Reader;
 
@@ -22,7 +22,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let start = usize::try_from(u64::from_le_bytes(reader.array()?)).ok()?;
     let length = usize::try_from(u64::from_le_bytes(reader.array()?)).ok()?;
     let contents = bytes.get(start..start.checked_add(length)?)?;
-    if xxh3_128(contents) != checksum {
+    if XxHash3_128::oneshot(contents) != checksum {
         return None;
     }
     let mut reader = Reader::new(contents);
@@ -78,7 +78,7 @@ impl Contents {
         let mut bytes = CONTENTS.to_vec();
         bytes.extend(self.count.to_le_bytes());
         bytes.extend(&self.entries);
-        let (length, checksum) = (bytes.len() as u64, xxh3_128(&bytes));
+        let (length, checksum) = (bytes.len() as u64, XxHash3_128::oneshot(&bytes));
         bytes.extend(TRAILER);
         bytes.extend(checksum.to_le_bytes());
         bytes.extend(self.end.to_le_bytes());

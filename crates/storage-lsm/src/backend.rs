@@ -186,8 +186,13 @@ impl Backend for LsmBackend {
     fn sync(&self) -> Result<()> {
         let store = self.store()?;
         store.check()?;
-        store.log.count_sync();
         store.log.sync()
+    }
+
+    fn note_awaited_sync(&self) {
+        if let Ok(store) = self.store() {
+            store.log.count_sync();
+        }
     }
 
     fn note_durable(&self, version: u64) {

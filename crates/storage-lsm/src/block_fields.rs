@@ -62,9 +62,9 @@ pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Ends a block that has `count` entries. `wholes` are the offsets of those with whole keys, one in
-/// `interval`.
-pub(crate) fn end_block(
+/// Appends what follows the last of `count` entries to a block that begins at `from`. `wholes` are the
+/// offsets in the block of the entries with whole keys, one in `interval`.
+pub(crate) fn end_entries(
     block: &mut Vec<u8>,
     from: usize,
     interval: u8,

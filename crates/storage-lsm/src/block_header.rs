@@ -2,7 +2,7 @@
 //! length, the length before compression (u32 each), and the lower half of a 64-bit word of the
 //! xxh3-128 of the header so far. Numbers are little endian.
 
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use crate::bytes_at::Reader;
 
@@ -30,14 +30,15 @@ pub(crate) struct BlockHeader {
 
 fn check_of(header: &[u8]) -> [u8; CHECK_BYTES] {
     // The lowest 32 bits.
-    xxh3_128(header).to_le_bytes().first_chunk().copied().unwrap_or_default()
+    XxHash3_128::oneshot(header).to_le_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 impl BlockHeader {
     /// Returns the header of a block that stores these bytes.
     pub fn of(kind: u8, stored: &[u8], plain_length: u32) -> Self {
-        let stored_length = u32::try_from(stored.len()).unwrap_or(u32::MAX);
-        Self { kind, checksum: xxh3_128(stored), stored_length, plain_length }
+        // A value has at most 64 MB, and it ends its block.
+        let stored_length = stored.len() as u32;
+        Self { kind, checksum: XxHash3_128::oneshot(stored), stored_length, plain_length }
     }
 
     /// Reads an intact header; `None` if the bytes are none.

@@ -61,12 +61,13 @@ impl SpaceGauge {
         Self { data, probe, reserve_bytes, room: AtomicU8::new(Room::Enough as u8) }
     }
 
-    /// Measures the free space, and again if it is not enough and `give_back` returns true: it frees
-    /// space that is not in use. Counts `unflushed_bytes` as used: the memtables need space for
+    /// Measures the free space, and again after `give_back` if it is not enough: that frees space that
+    /// is not in use, or waits until another thread has done so. Counts `unflushed_bytes` as used: the memtables need space for
     /// their tables while the journal still holds the same data.
-    pub fn look(&self, unflushed_bytes: u64, give_back: impl FnOnce() -> bool) {
+    pub fn look(&self, unflushed_bytes: u64, give_back: impl FnOnce()) {
         let mut room = self.measure(unflushed_bytes);
-        if room != Room::Enough && give_back() {
+        if room != Room::Enough {
+            give_back();
             room = self.measure(unflushed_bytes);
         }
         self.room.store(room as u8, Ordering::Relaxed);
@@ -105,7 +106,38 @@ impl SpaceGauge {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::sync::{Barrier, mpsc};
+
     use super::*;
+
+    /// The second one waits until the first one has given space back, and must see that.
+    #[test]
+    fn two_threads_that_look_at_once_both_see_what_was_given_back() {
+        let free = Arc::new(AtomicU64::new(50));
+        let probed = Arc::clone(&free);
+        let probe = move |_: &Path| {
+            let available_bytes = probed.load(Ordering::SeqCst);
+            Some(DiskSpace { available_bytes, total_bytes: 1000 })
+        };
+        let gauge = SpaceGauge::new(PathBuf::new(), Arc::new(probe), 100);
+        let both_measured = Barrier::new(2);
+        let (first_ends, ended) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                gauge.look(0, || {
+                    both_measured.wait();
+                    free.store(500, Ordering::SeqCst);
+                });
+                first_ends.send(()).unwrap();
+            });
+            gauge.look(0, || {
+                both_measured.wait();
+                ended.recv().unwrap();
+            });
+        });
+        assert_eq!(gauge.room(), Room::Enough);
+    }
 
     #[test]
     fn the_reserve_is_a_share_of_a_small_disk_and_grows_with_unflushed_memory() {
@@ -124,7 +156,7 @@ mod tests {
             (200, 11, 0, Room::None),
         ] {
             let gauge = gauge(total, available);
-            gauge.look(unflushed, || false);
+            gauge.look(unflushed, || {});
             assert_eq!(gauge.room(), room, "{total} {available} {unflushed}");
             assert_eq!(gauge.has_room_for(unflushed), room == Room::Enough);
         }

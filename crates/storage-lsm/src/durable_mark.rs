@@ -11,7 +11,7 @@ use std::path::Path;
 
 use parking_lot::Mutex;
 use quire_storage::Result;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::bytes_at::Reader;
 use crate::private::unlinked_options;
@@ -54,7 +54,7 @@ fn parse(bytes: &[u8]) -> Option<Durable> {
     let mut reader = Reader::new(bytes);
     let [version, in_tables, checksum] =
         [reader.array()?, reader.array()?, reader.array()?].map(u64::from_be_bytes);
-    let whole = reader.is_at_end() && checksum == xxh3_64(bytes.get(..16)?);
+    let whole = reader.is_at_end() && checksum == XxHash3_64::oneshot(bytes.get(..16)?);
     whole.then_some(Durable { version, in_tables })
 }
 
@@ -104,7 +104,7 @@ fn write(file: Option<&mut File>, durable: &Durable) {
     let mut bytes = [0; 24];
     bytes[..8].copy_from_slice(&durable.version.to_be_bytes());
     bytes[8..16].copy_from_slice(&durable.in_tables.to_be_bytes());
-    let checksum = xxh3_64(&bytes[..16]);
+    let checksum = XxHash3_64::oneshot(&bytes[..16]);
     bytes[16..].copy_from_slice(&checksum.to_be_bytes());
     // A failed write only leaves the older value.
     let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&bytes));

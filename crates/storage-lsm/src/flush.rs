@@ -57,8 +57,8 @@ pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable, next: u64) -
     let compression = if is_merged { CompressionType::None } else { compression(space, memtable) };
     // Tables that no merge rewrites have the filters of the lowest level, where they stay.
     let filter_bits = filter_bits(space, if is_merged { 0 } else { LEVELS - 1 });
-    let kind = Kind { space, compression, filter_bits };
-    // A memtable is larger than two tables only by its last batch.
+    let kind = Kind { space, level: 0, compression, filter_bits };
+    // Most memtables fit into one.
     let output = || Output::new(keyspace, kind, 2 * TABLE_BYTES, || tree.get_next_table_id());
     let open_all = |written: Vec<TableEntry>| -> Result<Vec<Table>> {
         written.iter().map(|entry| open(tree, keyspace, entry)).collect()

@@ -54,3 +54,34 @@ impl Drop for HeldMark {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use quire_storage::Op;
+
+    use super::*;
+    use crate::LsmOptions;
+    use crate::store::Store;
+
+    #[test]
+    fn an_active_memtable_counts_as_full() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), &LsmOptions::default(), &Arc::default(), 1);
+        let store = store.unwrap();
+        let put = |number: u64| {
+            let (key, value) = (Bytes::from(number.to_be_bytes().to_vec()), vec![7; 1 << 20]);
+            store.write(vec![Op { space: Space::Doc, key, value: Some(value.into()) }], false)
+        };
+        put(0).unwrap();
+        let held = Arc::new(HeldViews::default());
+        let view = store.view();
+        let _mark = held.add(&view);
+        let counted = held.bytes();
+        let first = view.of(Space::Doc).active().number();
+        let is_active = || store.view().of(Space::Doc).active().number() == first;
+        (1..).take_while(|_| is_active()).for_each(|number| put(number).unwrap());
+        let (one, bytes) = (1 << 20, held.bytes());
+        assert!((counted - one..counted + 2 * one).contains(&bytes), "{counted} and {bytes}");
+    }
+}

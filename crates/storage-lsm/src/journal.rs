@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use quire_storage::committer::{GroupPlace, group_place};
 use quire_storage::{Op, Result, Space};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::bytes_at::Reader;
 use crate::layout::number_of;
@@ -183,7 +183,7 @@ fn parse_batch(reader: &mut Reader<'_>, mut each: impl FnMut(&Item<'_>)) -> Opti
         FJALL_TRAILER => items,
         _ => return None,
     };
-    let whole = end && checksum == xxh3_64(reader.bytes(from..content_end)?);
+    let whole = end && checksum == XxHash3_64::oneshot(reader.bytes(from..content_end)?);
     whole.then(|| Batch { seqno, end: reader.position(), place })
 }
 
@@ -322,7 +322,7 @@ mod tests {
         let start = record.len();
         begin(ops.len(), seqno, record);
         ops.iter().for_each(|op| item(op, record));
-        end(xxh3_64(&record[start..]), record);
+        end(XxHash3_64::oneshot(&record[start..]), record);
     }
 
     #[test]
@@ -409,7 +409,7 @@ mod tests {
         bytes.extend((stored.len() as u32).to_le_bytes());
         bytes.extend(b"key");
         bytes.extend(stored);
-        let checksum = xxh3_64(&bytes[items..]);
+        let checksum = XxHash3_64::oneshot(&bytes[items..]);
         bytes.push(END);
         bytes.extend(checksum.to_le_bytes());
         bytes.extend(FJALL_TRAILER);

@@ -6,6 +6,7 @@ mod next_file;
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::hash::Hasher;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use quire_storage::{Op, Result, StorageError};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use twox_hash::XxHash3_64;
 
 use crate::LsmOptions;
 use crate::durable_files::sync_directory;
@@ -88,6 +89,8 @@ impl Ready {
 struct Claim {
     /// The number of the file.
     file: u64,
+    /// True if the file will be filled.
+    fills: bool,
     /// Tells apart the claims on one file.
     number: u64,
 }
@@ -104,11 +107,11 @@ impl Writing {
         record.clear();
         journal::begin(ops.len(), seqno, record);
         let mut written = 0;
-        let mut hash: Option<Xxh3> = None;
+        let mut hash: Option<XxHash3_64> = None;
         for op in ops {
             journal::item(op, record);
             if record.len() >= PIECE_BYTES {
-                hash.get_or_insert_default().update(record);
+                hash.get_or_insert_default().write(record);
                 file.write_all(record)?;
                 written += record.len();
                 record.clear();
@@ -116,10 +119,10 @@ impl Writing {
             }
         }
         let checksum = match &mut hash {
-            None => xxh3_64(record),
+            None => XxHash3_64::oneshot(record),
             Some(hash) => {
-                hash.update(record);
-                hash.digest()
+                hash.write(record);
+                hash.finish()
             }
         };
         journal::end(checksum, record);

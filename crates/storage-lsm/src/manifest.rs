@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use quire_storage::{Result as StorageResult, StorageError};
+use twox_hash::XxHash3_128;
 
 use crate::archive;
 use crate::bytes_at::Reader;
@@ -52,7 +53,7 @@ pub(crate) fn read(keyspace: &Path) -> Result<Manifest, Damage> {
     let (id, checksum) = read_current(keyspace)?;
     let path = keyspace.join(format!("v{id}"));
     let bytes = std::fs::read(&path).map_err(|error| Damage::unreadable(&path, &error))?;
-    if xxhash_rust::xxh3::xxh3_128(&bytes) != checksum {
+    if XxHash3_128::oneshot(&bytes) != checksum {
         return Err(Damage::new(&path, "does not have the checksum that 'current' keeps of it"));
     }
     let damaged = || Damage::new(&path, "is not a list of tables");
@@ -112,7 +113,7 @@ pub(crate) fn write(keyspace: &Path, tables: &[TableEntry], level: u8) -> Storag
     let archive = archive::encode(sections);
     write_synced(&path, &archive)?;
     let mut current = id.to_le_bytes().to_vec();
-    current.extend(xxhash_rust::xxh3::xxh3_128(&archive).to_le_bytes());
+    current.extend(XxHash3_128::oneshot(&archive).to_le_bytes());
     current.push(0);
     write_synced(&current_path(keyspace), &current)
 }

@@ -235,8 +235,8 @@ impl Memtable {
         false
     }
 
-    /// Calls `take` with the newest row of each key, in ascending order, until it fails. Nobody can
-    /// write meanwhile.
+    /// Calls `take` with the newest row of each key, in ascending order, until it fails. For a
+    /// memtable that is no longer written to: a writer would wait until the end.
     pub fn try_for_each<E>(
         &self,
         mut take: impl FnMut(&Row<'_>) -> Result<(), E>,

@@ -68,7 +68,7 @@ pub(crate) fn fill(keyspace: &Path, space: Space, mut tables: Vec<Readable>) -> 
     }
     let compression = CompressionType::Lz4;
     let filter_bits = filter_bits(space, LOWEST);
-    let kind = Kind { space, compression, filter_bits };
+    let kind = Kind { space, level: LOWEST, compression, filter_bits };
     let mut number = 0;
     let next_number = || {
         number += 1;

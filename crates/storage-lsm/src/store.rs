@@ -33,7 +33,7 @@ use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::retired::Retired;
 use crate::tables::{NO_SNAPSHOT, TableList, Trees, of_space};
-use crate::tuning::{full_bytes, memtable_bytes};
+use crate::tuning::{LATE_BYTES_MAX, memtable_bytes};
 use crate::view::{LateKeys, SpaceView, View};
 
 /// The most log files. When one more begins, the memtables that need the oldest are flushed, so
@@ -233,10 +233,10 @@ impl Store {
         for space in Space::ALL {
             let of_space = view.of(space);
             let active = of_space.active();
-            if active.bytes() >= full_bytes(space) {
+            if active.bytes() >= memtable_bytes(space) {
                 self.seal(space, |now| Arc::ptr_eq(now, active));
             } else if let Some((before, _)) = of_space.late()
-                && before.bytes() + active.bytes() >= memtable_bytes(space) * 2
+                && before.bytes() + active.bytes() >= LATE_BYTES_MAX
             {
                 self.end_late(space, |now| Arc::ptr_eq(now, before));
             }
@@ -251,7 +251,7 @@ impl Store {
 
     /// Begins another memtable of a space if the active one `is_due`. Rows with the keys that
     /// `late` returns are still written to the one before, until [`end_late`](Self::end_late), the
-    /// next memtable, or until both have the bytes of two full ones. No row is written during the
+    /// next memtable, or until both have `LATE_BYTES_MAX`. No row is written during the
     /// call of `late`.
     pub fn cut(
         &self,

@@ -14,7 +14,7 @@ use lsm_tree::CompressionType;
 use lsm_tree::InternalValue;
 use lsm_tree::table::block::decoder::ParsedItem;
 use lsm_tree::table::{Block, DataBlock};
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use crate::archive;
 use crate::block_header::{BlockHeader, HEADER_BYTES, MAGIC, ROWS};
@@ -30,7 +30,7 @@ pub(crate) const VERSION_SECTION: &[u8] = b"table_version";
 /// the damage names the first block whose own checksum is wrong.
 pub(crate) fn verify(path: &Path, table: &TableEntry) -> Result<(), Damage> {
     let bytes = std::fs::read(path).map_err(|error| Damage::unreadable(path, &error))?;
-    if xxh3_128(&bytes) == table.checksum {
+    if XxHash3_128::oneshot(&bytes) == table.checksum {
         return Ok(());
     }
     let Some(sections) = archive::parse(&bytes) else {
@@ -83,7 +83,9 @@ fn header(bytes: &[u8], at: usize) -> Option<Found> {
 }
 
 fn is_whole(bytes: &[u8], found: &Found) -> bool {
-    bytes.get(found.stored.clone()).is_some_and(|stored| xxh3_128(stored) == found.header.checksum)
+    bytes
+        .get(found.stored.clone())
+        .is_some_and(|stored| XxHash3_128::oneshot(stored) == found.header.checksum)
 }
 
 /// The readable part of a table.

@@ -47,10 +47,8 @@ impl<'k, N: FnMut() -> u64> Output<'k, N> {
     /// Ends the table that is being written, if there is one.
     pub fn end_table(&mut self) -> Result<()> {
         self.bytes = 0;
-        if let Some((id, writer)) = self.writer.take()
-            && let Some(checksum) = writer.finish()?
-        {
-            self.written.push(TableEntry { id, checksum, seqno: 0 });
+        if let Some((id, writer)) = self.writer.take() {
+            self.written.push(TableEntry { id, checksum: writer.finish()?, seqno: 0 });
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //!
 //! A row is copied once, into the bytes of the file that are not written yet. lsm-tree's own writer
 //! collects the rows of a block before it encodes them, counts references to each key and value, and
-//! copies each block twice more.
+//! copies each block once more.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use lsm_tree::coding::Encode;
+use lsm_tree::file::fsync_directory;
 use lsm_tree::table::DataBlock;
 use lsm_tree::table::filter::standard_bloom::Builder;
 use lsm_tree::{CompressionType, InternalValue, ValueType};
 use quire_storage::Space;
-use xxhash_rust::xxh3::Xxh3;
+use twox_hash::XxHash3_128;
 
 use crate::archive::Contents;
-use crate::block_fields::{end_block, put_number};
+use crate::block_fields::{end_entries, put_number};
 use crate::block_header::{BlockHeader, FILTER, HEADER_BYTES, INDEX, PROPERTIES, ROWS};
 use crate::block_rows::{TOMBSTONE, VALUE};
-use crate::durable_files::sync_directory;
 use crate::row_tree::alike;
 use crate::table_file::{ROWS_SECTION, VERSION_SECTION};
 use crate::tuning::{block_bytes, restart_interval};
@@ -32,8 +32,9 @@ use crate::tuning::{block_bytes, restart_interval};
 const PIECE_BYTES: usize = 256 << 10;
 /// Pieces end at multiples of this many bytes, so that the system gets whole pages.
 const PAGE_BYTES: usize = 4 << 10;
-/// The version of the format.
+/// The version of the format, and of the lsm-tree whose format it is.
 const VERSION: u8 = 3;
+const LSM_TREE: &str = "3.1.10";
 /// The number for xxh3 among the kinds of checksums and of hashes.
 const XXH3: u8 = 0;
 
@@ -53,10 +54,12 @@ impl NewRow<'_> {
     }
 }
 
-/// The properties of a table that is being written.
+/// How a table is written.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
     pub space: Space,
+    /// The level for which it is written.
+    pub level: u8,
     pub compression: CompressionType,
     /// The bits for each key in the filter.
     pub filter_bits: f32,
@@ -71,7 +74,7 @@ pub(crate) struct TableWriter {
     /// The bytes of the file that are not written yet, and the number of those before them.
     unwritten: Vec<u8>,
     written: u64,
-    checksum: Xxh3,
+    checksum: XxHash3_128,
     contents: Contents,
     block: OpenBlock,
     compressed: Vec<u8>,
@@ -123,7 +126,7 @@ impl TableWriter {
             file: File::create_new(path)?,
             unwritten: Vec::with_capacity(PIECE_BYTES + 2 * block_bytes(kind.space) as usize),
             written: 0,
-            checksum: Xxh3::new(),
+            checksum: XxHash3_128::new(),
             contents: Contents::default(),
             block: OpenBlock::default(),
             compressed: Vec::new(),
@@ -196,10 +199,10 @@ impl TableWriter {
             return Ok(());
         }
         let interval = restart_interval(self.kind.space);
-        end_block(&mut self.unwritten, block.from, interval, &block.wholes, block.rows);
+        end_entries(&mut self.unwritten, block.from, interval, &block.wholes, block.rows);
         let plain_length = self.unwritten.len() - block.from;
         if self.kind.compression == CompressionType::Lz4 {
-            self.compress();
+            self.compress()?;
         }
         let block = &mut self.block;
         let stored = self.unwritten.get(block.from..).unwrap_or_default();
@@ -228,22 +231,30 @@ impl TableWriter {
     }
 
     /// Replaces the bytes of the block by their compressed form.
-    fn compress(&mut self) {
+    fn compress(&mut self) -> Result<()> {
         let plain = self.unwritten.get(self.block.from..).unwrap_or_default();
-        self.compressed.resize(lz4_flex::block::get_maximum_output_size(plain.len()), 0);
-        // The room is enough for any bytes.
-        let length = lz4_flex::block::compress_into(plain, &mut self.compressed).unwrap_or(0);
+        let room = lz4_flex::block::get_maximum_output_size(plain.len());
+        if self.compressed.len() < room {
+            self.compressed.resize(room, 0);
+        }
+        let length = lz4_flex::block::compress_into(plain, &mut self.compressed);
+        let length = length.map_err(std::io::Error::other)?;
         self.unwritten.truncate(self.block.from);
         self.unwritten.extend_from_slice(self.compressed.get(..length).unwrap_or_default());
+        Ok(())
     }
 
     /// Writes the first `length` bytes that wait to the file.
     fn write_out(&mut self, length: usize) -> Result<()> {
         let piece = self.unwritten.get(..length).unwrap_or_default();
-        self.checksum.update(piece);
+        self.checksum.write(piece);
         self.file.write_all(piece)?;
         self.written += length as u64;
         self.unwritten.drain(..length);
+        // After a huge value.
+        self.unwritten.shrink_to(2 * PIECE_BYTES);
+        self.compressed.truncate(PIECE_BYTES);
+        self.compressed.shrink_to(PIECE_BYTES);
         Ok(())
     }
 
@@ -261,18 +272,14 @@ impl TableWriter {
         self.end_section(name);
     }
 
-    /// Ends the table and syncs it and its place in the directory. Returns the checksum of the file;
-    /// `None` if no row was written: then there is no file.
-    pub fn finish(mut self) -> Result<Option<u128>> {
+    /// Ends the table, which has a row, and syncs it and its place in the directory. Returns the
+    /// checksum of the file.
+    pub fn finish(mut self) -> Result<u128> {
         self.end_block()?;
-        if self.totals.rows == 0 {
-            std::fs::remove_file(&self.path)?;
-            return Ok(None);
-        }
         let rows_end = self.written + self.unwritten.len() as u64;
         self.end_section(ROWS_SECTION);
         let mut index = std::mem::take(&mut self.index);
-        end_block(&mut index, 0, 1, &self.index_entries, self.index_entries.len() as u32);
+        end_entries(&mut index, 0, 1, &self.index_entries, self.index_entries.len() as u32);
         self.section(b"tli", INDEX, &index);
         let mut filter = Builder::with_bpk(self.hashes.len(), self.kind.filter_bits);
         self.hashes.iter().for_each(|hash| filter.set_with_hash(*hash));
@@ -285,13 +292,12 @@ impl TableWriter {
         self.write_out(self.unwritten.len())?;
         self.file.sync_all()?;
         if let Some(directory) = self.path.parent() {
-            sync_directory(directory).map_err(std::io::Error::other)?;
+            fsync_directory(directory)?;
         }
-        Ok(Some(self.checksum.digest128()))
+        Ok(self.checksum.finish_128())
     }
 
-    /// Returns the properties in the order of their names: those that lsm-tree reads, and the size
-    /// before compression, which `table_cut` reads.
+    /// Returns the properties in the order of their names.
     fn properties(&self, rows_end: u64) -> Vec<InternalValue> {
         let totals = &self.totals;
         let number = |number: u64| number.to_le_bytes().to_vec();
@@ -304,13 +310,20 @@ impl TableWriter {
             ("checksum_type", vec![XXH3]),
             ("compression#data", self.kind.compression.encode_into_vec()),
             ("compression#index", CompressionType::None.encode_into_vec()),
+            ("crate_version", LSM_TREE.into()),
             ("created_at", created.as_nanos().to_le_bytes().to_vec()),
+            ("data_block_hash_ratio", 0_f32.to_le_bytes().to_vec()),
             ("file_size", number(rows_end)),
             ("filter_hash_type", vec![XXH3]),
+            ("index_keys_have_seqno", vec![1]),
+            ("initial_level", vec![self.kind.level]),
             ("item_count", number(totals.rows)),
             ("key#max", self.last_key.clone()),
             ("key#min", self.first_key.clone()),
             ("key_count", number(totals.rows)),
+            ("prefix_truncation#data", vec![1]),
+            ("prefix_truncation#index", vec![1]),
+            ("restart_interval#data", vec![restart_interval(self.kind.space)]),
             ("restart_interval#index", vec![1]),
             ("seqno#max", number(high)),
             ("seqno#min", number(low)),
@@ -332,6 +345,8 @@ impl TableWriter {
 mod tests {
     use lsm_tree::Checksum;
     use lsm_tree::config::BloomConstructionPolicy;
+    use lsm_tree::table::Block;
+    use lsm_tree::table::block::decoder::ParsedItem;
     use quire_storage::rng::Rng;
 
     use super::*;
@@ -364,6 +379,14 @@ mod tests {
         (key, row.key.seqno, row.key.value_type, value)
     }
 
+    /// Returns the properties in a section, except the time.
+    fn properties(mut section: &[u8]) -> Vec<(Vec<u8>, u64, ValueType, Vec<u8>)> {
+        let block = Block::from_reader(&mut section, CompressionType::None).unwrap();
+        let block = DataBlock::new(block);
+        let rows = block.iter().map(|item| parts(&item.materialize(block.as_slice())));
+        rows.filter(|(name, ..)| name != b"created_at").collect()
+    }
+
     #[test]
     fn the_file_is_the_one_that_lsm_tree_writes() {
         let dir = tempfile::tempdir().unwrap();
@@ -379,14 +402,14 @@ mod tests {
                 let rows = rows(&mut rng, count);
                 number += 1;
                 let theirs = dir.path().join("theirs");
-                let mut writer = lsm_tree::table::Writer::new(theirs.clone(), number, 0)
+                let mut writer = lsm_tree::table::Writer::new(theirs.clone(), number, 5)
                     .unwrap()
                     .use_bloom_policy(BloomConstructionPolicy::BitsPerKey(filter_bits))
                     .use_data_block_size(block_bytes(space))
                     .use_data_block_compression(compression)
                     .use_data_block_restart_interval(restart_interval(space));
                 let path = dir.path().join(number.to_string());
-                let kind = Kind { space, compression, filter_bits };
+                let kind = Kind { space, level: 5, compression, filter_bits };
                 let mut own = TableWriter::create(&path, number, kind).unwrap();
                 for row in &rows {
                     writer.write(row.clone()).unwrap();
@@ -395,16 +418,19 @@ mod tests {
                     own.write(NewRow { key, seqno, value }).unwrap();
                 }
                 writer.finish().unwrap();
-                let checksum = own.finish().unwrap().unwrap();
+                let checksum = own.finish().unwrap();
 
                 let read = |path: &Path| std::fs::read(path).unwrap();
                 let (own, theirs) = (read(&path), read(&theirs));
-                let (own, theirs) = (archive::parse(&own), archive::parse(&theirs));
-                for ((name, own), (their_name, theirs)) in own.unwrap().iter().zip(theirs.unwrap())
-                {
-                    assert_eq!(*name, their_name);
-                    // Properties have the time, and lsm-tree writes some that nothing reads.
-                    assert!(*name == b"meta" || *own == theirs, "{space:?} {count} {name:?}");
+                let own = archive::parse(&own).unwrap();
+                let theirs = archive::parse(&theirs).unwrap();
+                assert_eq!(own.len(), theirs.len());
+                for ((name, own), (their_name, theirs)) in own.iter().zip(&theirs) {
+                    assert_eq!(name, their_name);
+                    match *name == b"meta" {
+                        true => assert_eq!(properties(own), properties(theirs)),
+                        false => assert!(own == theirs, "{space:?} {count} {name:?}"),
+                    }
                 }
                 let entry = TableEntry { id: number, checksum, seqno: 0 };
                 assert_eq!(verify(&path, &entry).map_err(|damage| damage.to_string()), Ok(()));
@@ -435,15 +461,5 @@ mod tests {
             let found = table.get(key, lsm_tree::SeqNo::MAX, Builder::get_hash(key)).unwrap();
             assert_eq!(found.as_ref().map(parts), Some(parts(row)));
         }
-    }
-
-    #[test]
-    fn a_table_without_rows_leaves_no_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("1");
-        let (space, compression, filter_bits) = (Space::Meta, CompressionType::Lz4, 10.0);
-        let kind = Kind { space, compression, filter_bits };
-        assert_eq!(TableWriter::create(&path, 1, kind).unwrap().finish().unwrap(), None);
-        assert!(!path.exists());
     }
 }

@@ -4,11 +4,16 @@ use quire_storage::Space;
 
 use crate::table_cut::Cut;
 
-/// Returns the memtable size of a space, in bytes. Spaces with more writes get larger memtables.
+/// Returns the size of a memtable, in bytes, from which on the store makes another one begin. Spaces
+/// with more writes get larger memtables.
+///
+/// For documents it is far above `CUT_DUE_BYTES`, because a memtable that begins without a cut makes
+/// tables overlap, and a writer that has begun makes no cut: several large groups of commits fit
+/// in between.
 pub(crate) const fn memtable_bytes(space: Space) -> u64 {
     match space {
         Space::Meta => 8 << 20,
-        Space::Doc => 32 << 20,
+        Space::Doc => 48 << 20,
         Space::Idx | Space::Log => 16 << 20,
     }
 }
@@ -17,15 +22,8 @@ pub(crate) const fn memtable_bytes(space: Space) -> u64 {
 /// begin (`Store::cut`).
 pub(crate) const CUT_DUE_BYTES: u64 = 28 << 20;
 
-/// Returns the size of a memtable, in bytes, from which on the store itself makes another one begin.
-/// For documents this is late: the documents that then come late make tables overlap. Several groups
-/// of commits fit in before it, also large ones, because a writer that has begun makes no cut.
-pub(crate) const fn full_bytes(space: Space) -> u64 {
-    match space {
-        Space::Doc => 48 << 20,
-        Space::Meta | Space::Idx | Space::Log => memtable_bytes(space),
-    }
-}
+/// The bytes of the memtable of documents and of the one before it, from which on late rows end.
+pub(crate) const LATE_BYTES_MAX: u64 = CUT_DUE_BYTES + memtable_bytes(Space::Doc);
 
 /// Returns the size from which on a block of a space is ended, in bytes. Index entries are small and
 /// looked up one by one. Documents are also scanned, and a scan pays two searches for every block;

@@ -105,6 +105,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Forces everything applied to stable storage. An error poisons the engine.
     fn sync(&self) -> Result<()>;
 
+    /// Counts a [`sync`](Self::sync) that a commit waits for.
+    fn note_awaited_sync(&self) {}
+
     /// Measures the free space that [`room`](Self::room) reports. Called about every 100 ms.
     /// Returns an error, which poisons the engine, if background work has failed permanently.
     fn look(&self) -> Result<()> {

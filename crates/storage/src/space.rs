@@ -1,6 +1,8 @@
 //! The four ordered maps of an engine, and the hash that represents a key in the lock and conflict
 //! tables.
 
+use twox_hash::XxHash3_64;
+
 /// The four ordered maps of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -47,5 +49,5 @@ pub type KeyHash = u64;
 
 /// Returns the hash of a key for conflict detection.
 pub fn key_hash(space: Space, key: &[u8]) -> KeyHash {
-    xxhash_rust::xxh3::xxh3_64_with_seed(key, space as u64)
+    XxHash3_64::oneshot_with_seed(space as u64, key)
 }

@@ -2,7 +2,7 @@
 //! order. If two sums of 128 bits are equal, the entries are equal.
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use crate::RecordId;
 use crate::entry::{EntryKeys, split_entry};
@@ -43,7 +43,7 @@ impl Tally {
         entry.extend_from_slice(values);
         entry.extend_from_slice(type_bits);
         self.entries += 1;
-        self.hashes = self.hashes.wrapping_add(xxh3_128(&entry));
+        self.hashes = self.hashes.wrapping_add(XxHash3_128::oneshot(&entry));
     }
 }
 

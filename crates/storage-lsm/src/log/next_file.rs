@@ -27,13 +27,9 @@ impl Log {
     /// [`fill_next`](Self::fill_next) until it is late. A failure is met again, and reported, by the
     /// write that needs the file.
     pub fn prepare(&self) {
-        let is_due = |writing: &Writing| {
-            let is_half = writing.bytes >= self.file_bytes / 2;
-            is_half && (writing.bytes >= self.late_bytes() || !self.is_synced_often(writing))
-        };
-        let Some(claim) = self.claim(is_due) else { return };
+        let Some(claim) = self.claim(false) else { return };
         match self.open_claimed(claim) {
-            Ok(Some(file)) => self.offer(claim, file, false),
+            Ok(Some(file)) => self.offer(claim, file),
             _ => self.release(claim),
         }
     }
@@ -47,28 +43,32 @@ impl Log {
 
     /// Makes the next file ready and fills it, if that is wanted, until `stop` returns true.
     pub fn fill_next(&self, stop: impl Fn() -> bool) {
-        let Some(claim) = self.claim(|writing| self.is_filling_due(writing)) else { return };
+        let Some(claim) = self.claim(true) else { return };
         match self.open_filled(claim, stop) {
-            Ok(Some(file)) => self.offer(claim, file, true),
-            // Whoever needs the file makes it. Until the next try as much must be written as after a
-            // file that was filled: a filling that ends early has written zeros too.
-            _ => {
-                self.release(claim);
-                self.writing.lock().since_filled = 0;
-            }
+            Ok(Some(file)) => self.offer(claim, file),
+            // Whoever needs the file makes it.
+            _ => self.release(claim),
         }
     }
 
-    /// Claims the next file if it `is_due` and no other thread makes it ready.
-    fn claim(&self, is_due: impl Fn(&Writing) -> bool) -> Option<Claim> {
+    /// Claims the next file, to fill it or not, if that is due and no other thread makes it ready.
+    fn claim(&self, fills: bool) -> Option<Claim> {
         let mut writing = self.writing.lock();
-        if writing.next.is_some() || !is_due(&writing) {
+        let is_due = match fills {
+            true => self.is_filling_due(&writing),
+            false => self.is_next_due(&writing),
+        };
+        if writing.next.is_some() || !is_due {
             return None;
         }
         // A thread that holds it makes the file ready.
         let mut making = self.making.try_lock().filter(|making| making.is_none())?;
+        if fills {
+            // A filling that ends early has written zeros too.
+            writing.since_filled = 0;
+        }
         writing.claims += 1;
-        *making = Some(Claim { file: writing.number + 1, number: writing.claims });
+        *making = Some(Claim { file: writing.number + 1, fills, number: writing.claims });
         *making
     }
 
@@ -116,6 +116,12 @@ impl Log {
         Ok(Some(file))
     }
 
+    /// Returns true if the next file must be made as it is: at once if it will not be filled.
+    fn is_next_due(&self, writing: &Writing) -> bool {
+        let is_half = writing.bytes >= self.file_bytes / 2;
+        is_half && (writing.bytes >= self.late_bytes() || !self.is_synced_often(writing))
+    }
+
     /// Returns true if the next file is worth the time to fill it, and it is time to do so: at once if
     /// the file in use is not filled, otherwise when that is half full. Files that end early do not
     /// lead to much more zeros than records.
@@ -138,42 +144,41 @@ impl Log {
     /// Keeps the file of a claim until it is needed, unless the claim has been ended: then the file
     /// may have records, and its length must stay. A filled file is used at once if the one in use
     /// is not filled.
-    fn offer(&self, claim: Claim, file: File, is_filled: bool) {
+    fn offer(&self, claim: Claim, file: File) {
         let mut writing = self.writing.lock();
         if self.making.lock().take_if(|making| *making == claim).is_none() {
             return;
         }
-        let next = Ready { file, is_filled };
+        let next = Ready { file, is_filled: claim.fills };
         if next.file.set_len(next.length(self.file_bytes)).is_err() {
+            self.cut(claim);
             return;
         }
         writing.next = Some(next);
-        if is_filled {
-            writing.since_filled = 0;
-            if !writing.is_filled {
-                // It cannot fail: the next file is there.
-                let _ = self.turn(&mut writing);
-            }
+        if claim.fills && !writing.is_filled {
+            // It cannot fail: the next file is there.
+            let _ = self.turn(&mut writing);
         }
     }
 
-    /// Gives the space of zeros back to a nearly full disk. Returns true if there were any.
-    pub fn give_back_zeros(&self) -> bool {
+    /// Gives the space of zeros back to a nearly full disk. A file that cannot be cut keeps them.
+    pub fn give_back_zeros(&self) {
         let mut writing = self.writing.lock();
-        let ended = {
+        {
             let mut making = self.making.lock();
-            making.take().inspect(|claim| self.cut(*claim)).is_some()
-        };
-        // A file that cannot be cut keeps its zeros.
-        let next = writing.next.as_mut().filter(|next| next.is_filled);
-        let next = next.filter(|next| next.file.set_len(AHEAD_BYTES).is_ok());
-        let has_next = next.map(|next| next.is_filled = false).is_some();
+            if let Some(filling) = making.take_if(|claim| claim.fills) {
+                self.cut(filling);
+            }
+        }
+        if let Some(next) = writing.next.as_mut().filter(|next| next.is_filled)
+            && next.file.set_len(AHEAD_BYTES).is_ok()
+        {
+            next.is_filled = false;
+        }
         let length = ahead_of(writing.bytes);
-        let is_cut = writing.is_filled && writing.file.set_len(length).is_ok();
-        if is_cut {
+        if writing.is_filled && writing.file.set_len(length).is_ok() {
             (writing.length, writing.is_filled) = (length, false);
         }
-        ended || has_next || is_cut
     }
 
     /// Counts a sync that a commit waited for.
@@ -215,13 +220,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let log = Log::begin(directory.path(), 1, &options(8 << 20)).unwrap();
         log.append(&op(5 << 20), 1).unwrap();
-        let claim = log.claim(|_| true).unwrap();
+        let claim = log.claim(false).unwrap();
         let file = log.open_claimed(claim).unwrap().unwrap();
         for seqno in 2..=4 {
             log.append(&op(3 << 20), seqno).unwrap();
         }
         assert_eq!(log.current(), claim.file);
-        log.offer(claim, file, false);
+        log.offer(claim, file);
         log.release(claim);
         let found = journal::inspect(&journal::path(directory.path(), claim.file)).unwrap();
         assert_eq!((found.intact.len(), found.damaged_from), (2, None));
@@ -285,7 +290,7 @@ mod tests {
         (0..1000).for_each(|_| log.count_sync());
         log.fill_next(|| false);
         assert_eq!([2, 3].map(length), [16 << 20, 16 << 20]);
-        assert!(log.give_back_zeros() && !log.give_back_zeros());
+        log.give_back_zeros();
         assert_eq!([2, 3].map(length), [10 << 20, AHEAD_BYTES]);
         log.end_file().unwrap();
         for seqno in 2..=5 {
@@ -300,7 +305,7 @@ mod tests {
     #[test]
     fn a_filling_that_ends_early_leaves_no_zeros_and_is_not_tried_again_at_once() {
         let is_stopped = |_: &Log| {};
-        let gives_back = |log: &Log| assert!(log.give_back_zeros());
+        let gives_back = |log: &Log| log.give_back_zeros();
         let ends_file = |log: &Log| log.end_file().unwrap();
         let ends: [&(dyn Fn(&Log) + Sync); 3] = [&is_stopped, &gives_back, &ends_file];
         for (number, end) in ends.into_iter().enumerate() {
@@ -333,6 +338,20 @@ mod tests {
             }
             assert!(log.wants_filled());
         }
+    }
+
+    #[test]
+    fn a_filling_that_ends_after_its_last_piece_counts_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log::begin(directory.path(), 1, &options(4 << 20)).unwrap();
+        (0..1000).for_each(|_| log.count_sync());
+        let claim = log.claim(true).unwrap();
+        let file = log.open_filled(claim, || false).unwrap().unwrap();
+        log.give_back_zeros();
+        log.offer(claim, file);
+        let length = journal::path(directory.path(), 2).metadata().unwrap().len();
+        assert_eq!((length, log.current()), (0, 1));
+        assert!(log.writing.lock().next.is_none() && !log.wants_filled());
     }
 
     #[test]
@@ -370,7 +389,7 @@ mod tests {
                 scope.spawn(|| until_done(1, 300, &fills));
                 scope.spawn(|| until_done(2, 300, &fills));
                 scope.spawn(|| until_done(3, 500, &|_| log.prepare()));
-                scope.spawn(|| until_done(4, 8000, &|_| _ = log.give_back_zeros()));
+                scope.spawn(|| until_done(4, 8000, &|_| log.give_back_zeros()));
                 scope.spawn(|| until_done(5, 20_000, &|_| log.end_file().unwrap()));
                 scope.spawn(|| until_done(6, 2000, &|_| log.sync().unwrap()));
                 let mut rng = Rng::new(round as u64);

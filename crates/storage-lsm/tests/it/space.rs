@@ -343,6 +343,40 @@ fn used(path: &Path) -> u64 {
     bytes.sum()
 }
 
+/// Syncs that no commit waits for are no reason to fill the next log file.
+#[cfg(unix)]
+#[test]
+fn buffered_commits_fill_no_log_file() {
+    const LOG_BYTES: u64 = 16 << 20;
+    let directory = TempDir::new().unwrap();
+    let tick = Some(Duration::from_millis(1));
+    let options = LsmOptions {
+        committer: CommitterOptions { tick, ..CommitterOptions::default() },
+        log_fill_syncs: 20,
+        log_file_bytes: LOG_BYTES,
+        ..LsmOptions::default()
+    };
+    let engine = open(directory.path(), options).unwrap().engine;
+    let put = |number: u64, options: CommitOptions| {
+        let mut txn = begin(&engine, Mode::Write).unwrap();
+        txn.put_entry(Space::Doc, key(1, number), document(number, 200)).unwrap();
+        txn.commit(options).unwrap();
+    };
+    for number in 0..300 {
+        put(number, CommitOptions::buffered());
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    let log = || used(&directory.path().join("data"));
+    assert!(log() < LOG_BYTES / 2, "{} bytes", log());
+    (300..400).for_each(|number| put(number, CommitOptions::synced()));
+    let end = Instant::now() + Duration::from_secs(20);
+    while log() < LOG_BYTES {
+        assert!(Instant::now() < end, "no file is filled, {} bytes", log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    engine.close().unwrap();
+}
+
 /// The next log file is filled with zeros where commits wait for syncs. The space of the zeros is
 /// given back as soon as commits need it, also if another program takes it during the filling.
 #[cfg(unix)]

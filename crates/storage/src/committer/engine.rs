@@ -84,7 +84,7 @@ impl<B: Backend> Engine for Committer<B> {
     }
 
     fn barrier(&self, version: Version) -> Result<()> {
-        self.inner.sync_up_to(version.as_u64())
+        self.inner.sync_for_commit(version.as_u64())
     }
 
     fn barrier_within(&self, version: Version, limit: Duration) -> Result<bool> {

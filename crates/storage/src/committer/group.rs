@@ -171,7 +171,7 @@ impl<B: Backend> Inner<B> {
         let committed = self.commit_visibly(batch)?;
         if durability == Durability::Synced {
             // The commit is already visible, and may be on disk even if this fails.
-            let synced = self.sync_up_to(committed.version.as_u64());
+            let synced = self.sync_for_commit(committed.version.as_u64());
             synced.map_err(StorageError::after_commit)?;
         }
         Ok(committed)

@@ -278,6 +278,15 @@ impl<B: Backend> Inner<B> {
         }
     }
 
+    /// Forces everything published to stable storage, for a commit that waits for it. Concurrent
+    /// callers share one sync.
+    fn sync_for_commit(&self, version: u64) -> Result<()> {
+        if self.durable.load(Ordering::Acquire) < version {
+            self.backend.note_awaited_sync();
+        }
+        self.sync_up_to(version)
+    }
+
     /// Forces everything published to stable storage. Concurrent callers share one sync.
     fn sync_up_to(&self, version: u64) -> Result<()> {
         if self.durable.load(Ordering::Acquire) >= version {
