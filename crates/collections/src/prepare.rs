@@ -24,7 +24,7 @@ pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) 
     let first_is_id = doc.first().is_some_and(|element| element.key_bytes() == b"_id");
     let (ids, has_timestamps) = doc.tally("_id", Type::Timestamp);
     for id in doc.iter().filter(|element| element.key_bytes() == b"_id").take(ids) {
-        check_id(id.value())?;
+        check_id(&id)?;
     }
     if ids > 1 {
         return Err(Error::bad_value("can't have multiple _id fields in one document"));
@@ -61,13 +61,14 @@ fn is_empty_timestamp(element: &Element<'_>) -> bool {
 }
 
 /// Refuses a value that cannot be an `_id`.
-fn check_id(id: Value<'_>) -> Result<()> {
-    match id {
-        Value::Array(_) | Value::Regex(_) | Value::Undefined => Err(Error::new(
+fn check_id(id: &Element<'_>) -> Result<()> {
+    match id.kind() {
+        Type::Array | Type::Regex | Type::Undefined => Err(Error::new(
             ErrorCode::InvalidIdField,
-            format!("The '_id' value cannot be of type {}", id.type_name()),
+            format!("The '_id' value cannot be of type {}", id.value().type_name()),
         )),
-        other => check_id_fields(other),
+        Type::Document => check_id_fields(id.value()),
+        _ => Ok(()),
     }
 }
 

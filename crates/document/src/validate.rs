@@ -223,10 +223,14 @@ fn text(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError>
 /// Returns true for ASCII. Faster than the standard library for texts of a few words.
 #[inline]
 fn is_ascii(text: &[u8]) -> bool {
-    let (words, rest) = text.as_chunks::<8>();
-    let words = words.iter().fold(0, |all, word| all | u64::from_le_bytes(*word));
-    let rest = rest.iter().fold(0, |all, byte| all | byte);
-    words & 0x8080_8080_8080_8080 == 0 && rest < 0x80
+    let Some(last) = text.last_chunk::<8>() else {
+        return text.iter().fold(0, |all, byte| all | byte) < 0x80;
+    };
+    // The last word overlaps with the one before it.
+    let (words, _) = text.as_chunks::<8>();
+    let words =
+        words.iter().fold(u64::from_le_bytes(*last), |all, word| all | u64::from_le_bytes(*word));
+    words & 0x8080_8080_8080_8080 == 0
 }
 
 /// Returns the position of the scope, which ends where the whole value ends.
