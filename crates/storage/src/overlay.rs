@@ -34,9 +34,10 @@ fn prefix_of(key: &[u8]) -> Prefix {
     Prefix::from_be_bytes(prefix)
 }
 
-/// The number of keys for which a run has room from its second key on, and of writes for which the
-/// undo log has room after the first few: most batches have many.
+/// The number of keys for which a run has room from its second key on: most batches have many.
 const RUN_KEYS: usize = 63;
+/// The number of writes for which the undo log gets room after the first few.
+const UNDO_WRITES: usize = 14;
 
 /// How to undo one write.
 #[derive(Debug)]
@@ -215,7 +216,7 @@ impl Overlay {
     /// key.
     pub fn set(&mut self, space: Space, key: Bytes, entry: Buffered) -> Option<&Buffered> {
         if self.undo.len() == self.undo.inline_size() {
-            self.undo.reserve(RUN_KEYS);
+            self.undo.reserve(UNDO_WRITES);
         }
         self.bytes += weight(&key, &entry);
         let prefix = prefix_of(&key);
