@@ -112,7 +112,7 @@ fn collections_apart(tree: &Tree, memtable: &Memtable) -> Vec<Collection> {
         bytes: u64,
     }
     let mut collections: Vec<Documents> = Vec::new();
-    let read = memtable.try_for_each(|row| {
+    let Ok(()) = memtable.try_for_each(|row| {
         let (of, bytes) = (collection_of(row.key), as_of(row, 0).bytes() as u64);
         match collections.last_mut().filter(|last| last.of == of) {
             Some(last) => last.bytes += bytes,
@@ -120,9 +120,6 @@ fn collections_apart(tree: &Tree, memtable: &Memtable) -> Vec<Collection> {
         }
         Ok::<(), Infallible>(())
     });
-    match read {
-        Ok(()) => {}
-    }
     collections.retain(|documents| documents.bytes >= PART_BYTES);
     let apart = collections.into_iter().filter_map(|Documents { of, first, .. }| {
         let end = prefix_end(&of?);
