@@ -62,8 +62,8 @@ impl SpaceGauge {
     }
 
     /// Measures the free space, and again after `give_back` if it is not enough: that frees space that
-    /// is not in use, or waits until another thread has done so. Counts `unflushed_bytes` as used: the memtables need space for
-    /// their tables while the journal still holds the same data.
+    /// is not in use, or waits until another thread has done so. Counts `unflushed_bytes` as used:
+    /// the memtables need space for their tables while the journal still holds the same data.
     pub fn look(&self, unflushed_bytes: u64, give_back: impl FnOnce()) {
         let mut room = self.measure(unflushed_bytes);
         if room != Room::Enough {

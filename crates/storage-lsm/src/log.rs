@@ -40,9 +40,9 @@ pub(crate) struct Log {
     current: AtomicU64,
     /// The syncs of the file in use that commits waited for.
     syncs: AtomicU64,
-    /// The claim of the thread that makes the next file ready. While it is here, nobody else opens
-    /// that file or writes to it. The thread holds the lock while it does so, and goes on only if its
-    /// claim is still here. Locked after `writing`.
+    /// The claim of the thread that makes the next file ready; `None` if no thread does. As long as it
+    /// is set, only that thread opens the file and writes to it. It holds this lock meanwhile, and
+    /// stops when its claim is no longer set. Locked after `writing`.
     making: Mutex<Option<Claim>>,
     /// The bytes that were handed to the operating system since the open, and those that are on
     /// stable storage. Files of before the open count as synced: the open syncs them.
@@ -95,7 +95,7 @@ struct Claim {
     number: u64,
 }
 
-/// Returns the length that a file with so many bytes of records gets.
+/// Returns the length of a file that has `bytes` bytes of records and is not filled.
 fn ahead_of(bytes: u64) -> u64 {
     (bytes / AHEAD_BYTES + 1) * AHEAD_BYTES
 }

@@ -251,8 +251,8 @@ impl Store {
 
     /// Begins another memtable of a space if the active one `is_due`. Rows with the keys that
     /// `late` returns are still written to the one before, until [`end_late`](Self::end_late), the
-    /// next memtable, or until both have `LATE_BYTES_MAX`. No row is written during the
-    /// call of `late`.
+    /// next memtable, or until both have `LATE_BYTES_MAX`. No row is written during the call of
+    /// `late`.
     pub fn cut(
         &self,
         space: Space,

@@ -1,4 +1,5 @@
-//! The search for a field by name, and the count of fields, give the same result as reading every field.
+//! The search for a field by name, and the count of fields, give the same result as reading every
+//! field.
 
 use quire_document::testing::Generator;
 use quire_document::{Doc, DocBuf, Type, doc};

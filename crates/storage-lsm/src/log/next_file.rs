@@ -86,7 +86,7 @@ impl Log {
         }
     }
 
-    /// Cuts off what was written to a file that nobody uses yet. A failure only leaves its zeros.
+    /// Truncates the file of a claim, which has no records yet. If this fails, it keeps its zeros.
     fn cut(&self, claim: Claim) {
         let path = journal::path(&self.data, claim.file);
         if let Ok(file) = File::options().write(true).open(path) {

@@ -278,22 +278,25 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    /// Forces everything published to stable storage, for a commit that waits for it. Concurrent
-    /// callers share one sync.
+    /// Forces everything published to stable storage, for a commit that waits for it.
     fn sync_for_commit(&self, version: u64) -> Result<()> {
-        if self.durable.load(Ordering::Acquire) < version {
-            self.backend.note_awaited_sync();
-        }
-        self.sync_up_to(version)
+        self.sync_once(version, || self.backend.note_awaited_sync())
     }
 
-    /// Forces everything published to stable storage. Concurrent callers share one sync.
+    /// Forces everything published to stable storage, while no commit need wait for it.
     fn sync_up_to(&self, version: u64) -> Result<()> {
+        self.sync_once(version, || {})
+    }
+
+    /// Forces everything published to stable storage, after a call of `note`. Concurrent callers
+    /// share one sync.
+    fn sync_once(&self, version: u64, note: impl FnOnce()) -> Result<()> {
         if self.durable.load(Ordering::Acquire) >= version {
             return Ok(());
         }
         let Some(_one_at_a_time) = self.begin_sync(version)? else { return Ok(()) };
         let covered = self.current.read().version.as_u64();
+        note();
         if let Err(error) = self.backend.sync() {
             self.poison(&error.to_string());
             return Err(error);
