@@ -1,13 +1,12 @@
-//! Syncs the tables of a merge piece by piece, before lsm-tree syncs them as a whole. Until up to
-//! 32 MB are written, the file system also delays small syncs, such as those of the log. The filter
-//! of a merge sees each row and the end.
+//! Syncs the tables of a merge piece by piece, before lsm-tree syncs them as a whole. The filter of a
+//! merge sees each row and the end.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The bytes of rows between two syncs. A sync delays the compaction's thread by some milliseconds.
-const PIECE_BYTES: usize = 4 << 20;
+use crate::tuning::SYNC_BYTES;
+
 /// The largest gap in table numbers that is searched. Other compactions and flushes take numbers
 /// before they create their files.
 const GAP: u64 = 64;
@@ -34,7 +33,7 @@ impl EarlySync {
     /// Counts a row of `bytes` bytes that the compaction has written.
     pub fn wrote(&mut self, bytes: usize) {
         self.unsynced_bytes += bytes;
-        if self.unsynced_bytes >= PIECE_BYTES {
+        if self.unsynced_bytes >= SYNC_BYTES {
             self.sync();
         }
     }

@@ -25,7 +25,7 @@ use crate::block_header::{BlockHeader, FILTER, HEADER_BYTES, INDEX, PROPERTIES, 
 use crate::block_rows::{TOMBSTONE, VALUE};
 use crate::row_tree::alike;
 use crate::table_file::{ROWS_SECTION, VERSION_SECTION};
-use crate::tuning::{block_bytes, restart_interval};
+use crate::tuning::{SYNC_BYTES, block_bytes, restart_interval};
 
 /// The bytes after which the file is written to. Larger pieces leave the processor's cache before
 /// the system copies them.
@@ -74,6 +74,8 @@ pub(crate) struct TableWriter {
     /// The bytes of the file that are not written yet, and the number of those before them.
     unwritten: Vec<u8>,
     written: u64,
+    /// The bytes written since the last sync.
+    unsynced: usize,
     checksum: XxHash3_128,
     contents: Contents,
     block: OpenBlock,
@@ -126,6 +128,7 @@ impl TableWriter {
             file: File::create_new(path)?,
             unwritten: Vec::with_capacity(PIECE_BYTES + 2 * block_bytes(kind.space) as usize),
             written: 0,
+            unsynced: 0,
             checksum: XxHash3_128::new(),
             contents: Contents::default(),
             block: OpenBlock::default(),
@@ -244,12 +247,17 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Writes the first `length` bytes that wait to the file.
+    /// Writes the first `length` bytes that wait to the file. Syncs the file if enough is written.
     fn write_out(&mut self, length: usize) -> Result<()> {
         let piece = self.unwritten.get(..length).unwrap_or_default();
         self.checksum.write(piece);
         self.file.write_all(piece)?;
         self.written += length as u64;
+        self.unsynced += length;
+        if self.unsynced >= SYNC_BYTES {
+            self.file.sync_data()?;
+            self.unsynced = 0;
+        }
         self.unwritten.drain(..length);
         // After a huge value.
         self.unwritten.shrink_to(2 * PIECE_BYTES);

@@ -66,6 +66,11 @@ pub(crate) const LEVELS: u8 = 7;
 /// in tables of its own, which are dropped whole.
 pub(crate) const TABLE_BYTES: u64 = 32 << 20;
 
+/// The bytes of a table after which it is synced while it is being written. The sync takes the thread
+/// some milliseconds. A table that is synced only at its end, as a whole, delays the small syncs of
+/// the log until all of it is on the device.
+pub(crate) const SYNC_BYTES: usize = 4 << 20;
+
 /// The new documents of a collection in a memtable get tables of their own if they are at least this
 /// many bytes.
 pub(crate) const PART_BYTES: u64 = 4 << 20;

@@ -9,9 +9,10 @@
 //! The same process also runs on a failing disk: a call that writes or syncs returns EIO, the disk
 //! is full from some call on, also in the middle of a write, or a call that reads returns EIO. The
 //! process may stop but not hang, and every acknowledged commit is there afterwards. `repair` kills
-//! repairs. Linux only.
+//! repairs. `pieces` watches the syncs of large tables. Linux only.
 
 mod disk;
+mod pieces;
 mod repair;
 mod trace;
 
