@@ -9,11 +9,12 @@
 //! bytes; `tests/it/power_crash/trace.rs` reads it. A file keeps one number from its creation on,
 //! under any name.
 //!
-//! `QUIRE_RECORDER_FAULT` makes calls fail: `eio`, `enospc`, `short`, `read` or `kill`, and the
+//! `QUIRE_RECORDER_FAULT` makes calls fail: `eio`, `enospc`, `short`, `tables`, `read` or `kill`, and the
 //! number of the call, as in `eio 120`. It counts the calls that write, truncate or sync a file,
 //! except those on the file that was created first, which belongs to the test. `short` writes half
 //! of the bytes; after `enospc` and `short` all later writing calls fail too, as on a disk that
-//! stays full; after `eio` later calls succeed. `read` counts the calls that read a file, and one
+//! stays full; after `eio` later calls succeed. `tables` counts the writes of at least 64 KB, as they are
+//! made to tables, and three of them fail as on a full disk. `read` counts the calls that read a file, and one
 //! of them returns EIO. `kill` ends the process after that many events. Linux only.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
@@ -24,6 +25,9 @@ mod calls {
     use std::collections::HashMap;
     use std::ffi::CStr;
     use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// The bytes of a write that only tables get.
+    const TABLE_WRITE_MIN: usize = 64 << 10;
 
     const CREATE: u8 = 1;
     const MAKE_DIRECTORY: u8 = 2;
@@ -62,6 +66,7 @@ mod calls {
         Broken,
         Full,
         Short,
+        FullForTables,
         Unreadable,
         Killed,
     }
@@ -74,6 +79,7 @@ mod calls {
                 "eio" => Kind::Broken,
                 "enospc" => Kind::Full,
                 "short" => Kind::Short,
+                "tables" => Kind::FullForTables,
                 "read" => Kind::Unreadable,
                 "kill" => Kind::Killed,
                 _ => return None,
@@ -184,8 +190,9 @@ mod calls {
             self.last
         }
 
-        /// Counts a call on a file and decides its outcome.
-        fn judge(&mut self, file: c_int, writes: bool) -> Verdict {
+        /// Counts a call on a file and decides its outcome. `written` is the number of bytes that it
+        /// writes, 0 if it is no write.
+        fn judge(&mut self, file: c_int, written: usize) -> Verdict {
             let Some(fault) = self.fault.filter(|fault| fault.kind != Kind::Unreadable) else {
                 return Verdict::Works;
             };
@@ -193,8 +200,15 @@ mod calls {
             if number.is_none_or(|number| *number <= 1) {
                 return Verdict::Works;
             }
+            if fault.kind == Kind::FullForTables && written < TABLE_WRITE_MIN {
+                return Verdict::Works;
+            }
             self.calls += 1;
+            let writes = written > 0;
             match fault.kind {
+                Kind::FullForTables if (fault.at..fault.at + 3).contains(&self.calls) => {
+                    Verdict::Fails(libc::ENOSPC)
+                }
                 Kind::Broken if self.calls == fault.at => Verdict::Fails(libc::EIO),
                 Kind::Short if self.calls == fault.at && writes => Verdict::Half,
                 Kind::Full | Kind::Short if self.calls >= fault.at && writes => {
@@ -327,7 +341,8 @@ mod calls {
         call: impl FnOnce() -> c_long,
     ) -> ssize_t {
         let mut recorder = recorder();
-        let verdict = recorder.as_mut().map_or(Verdict::Works, |found| found.judge(file, true));
+        let written = parts.iter().map(|part| part.len()).sum();
+        let verdict = recorder.as_mut().map_or(Verdict::Works, |found| found.judge(file, written));
         let written = match (verdict, parts.first()) {
             (Verdict::Fails(error), _) => return failed(error),
             (Verdict::Half, Some(first)) => {
@@ -369,7 +384,7 @@ mod calls {
     fn on_file(file: c_int, tag: u8, more: &[u64], call: impl FnOnce() -> c_long) -> c_int {
         let mut recorder = recorder();
         if let Some(recorder) = &mut *recorder {
-            if let Verdict::Fails(error) = recorder.judge(file, false) {
+            if let Verdict::Fails(error) = recorder.judge(file, 0) {
                 return failed(error) as c_int;
             }
             if tag == SYNC {

@@ -30,7 +30,6 @@ use crate::sizes::estimate;
 use crate::skeleton::Creation;
 use crate::snapshot::LsmSnapshot;
 use crate::store::{Running, Store};
-use crate::tombstones::Around;
 use crate::tuning::CUT_DUE_BYTES;
 use crate::view::View;
 use crate::{journal, log_guard};
@@ -53,7 +52,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(10);
 pub struct LsmBackend {
     creation: Creation,
     durable: DurableMark,
-    space: SpaceGauge,
+    space: Arc<SpaceGauge>,
     running: RwLock<Option<Running>>,
     directory: RwLock<Option<Directory>>,
     dropped: Arc<DroppedRanges>,
@@ -73,14 +72,11 @@ impl LsmBackend {
         dropped: Arc<DroppedRanges>,
         options: &LsmOptions,
     ) -> Result<Self> {
+        running.store().take_commits(true);
         Ok(Self {
             creation,
             durable: directory.durable_mark()?,
-            space: SpaceGauge::new(
-                directory.data(),
-                options.space_probe.clone(),
-                options.reserve_bytes,
-            ),
+            space: Arc::clone(&running.store().space),
             running: RwLock::new(Some(running)),
             directory: RwLock::new(Some(directory)),
             dropped,
@@ -93,11 +89,6 @@ impl LsmBackend {
 
     fn store(&self) -> Result<Arc<Store>> {
         self.running.read().as_ref().map(|it| Arc::clone(it.store())).ok_or(StorageError::Closed)
-    }
-
-    /// Returns the other conditions of a compaction.
-    fn around(&self) -> Around<'_> {
-        Around { written: self.written.load(Ordering::Relaxed), space: &self.space }
     }
 
     /// Returns the directory of the log and the trees.
@@ -158,7 +149,7 @@ impl Backend for LsmBackend {
         self.applied.store(self.heads.gaps(Space::Idx).epoch(), Ordering::Release);
         let written = self.written.fetch_add(bytes, Ordering::Relaxed);
         if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
-            self.space.look(store.view().memtable_bytes(), || store.log.give_back_zeros());
+            store.look_for_room();
         }
         Ok(())
     }
@@ -166,12 +157,11 @@ impl Backend for LsmBackend {
     /// A background thread reports its failure here.
     fn look(&self) -> Result<()> {
         let Ok(store) = self.store() else { return Ok(()) };
-        let unflushed = store.view().memtable_bytes();
-        self.space.look(unflushed, || store.log.give_back_zeros());
+        store.look_for_room();
         if self.space.room() == Room::Reserve {
             store.free_log_soon()?;
         }
-        let filled = store.log.file_bytes() + unflushed;
+        let filled = store.log.file_bytes() + store.view().memtable_bytes();
         if store.log.wants_filled() && self.space.has_room_for(filled) {
             store.fill_log();
         }
@@ -226,17 +216,19 @@ impl Backend for LsmBackend {
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<Reclaimed>> {
         let (store, logs) = (self.store()?, journal::numbers(&self.data()?)?);
-        let (dropped, space) = (&self.dropped, &self.space);
-        let reclaim = Reclaim { backend: self, store: &store, dropped, space, logs };
+        let reclaim = Reclaim { backend: self, store: &store, dropped: &self.dropped, logs };
         reclaim.ranges(ranges, apply, stop)
     }
 
     fn wants_work(&self) -> bool {
-        self.store().is_ok_and(|store| self.heads.tombstones.any_due(&store, &self.around()))
+        self.store().is_ok_and(|store| {
+            self.heads.tombstones.any_due(&store, self.written.load(Ordering::Relaxed))
+        })
     }
 
     fn work(&self, stop: &dyn Fn() -> bool) -> Result<()> {
-        self.heads.tombstones.compact(&*self.store()?, &self.around(), stop)
+        let written = self.written.load(Ordering::Relaxed);
+        self.heads.tombstones.compact(&*self.store()?, written, stop)
     }
 
     /// If the last key cannot be read, the key ranges in the metadata of the tables are used.
@@ -277,7 +269,7 @@ impl Backend for LsmBackend {
                 store.flush(space)?;
                 let bytes = store.view().of(space).tables.bytes();
                 // A disk that is full during a merge would end all writes.
-                if bytes > 0 && !self.space.has_room_for(bytes) {
+                if bytes > 0 && !store.has_room_for(bytes) {
                     return Err(StorageError::Full);
                 }
                 store.merge_all(space)
@@ -318,6 +310,7 @@ impl Backend for LsmBackend {
             return Ok(());
         }
         let store = running.store();
+        store.take_commits(false);
         let flushed = Space::ALL.into_iter().try_for_each(|space| store.flush(space));
         let whole = flushed.is_ok() && store.is_flushed();
         let unused = running.stop(CLOSE_WAIT);

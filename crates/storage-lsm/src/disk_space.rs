@@ -75,10 +75,9 @@ impl SpaceGauge {
 
     fn measure(&self, unflushed_bytes: u64) -> Room {
         (self.probe)(&self.data).map_or(Room::Enough, |space| {
-            let reserve = self.reserve_bytes.min(space.total_bytes / RESERVE_SHARE_MAX);
-            if space.available_bytes < LAST_BYTES.min(reserve / 4) {
+            if space.available_bytes < self.last(space) {
                 Room::None
-            } else if space.available_bytes < reserve.saturating_add(unflushed_bytes) {
+            } else if space.available_bytes < self.reserve(space).saturating_add(unflushed_bytes) {
                 Room::Reserve
             } else {
                 Room::Enough
@@ -86,13 +85,31 @@ impl SpaceGauge {
         })
     }
 
+    fn reserve(&self, space: DiskSpace) -> u64 {
+        self.reserve_bytes.min(space.total_bytes / RESERVE_SHARE_MAX)
+    }
+
+    fn last(&self, space: DiskSpace) -> u64 {
+        LAST_BYTES.min(self.reserve(space) / 4)
+    }
+
     /// Returns true if `bytes` are free in addition to the reserve, or if the system does not
     /// report it.
     pub fn has_room_for(&self, bytes: u64) -> bool {
-        (self.probe)(&self.data).is_none_or(|space| {
-            let reserve = self.reserve_bytes.min(space.total_bytes / RESERVE_SHARE_MAX);
-            space.available_bytes >= reserve.saturating_add(bytes)
-        })
+        (self.probe)(&self.data)
+            .is_none_or(|space| space.available_bytes >= self.reserve(space).saturating_add(bytes))
+    }
+
+    /// Returns true if `bytes` can be written without using the space that is kept for commits, or
+    /// if the system does not report it.
+    pub fn fits(&self, bytes: u64) -> bool {
+        (self.probe)(&self.data)
+            .is_none_or(|space| space.available_bytes >= self.last(space).saturating_add(bytes))
+    }
+
+    /// Lets no commit be written until the next measurement.
+    pub fn close(&self) {
+        self.room.store(Room::None as u8, Ordering::Relaxed);
     }
 
     /// Returns which commits had room at the last measurement.
@@ -159,6 +176,7 @@ mod tests {
             gauge.look(unflushed, || {});
             assert_eq!(gauge.room(), room, "{total} {available} {unflushed}");
             assert_eq!(gauge.has_room_for(unflushed), room == Room::Enough);
+            assert_eq!(gauge.fits(0), room != Room::None);
         }
         assert!(system_probe()(Path::new("/")).unwrap().total_bytes > 0);
         assert_eq!(system_probe()(Path::new("/no such file")), None);

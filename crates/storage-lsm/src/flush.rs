@@ -10,6 +10,7 @@
 //! their own if they are many: such a table moves down without a merge, and one with documents of
 //! several collections does not.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::path::Path;
 
@@ -30,7 +31,6 @@ const SAMPLE_BYTES: usize = 16 << 10;
 const LEAST_SAVING: usize = 8;
 
 /// The tables of a memtable.
-#[derive(Default)]
 pub(crate) struct Flushed {
     /// Tables that overlap with no other one. They may be used one by one.
     pub apart: Vec<Table>,
@@ -48,7 +48,31 @@ pub(crate) struct Flushed {
 /// the others of this memtable get the batch before its first one. This keeps the order of the
 /// versions of a key: the rows of earlier memtables are older than that, and rows apart are the only
 /// ones of their keys.
+///
+/// If it fails, it has removed what it wrote: the disk may be full.
 pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable, next: u64) -> Result<Flushed> {
+    let created = RefCell::new(Vec::new());
+    let next_number = || {
+        let number = tree.get_next_table_id();
+        created.borrow_mut().push(number);
+        number
+    };
+    let flushed = write_tables(tree, space, memtable, next, &next_number);
+    if flushed.is_err() {
+        for number in created.take() {
+            let _ = std::fs::remove_file(manifest::table_path(&tree.config.path, number));
+        }
+    }
+    flushed
+}
+
+fn write_tables(
+    tree: &Tree,
+    space: Space,
+    memtable: &Memtable,
+    next: u64,
+    next_number: &dyn Fn() -> u64,
+) -> Result<Flushed> {
     let keyspace: &Path = &tree.config.path;
     let before = memtable.first_seqno().saturating_sub(1);
     let before_next = next.saturating_sub(1);
@@ -59,20 +83,20 @@ pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable, next: u64) -
     let filter_bits = filter_bits(space, if is_merged { 0 } else { LEVELS - 1 });
     let kind = Kind { space, level: 0, compression, filter_bits };
     // Most memtables fit into one.
-    let output = || Output::new(keyspace, kind, 2 * TABLE_BYTES, || tree.get_next_table_id());
+    let output = || Output::new(keyspace, kind, 2 * TABLE_BYTES, next_number);
     let open_all = |written: Vec<TableEntry>| -> Result<Vec<Table>> {
         written.iter().map(|entry| open(tree, keyspace, entry)).collect()
     };
     // While flushed tables wait for a merge, none moves down.
     let splits = space == Space::Doc && tree.current_version().l0().is_empty();
     let collections_apart = if splits { collections_apart(tree, memtable) } else { Vec::new() };
-    let mut flushed = Flushed::default();
     let mut rest = output();
+    let mut written_apart = Vec::new();
     let mut apart: Option<(Collection, Output<'_, _>)> = None;
     memtable.try_for_each(|row| {
         let collection = collection_of(row.key);
         if let Some((_, ended)) = apart.take_if(|(of, _)| Some(*of) != collection) {
-            flushed.apart.extend(open_all(ended.finish()?)?);
+            written_apart.extend(ended.finish()?);
         }
         if apart.is_none()
             && let Some(own) = collection.filter(|own| collections_apart.contains(own))
@@ -86,10 +110,11 @@ pub(crate) fn write(tree: &Tree, space: Space, memtable: &Memtable, next: u64) -
         }
     })?;
     if let Some((_, ended)) = apart {
-        flushed.apart.extend(open_all(ended.finish()?)?);
+        written_apart.extend(ended.finish()?);
     }
-    flushed.rest = open_all(rest.finish()?)?;
-    Ok(flushed)
+    // An open file keeps its space, so none is opened before all are written.
+    let written = rest.finish()?;
+    Ok(Flushed { apart: open_all(written_apart)?, rest: open_all(written)? })
 }
 
 /// Returns the row as if it had been written by batch `seqno`, unless an earlier one wrote it.

@@ -161,8 +161,8 @@ fn open_image(
     image::make(path, scratch.path(), inventory, logs)?;
     let directory = directory.with_image(scratch);
     let dropped = Arc::new(DroppedRanges::default());
-    let running = open_store(&directory.data(), options, &dropped)?;
     // The image gets few writes, and none of them is kept.
     let options = LsmOptions { reserve_bytes: 0, ..options.clone() };
+    let running = open_store(&directory.data(), &options, &dropped)?;
     LsmBackend::new(running, directory, Creation::done(), dropped, &options)
 }

@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering;
 use quire_storage::backend::{Backend, RawSnapshot, Reclaimed, delete_range};
 use quire_storage::{DropRange, Op, Page, Result, ScanRequest, Space};
 
-use crate::disk_space::SpaceGauge;
 use crate::dropped::{DroppedRanges, Remains};
 use crate::store::Store;
 
@@ -48,7 +47,6 @@ pub(crate) struct Reclaim<'a, B> {
     pub backend: &'a B,
     pub store: &'a Store,
     pub dropped: &'a DroppedRanges,
-    pub space: &'a SpaceGauge,
     /// The numbers of all log files, oldest first.
     pub logs: Vec<u64>,
 }
@@ -156,7 +154,7 @@ impl<B: Backend> Reclaim<'_, B> {
         }
         let Some(space) = of.filter(|_| left > 0) else { return Ok(()) };
         let bytes = self.store.view().of(space).tables.bytes();
-        let is_cheap = bytes <= COMPACT_BYTES_MAX && self.space.has_room_for(bytes);
+        let is_cheap = bytes <= COMPACT_BYTES_MAX && self.store.has_room_for(bytes);
         if is_cheap { self.store.merge_all(space) } else { Ok(()) }
     }
 }

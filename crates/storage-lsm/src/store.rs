@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::ops::{Bound, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ use quire_storage::{Op, Result, Space, StorageError};
 use smallvec::smallvec;
 
 use crate::LsmOptions;
+use crate::disk_space::SpaceGauge;
 use crate::dropped::DroppedRanges;
 use crate::error::storage;
 use crate::flush;
@@ -46,6 +47,9 @@ const SPARED_LOG_BYTES: u64 = 8 << 20;
 pub(crate) struct Store {
     pub trees: Trees,
     pub log: Log,
+    pub space: Arc<SpaceGauge>,
+    /// True while commits are written: then a flush leaves them some space.
+    takes_commits: AtomicBool,
     /// Held while a batch is written, and while a memtable is sealed.
     writing: Mutex<()>,
     /// The view of new snapshots.
@@ -77,6 +81,8 @@ struct Work {
     log_wants_care: bool,
     /// The next log file must be filled.
     log_wants_filled: bool,
+    /// The bytes of the memtable for whose flush the disk has no room. No other is flushed meanwhile.
+    no_room_for: Option<u64>,
     stop: bool,
 }
 
@@ -128,6 +134,12 @@ impl Store {
         };
         Ok(Self {
             log: Log::begin(data, log, options)?,
+            space: Arc::new(SpaceGauge::new(
+                data.to_owned(),
+                options.space_probe.clone(),
+                options.reserve_bytes,
+            )),
+            takes_commits: AtomicBool::new(false),
             writing: Mutex::new(()),
             view: RwLock::new(Arc::new(view)),
             changing: Mutex::new(()),
@@ -141,6 +153,7 @@ impl Store {
                 unmerged: [true; 4],
                 log_wants_care: false,
                 log_wants_filled: false,
+                no_room_for: None,
                 stop: false,
             }),
             changed: Condvar::new(),
@@ -340,7 +353,8 @@ impl Store {
     }
 
     /// Makes a table of the oldest sealed memtable of a space. Its batches are synced first: the
-    /// rows of a batch in one space must not outlive those in the others.
+    /// rows of a batch in one space must not outlive those in the others. If the disk has no room for
+    /// the table, the memtable stays until [`look_for_room`](Self::look_for_room) finds some.
     fn flush_oldest(&self, space: Space) -> Result<()> {
         let (oldest, next) = {
             let view = self.view();
@@ -349,6 +363,10 @@ impl Store {
             let after = memtables.iter().rev().nth(1).map_or(u64::MAX, |it| it.first_seqno());
             (Arc::clone(oldest), after)
         };
+        if self.takes_commits.load(Ordering::Relaxed) && !self.fits(oldest.bytes()) {
+            self.announce(|work| work.no_room_for = Some(oldest.bytes()));
+            return Ok(());
+        }
         self.log.sync()?;
         let since = Instant::now();
         let tree = self.trees.of(space);
@@ -358,8 +376,16 @@ impl Store {
         );
         let failed = |error| storage(error, "flushing");
         self.trees.move_flushed(space)?;
-        let flush::Flushed { apart, rest } =
-            flush::write(tree, space, &oldest, next).map_err(failed)?;
+        let flush::Flushed { apart, rest } = match flush::write(tree, space, &oldest, next) {
+            Ok(flushed) => flushed,
+            Err(error) => match failed(error) {
+                StorageError::Full => {
+                    self.announce(|work| work.no_room_for = Some(oldest.bytes()));
+                    return Ok(());
+                }
+                other => return Err(other),
+            },
+        };
         // lsm-tree moves flushed tables down only together, and only if nothing lies between them.
         for tables in apart.chunks(1).chain([&rest[..]]).filter(|tables| !tables.is_empty()) {
             tree.register_tables(tables, None, None, &[], NO_SNAPSHOT).map_err(failed)?;
@@ -402,12 +428,53 @@ impl Store {
         self.announce(|work| work.log_wants_filled = true);
     }
 
-    /// Lets the background threads flush what keeps files of the log, if these are large. Without
-    /// new writes nothing else would flush it.
+    /// Says whether commits are written from now on.
+    pub fn take_commits(&self, takes: bool) {
+        self.takes_commits.store(takes, Ordering::Relaxed);
+        self.announce(|work| work.no_room_for = None);
+    }
+
+    /// Measures the free space, after zeros of the log were given back if it is not enough. Commits
+    /// that would wait for a flush for which there is no room are refused. Flushes go on if there is
+    /// room again.
+    pub fn look_for_room(&self) {
+        let view = self.view();
+        self.space.look(view.memtable_bytes(), || self.log.give_back_zeros());
+        let no_room_for = self.work.lock().no_room_for;
+        let Some(bytes) = no_room_for else { return };
+        if self.fits(bytes) {
+            self.announce(|work| work.no_room_for = None);
+        } else if view.is_behind() {
+            self.space.close();
+        }
+    }
+
+    /// Returns true if a table of `bytes` bytes leaves the space that is kept for commits.
+    fn fits(&self, bytes: u64) -> bool {
+        self.with_zeros(|| self.space.fits(bytes))
+    }
+
+    /// Returns true if `bytes` are free in addition to the reserve.
+    pub fn has_room_for(&self, bytes: u64) -> bool {
+        self.with_zeros(|| self.space.has_room_for(bytes))
+    }
+
+    /// Asks again after zeros of the log were given back, if there is no room.
+    fn with_zeros(&self, has_room: impl Fn() -> bool) -> bool {
+        has_room() || {
+            self.log.give_back_zeros();
+            has_room()
+        }
+    }
+
+    /// Lets the background threads flush what keeps files of the log, if these are large and there
+    /// is room for the tables. Without new writes nothing else would flush it.
     pub fn free_log_soon(&self) -> Result<()> {
-        let first = self.view().memtables().map(|memtable| memtable.first_log()).min();
+        let view = self.view();
+        let first = view.memtables().map(|memtable| memtable.first_log()).min();
         let is_small = self.log.current_bytes() < SPARED_LOG_BYTES;
-        if is_small && first.is_none_or(|first| first >= self.log.current()) {
+        let is_needed = first.is_some_and(|first| first < self.log.current());
+        if (is_small && !is_needed) || !self.fits(view.memtable_bytes()) {
             return Ok(());
         }
         {
@@ -476,6 +543,9 @@ impl Store {
             if work.stop {
                 return Err(StorageError::Closed);
             }
+            if work.no_room_for.is_some() {
+                return Err(StorageError::Full);
+            }
             self.changed.wait(&mut work);
         }
     }
@@ -494,6 +564,7 @@ impl Store {
                 return Some(Task::FillLog);
             }
             let found = match flushes {
+                true if work.no_room_for.is_some() => None,
                 true => self.next_flush(),
                 false => self.next_merge(&mut work),
             };
@@ -547,7 +618,7 @@ impl Store {
                 self.log.sync()
             }
             Task::FillLog => {
-                self.log.fill_next(|| self.work.lock().stop);
+                self.log.fill_next(|| self.work.lock().stop || !self.space.has_room_for(0));
                 Ok(())
             }
             Task::Flush(space) => self.flush_oldest(space),

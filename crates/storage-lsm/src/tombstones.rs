@@ -16,7 +16,6 @@ use parking_lot::Mutex;
 use quire_storage::{Result, Space};
 
 use crate::dead::deleted_bytes;
-use crate::disk_space::SpaceGauge;
 use crate::store::Store;
 use crate::tables::{TableList, of_space};
 
@@ -71,14 +70,6 @@ impl Default for Tombstones {
     }
 }
 
-/// Other conditions of a compaction.
-pub(crate) struct Around<'a> {
-    /// The bytes that commits have written so far.
-    pub written: u64,
-    /// The free space of the data's file system.
-    pub space: &'a SpaceGauge,
-}
-
 impl Tombstones {
     fn new(limits: Limits) -> Self {
         Self { spaces: Default::default(), limits, busy: Mutex::new((0, Instant::now())) }
@@ -108,7 +99,7 @@ impl Tombstones {
         self.of(space).hint.load(Ordering::Relaxed)
     }
 
-    fn is_due(&self, space: Space, store: &Store, around: &Around<'_>) -> bool {
+    fn is_due(&self, space: Space, store: &Store, written: u64) -> bool {
         let dead = self.of(space);
         if dead.not_before.lock().is_some_and(|at| at > Instant::now()) {
             return false;
@@ -116,9 +107,8 @@ impl Tombstones {
         let deletes = dead.deletes.load(Ordering::Relaxed);
         if self.is_large(space, store) {
             // The tables do not contain deletes that are not flushed.
-            return self.is_quiet(around.written)
-                && (deletes >= DELETES_MIN
-                    || is_worth_it(&store.view().of(space).tables, around.space));
+            return self.is_quiet(written)
+                && (deletes >= DELETES_MIN || is_worth_it(&store.view().of(space).tables, store));
         }
         let bytes = store.view().of(space).tables.bytes();
         deletes >= DELETES_MIN
@@ -140,19 +130,14 @@ impl Tombstones {
     }
 
     /// Returns true if a keyspace should be compacted.
-    pub fn any_due(&self, store: &Store, around: &Around<'_>) -> bool {
-        Space::ALL.into_iter().any(|space| self.is_due(space, store, around))
+    pub fn any_due(&self, store: &Store, written: u64) -> bool {
+        Space::ALL.into_iter().any(|space| self.is_due(space, store, written))
     }
 
     /// Compacts the keyspaces that are due. Stops between two of them if `stop` returns true.
-    pub fn compact(
-        &self,
-        store: &Store,
-        around: &Around<'_>,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<()> {
+    pub fn compact(&self, store: &Store, written: u64, stop: &dyn Fn() -> bool) -> Result<()> {
         for space in Space::ALL {
-            if stop() || !self.is_due(space, store, around) {
+            if stop() || !self.is_due(space, store, written) {
                 continue;
             }
             let dead = self.of(space);
@@ -163,8 +148,8 @@ impl Tombstones {
             let view = store.view();
             let tables = &view.of(space).tables;
             let is_worth_it = match self.is_large(space, store) {
-                true => is_worth_it(tables, around.space),
-                false => around.space.has_room_for(tables.bytes()),
+                true => is_worth_it(tables, store),
+                false => store.has_room_for(tables.bytes()),
             };
             if !is_worth_it {
                 *dead.not_before.lock() = Some(Instant::now() + LOOK);
@@ -178,32 +163,39 @@ impl Tombstones {
 }
 
 /// Returns true if compacting a large keyspace frees as much as it writes, and the disk has room.
-fn is_worth_it(tables: &TableList, space: &SpaceGauge) -> bool {
+fn is_worth_it(tables: &TableList, store: &Store) -> bool {
     let bytes = tables.bytes();
     let live = bytes.saturating_sub(deleted_bytes(tables));
-    live <= bytes - bytes / LARGE_DEAD && bytes <= COMPACT_BYTES_MAX && space.has_room_for(live)
+    live <= bytes - bytes / LARGE_DEAD && bytes <= COMPACT_BYTES_MAX && store.has_room_for(live)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::LsmOptions;
-    use crate::disk_space::DiskSpace;
+    use crate::disk_space::{DiskSpace, SpaceProbe};
     use crate::dropped::DroppedRanges;
     use crate::store::Running;
     use bytes::Bytes;
     use quire_storage::Op;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
 
     const KEYS: u64 = 20_000;
 
-    /// Returns a keyspace of 20 MB.
-    fn filled(directory: &Path) -> Running {
+    /// Returns a keyspace of 20 MB on a disk with the free space `available`, in bytes.
+    fn filled(directory: &Path, available: &Arc<AtomicU64>) -> Running {
         let dropped = Arc::new(DroppedRanges::default());
+        let available = Arc::clone(available);
+        let probe = move |_: &Path| {
+            let available_bytes = available.load(Ordering::Relaxed);
+            Some(DiskSpace { available_bytes, total_bytes: 1 << 40 })
+        };
+        let space_probe: SpaceProbe = Arc::new(probe);
+        let options = LsmOptions { space_probe, reserve_bytes: 0, ..LsmOptions::default() };
         let store =
-            Running::start(Store::open(directory, &LsmOptions::default(), &dropped, 0).unwrap(), 1)
-                .unwrap();
+            Running::start(Store::open(directory, &options, &dropped, 0).unwrap(), 1).unwrap();
         let mut random = quire_storage::rng::Rng::new(1);
         let op = |number| {
             let value: Vec<u8> = (0..128).flat_map(|_| random.next_u64().to_be_bytes()).collect();
@@ -231,37 +223,35 @@ mod tests {
     #[test]
     fn a_large_keyspace_is_compacted_when_half_of_it_is_dead_and_nothing_else_is_done() {
         let directory = tempfile::tempdir().unwrap();
-        let running = filled(directory.path());
+        let available = Arc::new(AtomicU64::new(1 << 40));
+        let running = filled(directory.path(), &available);
         let mut tombstones =
             Tombstones::new(Limits { small_bytes_max: 1 << 20, quiet: Duration::ZERO });
         let before = bytes(&running);
         assert!(before > 15 << 20);
-        let disk = |available_bytes| {
-            let probe = move |_: &Path| Some(DiskSpace { available_bytes, total_bytes: 1 << 40 });
-            SpaceGauge::new(PathBuf::new(), Arc::new(probe), 0)
-        };
-        let (empty, full) = (disk(before / 2), disk(before / 3));
-        let around = Around { written: 0, space: &empty };
-        let due = |tombstones: &Tombstones, around: &Around<'_>| {
-            tombstones.compact(running.store(), around, &|| false).unwrap();
+        available.store(before / 2, Ordering::Relaxed);
+        let is_compacted = |tombstones: &Tombstones| {
+            tombstones.compact(running.store(), 0, &|| false).unwrap();
             bytes(&running) < before / 2
         };
 
         delete(&running, &tombstones, 0..KEYS / 3);
-        assert!(tombstones.any_due(running.store(), &around), "it has to be looked at");
-        assert!(!due(&tombstones, &around), "a third is dead");
+        assert!(tombstones.any_due(running.store(), 0), "it has to be looked at");
+        assert!(!is_compacted(&tombstones), "a third is dead");
 
         delete(&running, &tombstones, KEYS / 3..KEYS * 6 / 10);
-        assert!(!due(&tombstones, &Around { space: &full, ..around }));
+        available.store(before / 3, Ordering::Relaxed);
+        assert!(!is_compacted(&tombstones), "there is no room");
+        available.store(before / 2, Ordering::Relaxed);
         *tombstones.of(Space::Doc).not_before.lock() = None;
         tombstones.limits.quiet = Duration::from_secs(3600);
-        assert!(!due(&tombstones, &around), "something was written just now");
+        assert!(!is_compacted(&tombstones), "something was written just now");
         tombstones.limits.quiet = Duration::ZERO;
-        assert!(tombstones.any_due(running.store(), &around), "the tables say so");
-        assert!(due(&tombstones, &around));
+        assert!(tombstones.any_due(running.store(), 0), "the tables say so");
+        assert!(is_compacted(&tombstones));
         let view = running.store().view();
         let left: u64 = view.of(Space::Doc).tables.tables().map(|it| it.metadata.item_count).sum();
         assert_eq!(left, KEYS - KEYS * 6 / 10);
-        assert!(!tombstones.any_due(running.store(), &around), "nothing is dead");
+        assert!(!tombstones.any_due(running.store(), 0), "nothing is dead");
     }
 }

@@ -159,9 +159,14 @@ impl Txn {
     /// Writes a key that must not exist. Fails with `Duplicate(tag)` if it exists now. The commit
     /// fails with `Conflict` if another transaction writes the key meanwhile.
     pub fn insert(&mut self, space: Space, key: Bytes, value: Bytes, tag: u64) -> Result<()> {
+        if let Err(error) = self.check_write(space, &key, Some(&value)) {
+            let is_there = error == StorageError::TooLarge && self.get(space, &key)?.is_some();
+            return Err(if is_there { StorageError::Duplicate(tag) } else { error });
+        }
         let before = self.overlay.mark();
         // Written first: most keys are new, and so the buffer is searched once.
-        let is_new = match self.write(space, key.clone(), Some(value), true)? {
+        let entry = Buffered { value: Some(value), tracked: true };
+        let is_new = match self.overlay.set(space, key.clone(), entry) {
             Some(buffered) => Ok(buffered.value.is_none()),
             None => self.snapshot.get(space, &key).map(|found| found.is_none()),
         };
@@ -179,8 +184,15 @@ impl Txn {
                 || !matches!(self.snapshot.get(space, &key), Ok(Some(_))),
             "the key is there"
         );
+        if let Err(error) = self.check_write(space, &key, Some(&value)) {
+            let buffered = self.overlay.get(space, &key);
+            let is_there = buffered.is_some_and(|buffered| buffered.value.is_some());
+            let is_duplicate = error == StorageError::TooLarge && is_there;
+            return Err(if is_duplicate { StorageError::Duplicate(tag) } else { error });
+        }
         let before = self.overlay.mark();
-        let buffered = self.write(space, key, Some(value), true)?;
+        let entry = Buffered { value: Some(value), tracked: true };
+        let buffered = self.overlay.set(space, key, entry);
         if buffered.is_some_and(|buffered| buffered.value.is_some()) {
             self.overlay.roll_back(before);
             return Err(StorageError::Duplicate(tag));
@@ -190,23 +202,23 @@ impl Txn {
 
     /// Writes a key. The commit fails with `Conflict` if another transaction writes it meanwhile.
     pub fn put(&mut self, space: Space, key: Bytes, value: Bytes) -> Result<()> {
-        self.write(space, key, Some(value), true).map(drop)
+        self.write(space, key, Some(value), true)
     }
 
     /// Deletes a key. The commit fails with `Conflict` if another transaction writes it meanwhile.
     pub fn delete(&mut self, space: Space, key: Bytes) -> Result<()> {
-        self.write(space, key, None, true).map(drop)
+        self.write(space, key, None, true)
     }
 
     /// Writes a key that can conflict only if its document conflicts: an ordinary index entry, or a
     /// document under a new record id. The key is not tracked.
     pub fn put_entry(&mut self, space: Space, key: Bytes, value: Bytes) -> Result<()> {
-        self.write(space, key, Some(value), false).map(drop)
+        self.write(space, key, Some(value), false)
     }
 
     /// Deletes a key that can conflict only if its document conflicts. The key is not tracked.
     pub fn delete_entry(&mut self, space: Space, key: Bytes) -> Result<()> {
-        self.write(space, key, None, false).map(drop)
+        self.write(space, key, None, false)
     }
 
     /// Makes the commit fail with `Conflict` if another transaction changes this key meanwhile.
@@ -331,14 +343,21 @@ impl Txn {
         })
     }
 
-    /// Buffers a write. Returns what was buffered for the key.
+    /// Buffers a write.
     fn write(
         &mut self,
         space: Space,
         key: Bytes,
         value: Option<Bytes>,
         tracked: bool,
-    ) -> Result<Option<&Buffered>> {
+    ) -> Result<()> {
+        self.check_write(space, &key, value.as_ref())?;
+        self.overlay.set(space, key, Buffered { value, tracked });
+        Ok(())
+    }
+
+    /// Fails if a key and a value are not to be written, or are too large.
+    fn check_write(&self, space: Space, key: &Bytes, value: Option<&Bytes>) -> Result<()> {
         if self.mode == Mode::Read {
             return Err(StorageError::Unsupported("writes in a read transaction"));
         }
@@ -346,7 +365,7 @@ impl Txn {
             return Err(StorageError::Unsupported("writes to its own keys"));
         }
         let caps = self.engine.caps();
-        let value_bytes = value.as_ref().map_or(0, Bytes::len);
+        let value_bytes = value.map_or(0, Bytes::len);
         let total = self.buffered_bytes() + key.len() + value_bytes;
         if key.len() > caps.key_bytes_max
             || value_bytes > caps.value_bytes_max
@@ -354,7 +373,7 @@ impl Txn {
         {
             return Err(StorageError::TooLarge);
         }
-        Ok(self.overlay.set(space, key, Buffered { value, tracked }))
+        Ok(())
     }
 }
 

@@ -421,3 +421,59 @@ fn zeros_of_the_log_refuse_no_commit() {
         engine.close().unwrap();
     }
 }
+
+/// Another program fills the disk while much waits for a flush. The flush would take the space that
+/// is kept for commits, so it waits. Everything goes on when there is room again.
+#[test]
+fn a_flush_without_room_waits() {
+    const RESERVE_BYTES: u64 = 100 << 20;
+    let directory = TempDir::new().unwrap();
+    let available = Arc::new(AtomicU64::new(u64::MAX));
+    let probed = Arc::clone(&available);
+    let probe = move |_: &Path| {
+        Some(DiskSpace { total_bytes: 4 << 30, available_bytes: probed.load(Ordering::Relaxed) })
+    };
+    let tick = Some(Duration::from_millis(2));
+    let options = LsmOptions {
+        committer: CommitterOptions { tick, ..CommitterOptions::default() },
+        reserve_bytes: RESERVE_BYTES,
+        space_probe: Arc::new(probe),
+        ..LsmOptions::default()
+    };
+    let engine = open(directory.path(), options).unwrap().engine;
+    let commit = |number: u64, value: Option<usize>| {
+        let mut txn = begin(&engine, Mode::Write).unwrap();
+        let key = key(1, number);
+        match value {
+            Some(length) => txn.put_entry(Space::Doc, key, document(number, length)).unwrap(),
+            None => txn.delete_entry(Space::Doc, key).unwrap(),
+        }
+        txn.commit(CommitOptions::synced()).map(drop)
+    };
+    let eventually = |what: &str, is_so: &mut dyn FnMut() -> bool| {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < end, "{what}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    for round in 0..3 {
+        (0..20).for_each(|number| commit(number, Some(1 << 20)).unwrap());
+        // Commits have 16 MB, so the tables of 20 MB have no room.
+        available.store(30 << 20, Ordering::Relaxed);
+        eventually("data is refused", &mut || commit(30, Some(100)) == Err(StorageError::Full));
+        let flushed = || files(directory.path());
+        let before = flushed();
+        assert_eq!(engine.maintenance(Maintenance::Flush), Err(StorageError::Full));
+        commit(round, None).unwrap();
+        assert_eq!(flushed(), before);
+        available.store(u64::MAX, Ordering::Relaxed);
+        eventually("it goes on", &mut || commit(30, Some(100)).is_ok());
+        eventually("it is flushed", &mut || engine.maintenance(Maintenance::Flush).is_ok());
+        assert!(flushed() > 0);
+    }
+    // A close needs no space for commits.
+    commit(1, Some(1 << 20)).unwrap();
+    available.store(17 << 20, Ordering::Relaxed);
+    engine.close().unwrap();
+}

@@ -434,7 +434,7 @@ impl<B: Backend> Inner<B> {
     }
 
     /// Waits for backpressure before the commit is queued, so that no leader has to wait in the
-    /// backend.
+    /// backend. Fails with `Full` if the disk has no room for what it waits for.
     pub(crate) fn wait_for_pressure(&self, interrupt: Option<&Interrupt>) -> Result<()> {
         if !self.backend.under_pressure() {
             return Ok(());
@@ -446,6 +446,9 @@ impl<B: Backend> Inner<B> {
         let waited = loop {
             if let Err(error) = self.check_writable() {
                 break Err(error);
+            }
+            if self.backend.room() == Room::None {
+                break Err(StorageError::Full);
             }
             match interrupt.wait(step, || !self.backend.under_pressure()) {
                 Ok(true) => break Ok(()),

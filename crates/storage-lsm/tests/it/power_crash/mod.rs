@@ -9,9 +9,11 @@
 //! The same process also runs on a failing disk: a call that writes or syncs returns EIO, the disk
 //! is full from some call on, also in the middle of a write, or a call that reads returns EIO. The
 //! process may stop but not hang, and every acknowledged commit is there afterwards. `repair` kills
-//! repairs. `pieces` watches the syncs of large tables. Linux only.
+//! repairs. `full_disk` fills the disk during flushes, `pieces` watches the syncs of large tables.
+//! Linux only.
 
 mod disk;
+mod full_disk;
 mod pieces;
 mod repair;
 mod trace;
