@@ -1,7 +1,7 @@
 //! The free space of the file system of the data. While it is below a reserve, commits that add
-//! data are refused, because a full disk during a flush, a compaction or a journal write poisons
-//! the engine until a restart. If other programs use up the reserve, all writes are refused, and
-//! the engine keeps running until there is space again.
+//! data are refused, because a full disk during a merge or a write of the log poisons the engine
+//! until a restart (a flush waits for space). If other programs use up the reserve, all writes are
+//! refused, and the engine keeps running until there is space again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

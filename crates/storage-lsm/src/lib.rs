@@ -4,18 +4,19 @@
 //!
 //! Read in this order: `options`, `directory` (the files of a database directory, its lock and
 //! format), `layout` and `tuning` (the path and the sizes of each space); what runs: `store`
-//! (batches and background threads), `view`, `log`, `memtable`, `row_tree`, `key_filter`, `flush`,
-//! `table_output`, `table_writer`, `block_header` and `archive` (the file of a table), `pace`, `tables`
-//! (the trees and lists of their tables), `retired` (what nothing uses any more), `backend` (the
-//! engine's side), `snapshot`, `range`, `range_source`, `lookups`, `open_table` and
-//! `block_rows` (reads), `held` (long snapshots), `locate` (the damaged block behind an error);
-//! what happens at an open: `opening` (its steps), `inventory` and `manifest` (the files that must
-//! exist), `skeleton` and `scratch` (how a new database is created), [`journal`] and `log_guard`
-//! (how much of a torn or damaged log can be used), `replay`, `image` (what a check opens),
-//! `salvage`, `table_file` and `rebuild` (how a repair treats damaged tables), `repair_mark` (the
-//! mark of an unfinished repair); and space: `dropped` and `reclaim` (dropped ranges),
-//! `early_sync`, `sizes` and `dead` (the size of ranges, and what a merge would free), `heads`,
-//! `gaps` and `tombstones` (deleted keys at the heads of queues), `backup`.
+//! (batches; its background threads; what it does on a nearly full disk, with `disk_space`),
+//! `view`, `log`, `memtable`, `row_tree`, `key_filter`, `flush`, `table_output`, `table_writer`,
+//! `block_header` and `archive` (the file of a table), `pace`, `tables` (the trees and lists of
+//! their tables), `retired` (what nothing uses any more), `backend` (the engine's side),
+//! `snapshot`, `range`, `range_source`, `lookups`, `open_table` and `block_rows` (reads), `held`
+//! (long snapshots), `locate` (the damaged block behind an error); what happens at an open:
+//! `opening` (its steps), `inventory` and `manifest` (the files that must exist), `skeleton` and
+//! `scratch` (how a new database is created), [`journal`] and `log_guard` (how much of a torn or
+//! damaged log can be used), `replay`, `image` (what a check opens), `salvage`, `table_file` and
+//! `rebuild` (how a repair treats damaged tables), `repair_mark` (the mark of an unfinished
+//! repair); and space: `dropped` and `reclaim` (dropped ranges), `early_sync`, `sizes` and `dead`
+//! (the size of ranges, and what a merge would free), `heads`, `gaps` and `tombstones` (deleted
+//! keys at the heads of queues), `backup`.
 
 mod archive;
 mod backend;

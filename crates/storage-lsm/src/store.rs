@@ -9,9 +9,11 @@
 //! A row is written to the active memtable, or, if it is a document of a writer that was unfinished
 //! when that one began, to the memtable before (`Store::cut`, docs/adr/0022-tables-of-new-documents.md).
 
+mod background;
+mod room;
+
 use std::collections::HashSet;
 use std::ops::{Bound, Range};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,6 +26,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use quire_storage::{Op, Result, Space, StorageError};
 use smallvec::smallvec;
 
+use self::background::Work;
 use crate::LsmOptions;
 use crate::disk_space::SpaceGauge;
 use crate::dropped::DroppedRanges;
@@ -33,15 +36,13 @@ use crate::log::{Appended, Log};
 use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::retired::Retired;
-use crate::tables::{NO_SNAPSHOT, TableList, Trees, of_space};
+use crate::tables::{NO_SNAPSHOT, TableList, Trees};
 use crate::tuning::{LATE_BYTES_MAX, memtable_bytes};
 use crate::view::{LateKeys, SpaceView, View};
 
 /// The most log files. When one more begins, the memtables that need the oldest are flushed, so
 /// that an open has at most this much to replay.
 const LOG_FILES_MAX: u64 = 8;
-/// The bytes of the log that are kept on a nearly full disk.
-const SPARED_LOG_BYTES: u64 = 8 << 20;
 
 /// The log, memtables and tables of an open database.
 pub(crate) struct Store {
@@ -71,28 +72,6 @@ pub(crate) struct Store {
     changed: Condvar,
     /// The failure of a background thread, after which the engine accepts no more writes.
     failed: OnceLock<StorageError>,
-}
-
-/// What the background threads have to do.
-struct Work {
-    /// The spaces whose tables may need a merge.
-    unmerged: [bool; 4],
-    /// The next log file must be made ready, or a full one synced.
-    log_wants_care: bool,
-    /// The next log file must be filled.
-    log_wants_filled: bool,
-    /// The bytes of the memtable for whose flush the disk has no room. No other is flushed meanwhile.
-    no_room_for: Option<u64>,
-    stop: bool,
-}
-
-/// A task of a background thread.
-#[derive(Debug)]
-enum Task {
-    CareForLog,
-    FillLog,
-    Flush(Space),
-    Merge(Space),
 }
 
 /// Returns the key of a change, and takes its value.
@@ -149,13 +128,7 @@ impl Store {
             memtables: AtomicU64::new(4),
             retired: Retired::default(),
             pace: Pace::default(),
-            work: Mutex::new(Work {
-                unmerged: [true; 4],
-                log_wants_care: false,
-                log_wants_filled: false,
-                no_room_for: None,
-                stop: false,
-            }),
+            work: Mutex::new(Work::new()),
             changed: Condvar::new(),
             failed: OnceLock::new(),
             trees,
@@ -428,65 +401,6 @@ impl Store {
         self.announce(|work| work.log_wants_filled = true);
     }
 
-    /// Says whether commits are written from now on.
-    pub fn take_commits(&self, takes: bool) {
-        self.takes_commits.store(takes, Ordering::Relaxed);
-        self.announce(|work| work.no_room_for = None);
-    }
-
-    /// Measures the free space, after zeros of the log were given back if it is not enough. Commits
-    /// that would wait for a flush for which there is no room are refused. Flushes go on if there is
-    /// room again.
-    pub fn look_for_room(&self) {
-        let view = self.view();
-        self.space.look(view.memtable_bytes(), || self.log.give_back_zeros());
-        let no_room_for = self.work.lock().no_room_for;
-        let Some(bytes) = no_room_for else { return };
-        if self.fits(bytes) {
-            self.announce(|work| work.no_room_for = None);
-        } else if view.is_behind() {
-            self.space.close();
-        }
-    }
-
-    /// Returns true if a table of `bytes` bytes leaves the space that is kept for commits.
-    fn fits(&self, bytes: u64) -> bool {
-        self.with_zeros(|| self.space.fits(bytes))
-    }
-
-    /// Returns true if `bytes` are free in addition to the reserve.
-    pub fn has_room_for(&self, bytes: u64) -> bool {
-        self.with_zeros(|| self.space.has_room_for(bytes))
-    }
-
-    /// Asks again after zeros of the log were given back, if there is no room.
-    fn with_zeros(&self, has_room: impl Fn() -> bool) -> bool {
-        has_room() || {
-            self.log.give_back_zeros();
-            has_room()
-        }
-    }
-
-    /// Lets the background threads flush what keeps files of the log, if these are large and there
-    /// is room for the tables. Without new writes nothing else would flush it.
-    pub fn free_log_soon(&self) -> Result<()> {
-        let view = self.view();
-        let first = view.memtables().map(|memtable| memtable.first_log()).min();
-        let is_small = self.log.current_bytes() < SPARED_LOG_BYTES;
-        let is_needed = first.is_some_and(|first| first < self.log.current());
-        if (is_small && !is_needed) || !self.fits(view.memtable_bytes()) {
-            return Ok(());
-        }
-        {
-            let _writing = self.writing.lock();
-            self.log.end_file()?;
-        }
-        for space in Space::ALL {
-            self.seal(space, |_| true);
-        }
-        Ok(())
-    }
-
     /// Makes tables of all rows of a space that are in memtables, and returns when they are in
     /// use. Begins another log file, so that the present one can be removed when the other spaces
     /// are flushed too.
@@ -548,89 +462,6 @@ impl Store {
             }
             self.changed.wait(&mut work);
         }
-    }
-
-    /// Waits for a task that a thread of this kind does; `None` when the store stops.
-    fn next_task(&self, flushes: bool) -> Option<Task> {
-        let mut work = self.work.lock();
-        loop {
-            if work.stop {
-                return None;
-            }
-            if flushes && std::mem::take(&mut work.log_wants_care) {
-                return Some(Task::CareForLog);
-            }
-            if !flushes && std::mem::take(&mut work.log_wants_filled) {
-                return Some(Task::FillLog);
-            }
-            let found = match flushes {
-                true if work.no_room_for.is_some() => None,
-                true => self.next_flush(),
-                false => self.next_merge(&mut work),
-            };
-            if found.is_some() {
-                return found;
-            }
-            self.changed.wait(&mut work);
-        }
-    }
-
-    /// Returns the space with the memtable that was sealed first.
-    fn next_flush(&self) -> Option<Task> {
-        let view = self.view();
-        let sealed = Space::ALL.into_iter().filter_map(|space| {
-            let oldest = view.of(space).sealed().last()?;
-            Some((oldest.number(), space))
-        });
-        sealed.min_by_key(|(number, _)| *number).map(|(_, space)| Task::Flush(space))
-    }
-
-    /// Returns the space, among those whose tables may need a merge, with the most flushed tables.
-    fn next_merge(&self, work: &mut Work) -> Option<Task> {
-        let view = self.view();
-        let spaces = Space::ALL.into_iter().filter(|space| *of_space(&work.unmerged, *space));
-        let space = spaces.max_by_key(|space| view.of(*space).tables.fresh_runs)?;
-        if let Some(unmerged) = work.unmerged.get_mut(space.index()) {
-            *unmerged = false;
-        }
-        Some(Task::Merge(space))
-    }
-
-    /// Does the work of one background thread until the store stops: one thread flushes and cares
-    /// for the log, the others merge and fill log files.
-    pub fn work(&self, flushes: bool) {
-        while let Some(task) = self.next_task(flushes) {
-            // lsm-tree asserts some properties of the data that it reads.
-            let done = catch_unwind(AssertUnwindSafe(|| self.run(&task)));
-            let panicked = || StorageError::Io(format!("a background task failed: {task:?}"));
-            if let Err(error) = done.unwrap_or_else(|_| Err(panicked())) {
-                let _ = self.failed.set(error);
-                self.announce(|_| {});
-                return;
-            }
-        }
-    }
-
-    fn run(&self, task: &Task) -> Result<()> {
-        match *task {
-            Task::CareForLog => {
-                self.log.prepare();
-                self.log.sync()
-            }
-            Task::FillLog => {
-                self.log.fill_next(|| self.work.lock().stop || !self.space.has_room_for(0));
-                Ok(())
-            }
-            Task::Flush(space) => self.flush_oldest(space),
-            Task::Merge(space) => self.merge(space),
-        }
-    }
-
-    fn merge(&self, space: Space) -> Result<()> {
-        if self.trees.compact(space)? {
-            self.publish_tables(space, None)?;
-        }
-        Ok(())
     }
 
     /// Returns the memory of the memtables that something still uses, in bytes.

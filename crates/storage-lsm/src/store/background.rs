@@ -1,0 +1,127 @@
+//! The background threads: one flushes and cares for the log, the others merge and fill log files.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use quire_storage::{Result, Space, StorageError};
+
+use super::Store;
+use crate::tables::of_space;
+
+/// What the background threads have to do.
+pub(super) struct Work {
+    /// The spaces whose tables may need a merge.
+    pub unmerged: [bool; 4],
+    /// The next log file must be made ready, or a full one synced.
+    pub log_wants_care: bool,
+    /// The next log file must be filled.
+    pub log_wants_filled: bool,
+    /// The bytes of the memtable for whose flush the disk has no room. No other is flushed meanwhile.
+    pub no_room_for: Option<u64>,
+    pub stop: bool,
+}
+
+impl Work {
+    pub fn new() -> Self {
+        Self {
+            unmerged: [true; 4],
+            log_wants_care: false,
+            log_wants_filled: false,
+            no_room_for: None,
+            stop: false,
+        }
+    }
+}
+
+/// A task of a background thread.
+#[derive(Debug)]
+enum Task {
+    CareForLog,
+    FillLog,
+    Flush(Space),
+    Merge(Space),
+}
+
+impl Store {
+    /// Waits for a task that a thread of this kind does; `None` when the store stops.
+    fn next_task(&self, flushes: bool) -> Option<Task> {
+        let mut work = self.work.lock();
+        loop {
+            if work.stop {
+                return None;
+            }
+            if flushes && std::mem::take(&mut work.log_wants_care) {
+                return Some(Task::CareForLog);
+            }
+            if !flushes && std::mem::take(&mut work.log_wants_filled) {
+                return Some(Task::FillLog);
+            }
+            let found = match flushes {
+                true if work.no_room_for.is_some() => None,
+                true => self.next_flush(),
+                false => self.next_merge(&mut work),
+            };
+            if found.is_some() {
+                return found;
+            }
+            self.changed.wait(&mut work);
+        }
+    }
+
+    /// Returns the space with the memtable that was sealed first.
+    fn next_flush(&self) -> Option<Task> {
+        let view = self.view();
+        let sealed = Space::ALL.into_iter().filter_map(|space| {
+            let oldest = view.of(space).sealed().last()?;
+            Some((oldest.number(), space))
+        });
+        sealed.min_by_key(|(number, _)| *number).map(|(_, space)| Task::Flush(space))
+    }
+
+    /// Returns the space, among those whose tables may need a merge, with the most flushed tables.
+    fn next_merge(&self, work: &mut Work) -> Option<Task> {
+        let view = self.view();
+        let spaces = Space::ALL.into_iter().filter(|space| *of_space(&work.unmerged, *space));
+        let space = spaces.max_by_key(|space| view.of(*space).tables.fresh_runs)?;
+        if let Some(unmerged) = work.unmerged.get_mut(space.index()) {
+            *unmerged = false;
+        }
+        Some(Task::Merge(space))
+    }
+
+    /// Does the work of one background thread until the store stops: one thread flushes and cares
+    /// for the log, the others merge and fill log files.
+    pub(super) fn work(&self, flushes: bool) {
+        while let Some(task) = self.next_task(flushes) {
+            // lsm-tree asserts some properties of the data that it reads.
+            let done = catch_unwind(AssertUnwindSafe(|| self.run(&task)));
+            let panicked = || StorageError::Io(format!("a background task failed: {task:?}"));
+            if let Err(error) = done.unwrap_or_else(|_| Err(panicked())) {
+                let _ = self.failed.set(error);
+                self.announce(|_| {});
+                return;
+            }
+        }
+    }
+
+    fn run(&self, task: &Task) -> Result<()> {
+        match *task {
+            Task::CareForLog => {
+                self.log.prepare();
+                self.log.sync()
+            }
+            Task::FillLog => {
+                self.log.fill_next(|| self.work.lock().stop || !self.space.has_room_for(0));
+                Ok(())
+            }
+            Task::Flush(space) => self.flush_oldest(space),
+            Task::Merge(space) => self.merge(space),
+        }
+    }
+
+    fn merge(&self, space: Space) -> Result<()> {
+        if self.trees.compact(space)? {
+            self.publish_tables(space, None)?;
+        }
+        Ok(())
+    }
+}
