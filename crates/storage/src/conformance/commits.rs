@@ -24,6 +24,22 @@ pub(super) fn duplicates(harness: &dyn Harness) {
     txn.delete(Space::Doc, key("a")).expect("a delete");
     txn.insert(Space::Doc, key("a"), key("4"), 10).expect("a was deleted");
     commit(txn);
+    // A duplicate is one also if there is no room for it.
+    let (large, longest) =
+        (Bytes::from(vec![7; 1 << 20]), vec![7; engine.caps().value_bytes_max + 1]);
+    let mut txn = write(&engine);
+    txn.insert(Space::Doc, key("large"), large, 0).expect("it is new");
+    for (taken, ended) in [
+        ("a", StorageError::Duplicate(1)),
+        ("large", StorageError::Duplicate(1)),
+        ("new", StorageError::TooLarge),
+    ] {
+        let inserted = txn.insert(Space::Doc, key(taken), Bytes::from(longest.clone()), 1);
+        assert_eq!(inserted, Err(ended), "{taken}");
+    }
+    let inserted = txn.insert_new(Space::Doc, key("large"), Bytes::from(longest), 2);
+    assert_eq!(inserted, Err(StorageError::Duplicate(2)));
+    drop(txn);
     let mut first = write(&engine);
     let mut second = write(&engine);
     first.insert(Space::Doc, key("b"), key("first"), 0).expect("b is new");
