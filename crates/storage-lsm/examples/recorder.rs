@@ -9,13 +9,14 @@
 //! bytes; `tests/it/power_crash/trace.rs` reads it. A file keeps one number from its creation on,
 //! under any name.
 //!
-//! `QUIRE_RECORDER_FAULT` makes calls fail: `eio`, `enospc`, `short`, `tables`, `read` or `kill`, and the
-//! number of the call, as in `eio 120`. It counts the calls that write, truncate or sync a file,
-//! except those on the file that was created first, which belongs to the test. `short` writes half
-//! of the bytes; after `enospc` and `short` all later writing calls fail too, as on a disk that
-//! stays full; after `eio` later calls succeed. `tables` counts the writes of at least 64 KB, as they are
-//! made to tables, and three of them fail as on a full disk. `read` counts the calls that read a file, and one
-//! of them returns EIO. `kill` ends the process after that many events. Linux only.
+//! `QUIRE_RECORDER_FAULT` makes calls fail: `eio`, `enospc`, `short`, `tables`, `records`, `read` or
+//! `kill`, and the number of the call, as in `eio 120`. It counts the calls that write, truncate or
+//! sync a file, except those on the file that was created first, which belongs to the test. `short`
+//! writes half of the bytes; after `enospc` and `short` all later writing calls fail too, as on a
+//! disk that stays full; after `eio` later calls succeed. `tables` counts the writes of at least 64
+//! KB, as they are made to tables, and three of them meet a full disk, the first one after half of
+//! its bytes; `records` does so with smaller writes. `read` counts the calls that read a file, and
+//! one of them returns EIO. `kill` ends the process after that many events. Linux only.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 
@@ -67,6 +68,7 @@ mod calls {
         Full,
         Short,
         FullForTables,
+        FullForRecords,
         Unreadable,
         Killed,
     }
@@ -80,6 +82,7 @@ mod calls {
                 "enospc" => Kind::Full,
                 "short" => Kind::Short,
                 "tables" => Kind::FullForTables,
+                "records" => Kind::FullForRecords,
                 "read" => Kind::Unreadable,
                 "kill" => Kind::Killed,
                 _ => return None,
@@ -200,14 +203,24 @@ mod calls {
             if number.is_none_or(|number| *number <= 1) {
                 return Verdict::Works;
             }
-            if fault.kind == Kind::FullForTables && written < TABLE_WRITE_MIN {
+            let counts = match fault.kind {
+                Kind::FullForTables => written >= TABLE_WRITE_MIN,
+                Kind::FullForRecords => (1..TABLE_WRITE_MIN).contains(&written),
+                _ => true,
+            };
+            if !counts {
                 return Verdict::Works;
             }
             self.calls += 1;
             let writes = written > 0;
             match fault.kind {
-                Kind::FullForTables if (fault.at..fault.at + 3).contains(&self.calls) => {
-                    Verdict::Fails(libc::ENOSPC)
+                Kind::FullForTables | Kind::FullForRecords => {
+                    match (fault.at..fault.at + 3).contains(&self.calls) {
+                        // The first of three writes half.
+                        true if self.calls == fault.at => Verdict::Half,
+                        true => Verdict::Fails(libc::ENOSPC),
+                        false => Verdict::Works,
+                    }
                 }
                 Kind::Broken if self.calls == fault.at => Verdict::Fails(libc::EIO),
                 Kind::Short if self.calls == fault.at && writes => Verdict::Half,

@@ -129,7 +129,9 @@ impl Backend for LsmBackend {
     }
 
     fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()> {
-        self.creation.wait()?;
+        // Not a full disk that a later call can find emptier.
+        let never_again = |error: StorageError| StorageError::Io(error.to_string());
+        self.creation.wait().map_err(never_again)?;
         let running = self.running.read();
         let store = running.as_ref().ok_or(StorageError::Closed)?.store();
         let (mut bytes, mut deletes) = (0, [0; 4]);
@@ -144,7 +146,7 @@ impl Backend for LsmBackend {
                 self.heads.tombstones.deleted(space, deletes);
             }
         }
-        store.write(ops, sync)?;
+        store.write(ops, sync).inspect_err(|_| self.space.close())?;
         // All spaces have the same epoch between two batches.
         self.applied.store(self.heads.gaps(Space::Idx).epoch(), Ordering::Release);
         let written = self.written.fetch_add(bytes, Ordering::Relaxed);

@@ -7,7 +7,7 @@ mod next_file;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::hash::Hasher;
-use std::io::Write;
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -129,6 +129,15 @@ impl Writing {
         file.write_all(record)?;
         Ok((written + record.len()) as u64)
     }
+
+    /// Removes what follows the whole records.
+    fn cut(&mut self) -> std::io::Result<()> {
+        let mut file = &*self.file;
+        file.set_len(self.bytes)?;
+        file.seek(SeekFrom::Start(self.bytes))?;
+        (self.length, self.is_filled) = (self.bytes, false);
+        Ok(())
+    }
 }
 
 /// Where a batch was written.
@@ -172,18 +181,26 @@ impl Log {
         })
     }
 
-    /// Writes a batch.
+    /// Writes a batch. Fails with `Full` if the disk is full: then nothing of it is in the log.
     pub fn append(&self, ops: &[Op], seqno: u64) -> Result<Appended> {
         self.check()?;
         let mut writing = self.writing.lock();
-        let bytes = self.noted(writing.write(ops, seqno))?;
+        let bytes = match writing.write(ops, seqno) {
+            Err(error) if is_full(&error) && writing.cut().is_ok() => {
+                return Err(StorageError::Full);
+            }
+            written => self.noted(written)?,
+        };
         let file = writing.number;
         let before = writing.bytes;
         writing.bytes += bytes;
         writing.since_filled += bytes;
         if writing.bytes >= writing.length {
-            writing.length = ahead_of(writing.bytes);
-            self.noted(writing.file.set_len(writing.length))?;
+            // Otherwise the next write makes the file longer.
+            let length = ahead_of(writing.bytes);
+            if writing.file.set_len(length).is_ok() {
+                writing.length = length;
+            }
         }
         self.written.fetch_add(bytes, Ordering::Release);
         let is_full = writing.bytes >= self.file_bytes;
@@ -213,19 +230,26 @@ impl Log {
         }
         if writing.is_filled {
             // Its zeros would stay as long as its records. If it cannot be cut, they do.
-            let _ = writing.file.set_len(writing.bytes);
+            let _ = writing.cut();
         }
         self.turn(&mut writing)
     }
 
-    /// Begins the next file.
+    /// Begins the next file. If the disk is too full for another one, the one in use stays.
     fn turn(&self, writing: &mut Writing) -> Result<()> {
         let number = writing.number + 1;
         let next = match writing.next.take() {
             Some(next) => next,
             None => {
                 *self.making.lock() = None;
-                create(&self.data, number).inspect_err(|_| self.fail())?
+                match create(&self.data, number) {
+                    Ok(next) => next,
+                    Err(StorageError::Full) => return Ok(()),
+                    Err(error) => {
+                        self.fail();
+                        return Err(error);
+                    }
+                }
             }
         };
         (writing.number, writing.bytes) = (number, 0);
@@ -293,12 +317,17 @@ impl Log {
         self.failed.store(true, Ordering::Release);
     }
 
+    /// Notes a failure after which it is unknown what is on disk. `Full` would say that it is known.
     fn noted<T>(&self, result: std::io::Result<T>) -> Result<T> {
         result.map_err(|error| {
             self.fail();
-            error.into()
+            StorageError::Io(error.to_string())
         })
     }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 /// Creates a log file without records.

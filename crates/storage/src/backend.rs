@@ -99,7 +99,8 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// Applies a batch as a whole. If `sync` is true, then also forces it and everything before it
-    /// to stable storage. Calls never overlap. An error poisons the engine.
+    /// to stable storage. Calls never overlap. After `Full`, nothing of the batch is applied or will
+    /// be after a restart; any other error poisons the engine.
     fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()>;
 
     /// Forces everything applied to stable storage. An error poisons the engine.

@@ -266,6 +266,10 @@ impl<B: Backend> Inner<B> {
         let sync = merged.sync;
         if let Err(error) = self.backend.apply(std::mem::take(&mut merged.ops), sync) {
             *numbers = before;
+            if error == StorageError::Full {
+                self.keys.lock().take_back(before.version);
+                return all_failed(results, &error);
+            }
             self.poison(&error.to_string());
             return in_doubt(results, error);
         }
@@ -484,6 +488,11 @@ fn in_doubt(results: Vec<Result<Committed>>, error: StorageError) -> Vec<Result<
         sure @ (StorageError::Unavailable(_) | StorageError::Closed) => sure,
         other => other.after_commit(),
     };
+    all_failed(results, &error)
+}
+
+/// Replaces successes by an error.
+fn all_failed(results: Vec<Result<Committed>>, error: &StorageError) -> Vec<Result<Committed>> {
     let answer = |result: Result<Committed>| result.and_then(|_| Err(error.clone()));
     results.into_iter().map(answer).collect()
 }

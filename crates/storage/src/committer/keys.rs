@@ -124,6 +124,15 @@ impl KeyTable {
         }
     }
 
+    /// Takes back that commits after `version` have written keys, because they failed. Their keys
+    /// count as written by `version`: what was known of them before is lost.
+    pub fn take_back(&mut self, version: u64) {
+        let entries = self.order.iter_mut().map(|(written, _)| written);
+        for written in self.last.values_mut().chain(entries) {
+            *written = version.min(*written);
+        }
+    }
+
     /// Removes entries that no snapshot can conflict with and, above the cap, those that only old
     /// snapshots could. If a key was written again after its entry was made, it gets a new entry,
     /// so each write is handled once. Handles [`PRUNE_MAX`] entries and continues with the next
