@@ -72,7 +72,7 @@ impl LsmBackend {
         dropped: Arc<DroppedRanges>,
         options: &LsmOptions,
     ) -> Result<Self> {
-        running.store().take_commits(true);
+        running.store().look_for_room();
         Ok(Self {
             creation,
             durable: directory.durable_mark()?,
@@ -312,7 +312,6 @@ impl Backend for LsmBackend {
             return Ok(());
         }
         let store = running.store();
-        store.take_commits(false);
         let flushed = Space::ALL.into_iter().try_for_each(|space| store.flush(space));
         let whole = flushed.is_ok() && store.is_flushed();
         let unused = running.stop(CLOSE_WAIT);

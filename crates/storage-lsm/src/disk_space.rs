@@ -1,7 +1,8 @@
 //! The free space of the file system of the data. While it is below a reserve, commits that add
-//! data are refused, because a full disk during a merge or a write of the log poisons the engine
-//! until a restart (a flush waits for space). If other programs use up the reserve, all writes are
-//! refused, and the engine keeps running until there is space again.
+//! data are refused, so that there is space for merges and deletes. If other programs use up the
+//! reserve, all writes are refused, and the engine keeps running until there is space again. A commit
+//! that meets a full disk all the same fails, and a flush or a merge waits; only a sync that meets
+//! one ends all writes until a restart.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,9 +101,14 @@ impl SpaceGauge {
             .is_none_or(|space| space.available_bytes >= self.reserve(space).saturating_add(bytes))
     }
 
-    /// Returns true if `bytes` can be written without using the space that is kept for commits, or
-    /// if the system does not report it.
-    pub fn fits(&self, bytes: u64) -> bool {
+    /// Returns true if `bytes` are free, or if the system does not report it.
+    pub fn is_free(&self, bytes: u64) -> bool {
+        (self.probe)(&self.data).is_none_or(|space| space.available_bytes >= bytes)
+    }
+
+    /// Returns true if `bytes` are free in addition to the space that is kept for deletes, or if the
+    /// system does not report it.
+    pub fn spares_last(&self, bytes: u64) -> bool {
         (self.probe)(&self.data)
             .is_none_or(|space| space.available_bytes >= self.last(space).saturating_add(bytes))
     }
@@ -176,7 +182,8 @@ mod tests {
             gauge.look(unflushed, || {});
             assert_eq!(gauge.room(), room, "{total} {available} {unflushed}");
             assert_eq!(gauge.has_room_for(unflushed), room == Room::Enough);
-            assert_eq!(gauge.fits(0), room != Room::None);
+            assert_eq!(gauge.spares_last(0), room != Room::None);
+            assert!(gauge.is_free(available) && !gauge.is_free(available + 1));
         }
         assert!(system_probe()(Path::new("/")).unwrap().total_bytes > 0);
         assert_eq!(system_probe()(Path::new("/no such file")), None);

@@ -76,7 +76,11 @@ impl DroppedRanges {
     pub fn filter(&self, range: &DropRange) {
         self.set_place(range, Remains::Tables(u64::MAX));
         let entry = (range.start.clone(), range.end.clone());
-        self.change(range.space, |ranges| ranges.push(entry));
+        self.change(range.space, |ranges| {
+            if !ranges.contains(&entry) {
+                ranges.push(entry);
+            }
+        });
     }
 
     /// Notes that no table holds the range any more; log files up to `newest_log` may.

@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
 use quire_storage::backend::{Backend, RawSnapshot, Reclaimed, delete_range};
-use quire_storage::{DropRange, Op, Page, Result, ScanRequest, Space};
+use quire_storage::{DropRange, Op, Page, Result, ScanRequest, Space, StorageError};
 
 use crate::dropped::{DroppedRanges, Remains};
 use crate::store::Store;
@@ -66,8 +66,14 @@ impl<B: Backend> Reclaim<'_, B> {
             if stop() {
                 return Ok(vec![Reclaimed::Left; ranges.len()]);
             }
-            if self.dropped.place(range).is_some() {
-                continue;
+            match self.dropped.place(range) {
+                // An earlier drop of its tables has failed.
+                Some(Remains::Tables(u64::MAX)) => {
+                    fresh.push(range.clone());
+                    continue;
+                }
+                Some(_) => continue,
+                None => {}
             }
             if self.is_small(range)? {
                 *became = delete_range(self.backend, range, apply, stop)?;
@@ -130,8 +136,17 @@ impl<B: Backend> Reclaim<'_, B> {
     /// ranges: the tables that they have written by then count as tables that may hold the ranges.
     fn drop_tables(&self, ranges: &[DropRange]) -> Result<()> {
         for space in Space::ALL {
-            if ranges.iter().any(|range| range.space == space) {
-                self.store.flush(space)?;
+            if ranges.iter().any(|range| range.space == space)
+                && let Err(error) = self.store.flush(space)
+            {
+                if error == StorageError::Full {
+                    // What they free may be the room that the flush needs. The rest follows later.
+                    for range in ranges {
+                        self.dropped.filter(range);
+                        self.store.drop_tables(range.space, bounds(range))?;
+                    }
+                }
+                return Err(error);
             }
         }
         for range in ranges {

@@ -15,7 +15,7 @@ mod room;
 use std::collections::HashSet;
 use std::ops::{Bound, Range};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use quire_storage::{Op, Result, Space, StorageError};
 use smallvec::smallvec;
 
-use self::background::Work;
+use self::background::{Need, Work};
 use crate::LsmOptions;
 use crate::disk_space::SpaceGauge;
 use crate::dropped::DroppedRanges;
@@ -49,8 +49,6 @@ pub(crate) struct Store {
     pub trees: Trees,
     pub log: Log,
     pub space: Arc<SpaceGauge>,
-    /// True while commits are written: then a flush leaves them some space.
-    takes_commits: AtomicBool,
     /// Held while a batch is written, and while a memtable is sealed.
     writing: Mutex<()>,
     /// The view of new snapshots.
@@ -118,7 +116,6 @@ impl Store {
                 options.space_probe.clone(),
                 options.reserve_bytes,
             )),
-            takes_commits: AtomicBool::new(false),
             writing: Mutex::new(()),
             view: RwLock::new(Arc::new(view)),
             changing: Mutex::new(()),
@@ -336,8 +333,8 @@ impl Store {
             let after = memtables.iter().rev().nth(1).map_or(u64::MAX, |it| it.first_seqno());
             (Arc::clone(oldest), after)
         };
-        if self.takes_commits.load(Ordering::Relaxed) && !self.fits(oldest.bytes()) {
-            self.announce(|work| work.no_room_for = Some(oldest.bytes()));
+        if !self.is_free(oldest.bytes()) {
+            self.wait_for_room(Need::of(oldest.bytes()));
             return Ok(());
         }
         self.log.sync()?;
@@ -348,12 +345,12 @@ impl Store {
             "a replay would skip rows"
         );
         let failed = |error| storage(error, "flushing");
-        self.trees.move_flushed(space)?;
+        self.move_flushed(space)?;
         let flush::Flushed { apart, rest } = match flush::write(tree, space, &oldest, next) {
             Ok(flushed) => flushed,
             Err(error) => match failed(error) {
                 StorageError::Full => {
-                    self.announce(|work| work.no_room_for = Some(oldest.bytes()));
+                    self.wait_for_room(Need::after_failure(oldest.bytes()));
                     return Ok(());
                 }
                 other => return Err(other),
@@ -361,12 +358,25 @@ impl Store {
         };
         // lsm-tree moves flushed tables down only together, and only if nothing lies between them.
         for tables in apart.chunks(1).chain([&rest[..]]).filter(|tables| !tables.is_empty()) {
-            tree.register_tables(tables, None, None, &[], NO_SNAPSHOT).map_err(failed)?;
-            self.trees.move_flushed(space)?;
+            let register =
+                || tree.register_tables(tables, None, None, &[], NO_SNAPSHOT).map_err(failed);
+            if !self.write_with_room(register)? {
+                return Ok(());
+            }
+            self.move_flushed(space)?;
         }
         self.pace.flushed(oldest.bytes(), since.elapsed());
         self.publish_tables(space, Some(oldest))?;
         self.free_log()
+    }
+
+    /// Moves the flushed tables of a space to a level below if that needs no merge. On a full disk
+    /// they stay where they are.
+    fn move_flushed(&self, space: Space) -> Result<()> {
+        match self.trees.move_flushed(space) {
+            Err(StorageError::Full) => Ok(()),
+            moved => moved,
+        }
     }
 
     /// Removes the log files that are replayed and that no memtable needs.
@@ -403,8 +413,12 @@ impl Store {
 
     /// Makes tables of all rows of a space that are in memtables, and returns when they are in
     /// use. Begins another log file, so that the present one can be removed when the other spaces
-    /// are flushed too.
+    /// are flushed too. Fails with `Full` if the disk has no room for the tables.
     pub fn flush(&self, space: Space) -> Result<()> {
+        self.look_for_room();
+        if self.work.lock().no_room_to_flush.is_some() {
+            return Err(StorageError::Full);
+        }
         {
             let _writing = self.writing.lock();
             self.log.end_file()?;
@@ -423,8 +437,7 @@ impl Store {
 
     /// Drops the tables of a space that lie wholly inside a range.
     pub fn drop_tables(&self, space: Space, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<()> {
-        let dropped = self.trees.of(space).drop_range::<&[u8], _>(bounds);
-        dropped.map_err(|error| storage(error, "dropping tables"))?;
+        self.trees.drop_tables(space, bounds)?;
         self.publish_tables(space, None)
     }
 
@@ -457,7 +470,7 @@ impl Store {
             if work.stop {
                 return Err(StorageError::Closed);
             }
-            if work.no_room_for.is_some() {
+            if work.no_room_to_flush.is_some() {
                 return Err(StorageError::Full);
             }
             self.changed.wait(&mut work);

@@ -2,6 +2,8 @@
 //! and removes tables. Everything that a reader needs is in a [`TableList`], so that no reader and
 //! no writer waits for a lock of lsm-tree, under which it syncs files.
 
+use std::io::ErrorKind;
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +25,7 @@ use crate::dropped::{DroppedRanges, Factory};
 use crate::error::storage;
 use crate::layout::{keyspace_path, number_of};
 use crate::manifest;
-use crate::table_cut::only_moves;
+use crate::table_cut::{Merge, only_moves};
 use crate::tuning::{CUT, LEVELS, block_bytes, filter_bits, restart_interval};
 
 /// The number of table files that stay open: below the number that a process may usually open.
@@ -98,12 +100,16 @@ impl Trees {
     }
 
     /// Merges tables of a space as far as the levels need it. Returns true if the list of tables
-    /// has changed.
-    pub fn compact(&self, space: Space) -> Result<bool> {
+    /// has changed. Fails with `Full` if `has_room` returns false for the bytes of the tables.
+    pub fn compact(&self, space: Space, has_room: &dyn Fn(u64) -> bool) -> Result<bool> {
         let tree = self.of(space);
         let before = tree.current_version().id();
         self.count_merge(space, |is_alone| {
-            tree.compact(Arc::new(CUT.levels(tree, is_alone)), NO_SNAPSHOT)
+            let Merge { levels, bytes } = CUT.levels(tree, is_alone);
+            if bytes > 0 && !has_room(bytes) {
+                return Err(std::io::Error::from(ErrorKind::StorageFull).into());
+            }
+            tree.compact(Arc::new(levels), NO_SNAPSHOT)
         })?;
         Ok(tree.current_version().id() != before)
     }
@@ -125,6 +131,17 @@ impl Trees {
             let cut = CUT.of(tree.current_version().iter_tables());
             tree.major_compact(cut, NO_SNAPSHOT)
         })
+    }
+
+    /// Drops the tables of a space that lie wholly inside a range.
+    pub fn drop_tables(&self, space: Space, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<()> {
+        let tree = self.of(space);
+        let dropped = tree.drop_range::<&[u8], _>(bounds);
+        // Otherwise lsm-tree keeps them until its next flush or merge.
+        let freed = dropped.and_then(|()| {
+            tree.get_version_history_lock().maintenance(&tree.config.path, NO_SNAPSHOT)
+        });
+        freed.map_err(|error| storage(error, "dropping tables"))
     }
 
     /// Calls `merge` with true if no other merge runs in the tree of `space`.

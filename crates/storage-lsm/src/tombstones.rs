@@ -108,7 +108,10 @@ impl Tombstones {
         if self.is_large(space, store) {
             // The tables do not contain deletes that are not flushed.
             return self.is_quiet(written)
-                && (deletes >= DELETES_MIN || is_worth_it(&store.view().of(space).tables, store));
+                && (deletes >= DELETES_MIN
+                    || is_worth_it(&store.view().of(space).tables, |bytes| {
+                        store.space.has_room_for(bytes)
+                    }));
         }
         let bytes = store.view().of(space).tables.bytes();
         deletes >= DELETES_MIN
@@ -142,20 +145,26 @@ impl Tombstones {
             }
             let dead = self.of(space);
             let since = Instant::now();
-            dead.deletes.store(0, Ordering::Relaxed);
+            let deletes = dead.deletes.swap(0, Ordering::Relaxed);
             dead.hint.store(false, Ordering::Relaxed);
-            store.flush(space)?;
+            let later = || {
+                dead.deletes.fetch_add(deletes, Ordering::Relaxed);
+                *dead.not_before.lock() = Some(Instant::now() + LOOK);
+            };
+            store.flush(space).inspect_err(|_| later())?;
             let view = store.view();
             let tables = &view.of(space).tables;
-            let is_worth_it = match self.is_large(space, store) {
-                true => is_worth_it(tables, store),
-                false => store.has_room_for(tables.bytes()),
-            };
-            if !is_worth_it {
-                *dead.not_before.lock() = Some(Instant::now() + LOOK);
+            let has_room_for = |bytes| store.has_room_for(bytes);
+            if self.is_large(space, store) {
+                if !is_worth_it(tables, has_room_for) {
+                    *dead.not_before.lock() = Some(Instant::now() + LOOK);
+                    continue;
+                }
+            } else if !has_room_for(tables.bytes()) {
+                later();
                 continue;
             }
-            store.merge_all(space)?;
+            store.merge_all(space).inspect_err(|_| later())?;
             *dead.not_before.lock() = Some(Instant::now() + since.elapsed() * REST);
         }
         Ok(())
@@ -163,10 +172,10 @@ impl Tombstones {
 }
 
 /// Returns true if compacting a large keyspace frees as much as it writes, and the disk has room.
-fn is_worth_it(tables: &TableList, store: &Store) -> bool {
+fn is_worth_it(tables: &TableList, has_room_for: impl Fn(u64) -> bool) -> bool {
     let bytes = tables.bytes();
     let live = bytes.saturating_sub(deleted_bytes(tables));
-    live <= bytes - bytes / LARGE_DEAD && bytes <= COMPACT_BYTES_MAX && store.has_room_for(live)
+    live <= bytes - bytes / LARGE_DEAD && bytes <= COMPACT_BYTES_MAX && has_room_for(live)
 }
 
 #[cfg(test)]

@@ -1,11 +1,16 @@
 //! The background threads: one flushes and cares for the log, the others merge and fill log files.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 use quire_storage::{Result, Space, StorageError};
 
 use super::Store;
 use crate::tables::of_space;
+
+/// The time between two attempts to write a table if the first one met a full disk.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What the background threads have to do.
 pub(super) struct Work {
@@ -15,8 +20,12 @@ pub(super) struct Work {
     pub log_wants_care: bool,
     /// The next log file must be filled.
     pub log_wants_filled: bool,
-    /// The bytes of the memtable for whose flush the disk has no room. No other is flushed meanwhile.
-    pub no_room_for: Option<u64>,
+    /// What the oldest memtable needs, if the disk has no room for its table. No other is flushed
+    /// meanwhile.
+    pub no_room_to_flush: Option<Need>,
+    /// The bytes for which a merge has no room, `u64::MAX` if it has met a full disk. No other merge
+    /// begins meanwhile.
+    pub no_room_to_merge: Option<u64>,
     pub stop: bool,
 }
 
@@ -26,9 +35,28 @@ impl Work {
             unmerged: [true; 4],
             log_wants_care: false,
             log_wants_filled: false,
-            no_room_for: None,
+            no_room_to_flush: None,
+            no_room_to_merge: None,
             stop: false,
         }
+    }
+}
+
+/// The space that a flush waits for.
+#[derive(Clone, Copy)]
+pub(super) struct Need {
+    pub bytes: u64,
+    pub not_before: Instant,
+}
+
+impl Need {
+    pub fn of(bytes: u64) -> Self {
+        Self { bytes, not_before: Instant::now() }
+    }
+
+    /// The disk may have less room than it says, for example by a quota.
+    pub fn after_failure(bytes: u64) -> Self {
+        Self { bytes, not_before: Instant::now() + PAUSE }
     }
 }
 
@@ -56,8 +84,9 @@ impl Store {
                 return Some(Task::FillLog);
             }
             let found = match flushes {
-                true if work.no_room_for.is_some() => None,
+                true if work.no_room_to_flush.is_some() => None,
                 true => self.next_flush(),
+                false if work.no_room_to_merge.is_some() => None,
                 false => self.next_merge(&mut work),
             };
             if found.is_some() {
@@ -118,10 +147,30 @@ impl Store {
         }
     }
 
+    /// Merges tables of a space. If the disk has no room for it, merges wait until it has. What a merge
+    /// has written that met a full disk is removed by the next open.
     fn merge(&self, space: Space) -> Result<()> {
-        if self.trees.compact(space)? {
-            self.publish_tables(space, None)?;
+        let needed = Cell::new(u64::MAX);
+        let has_room = |bytes| {
+            let has_room = self.spares_last(bytes);
+            if !has_room {
+                needed.set(bytes);
+            }
+            has_room
+        };
+        match self.trees.compact(space, &has_room) {
+            Ok(true) => self.publish_tables(space, None),
+            Ok(false) => Ok(()),
+            Err(StorageError::Full) => {
+                self.announce(|work| {
+                    work.no_room_to_merge = Some(needed.get());
+                    if let Some(unmerged) = work.unmerged.get_mut(space.index()) {
+                        *unmerged = true;
+                    }
+                });
+                Ok(())
+            }
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! Memory and disk space stay bounded: dropped ranges are freed, and an idle snapshot cannot keep
 //! more than its limit.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quire_storage::committer::log_key;
@@ -422,58 +422,118 @@ fn zeros_of_the_log_refuse_no_commit() {
     }
 }
 
-/// Another program fills the disk while much waits for a flush. The flush would take the space that
-/// is kept for commits, so it waits. Everything goes on when there is room again.
+/// A disk of which another program takes all but some bytes, on demand.
+#[cfg(unix)]
+struct SmallDisk {
+    root: PathBuf,
+    /// What the data used when the space was taken, and the free bytes then.
+    taken: Mutex<Option<(u64, u64)>>,
+}
+
+#[cfg(unix)]
+impl SmallDisk {
+    fn options(directory: &Path) -> (Arc<Self>, LsmOptions) {
+        let disk = Arc::new(Self { root: directory.to_owned(), taken: Mutex::default() });
+        let probed = Arc::clone(&disk);
+        let tick = Some(Duration::from_millis(2));
+        let history_window = Duration::ZERO;
+        let options = LsmOptions {
+            committer: CommitterOptions { tick, history_window, ..CommitterOptions::default() },
+            reserve_bytes: 100 << 20,
+            space_probe: Arc::new(move |_: &Path| Some(probed.space())),
+            ..LsmOptions::default()
+        };
+        (disk, options)
+    }
+
+    fn take_all_but(&self, free: u64) {
+        *self.taken.lock().unwrap() = Some((used(&self.root), free));
+    }
+
+    fn give_back(&self) {
+        *self.taken.lock().unwrap() = None;
+    }
+
+    fn space(&self) -> DiskSpace {
+        let available_bytes = match *self.taken.lock().unwrap() {
+            None => 1 << 40,
+            Some((before, free)) => (free + before).saturating_sub(used(&self.root)),
+        };
+        DiskSpace { total_bytes: 1 << 41, available_bytes }
+    }
+}
+
+fn eventually(what: &str, is_so: &mut dyn FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Writes a document, or deletes one.
+fn commit(engine: &Arc<dyn Engine>, collection: u32, number: u64, length: Option<usize>) -> bool {
+    let mut txn = begin(engine, Mode::Write).unwrap();
+    let key = key(collection, number);
+    match length {
+        Some(length) => txn.put_entry(Space::Doc, key, document(number, length)).unwrap(),
+        None => txn.delete_entry(Space::Doc, key).unwrap(),
+    }
+    match txn.commit(CommitOptions::synced()) {
+        Ok(_) => true,
+        Err(StorageError::Full) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Another program fills the disk while more waits for a flush than is left. The flush waits, and
+/// deletes go on. Everything goes on when there is room again.
+#[cfg(unix)]
 #[test]
 fn a_flush_without_room_waits() {
-    const RESERVE_BYTES: u64 = 100 << 20;
     let directory = TempDir::new().unwrap();
-    let available = Arc::new(AtomicU64::new(u64::MAX));
-    let probed = Arc::clone(&available);
-    let probe = move |_: &Path| {
-        Some(DiskSpace { total_bytes: 4 << 30, available_bytes: probed.load(Ordering::Relaxed) })
-    };
-    let tick = Some(Duration::from_millis(2));
-    let options = LsmOptions {
-        committer: CommitterOptions { tick, ..CommitterOptions::default() },
-        reserve_bytes: RESERVE_BYTES,
-        space_probe: Arc::new(probe),
-        ..LsmOptions::default()
-    };
+    let (disk, options) = SmallDisk::options(directory.path());
     let engine = open(directory.path(), options).unwrap().engine;
-    let commit = |number: u64, value: Option<usize>| {
-        let mut txn = begin(&engine, Mode::Write).unwrap();
-        let key = key(1, number);
-        match value {
-            Some(length) => txn.put_entry(Space::Doc, key, document(number, length)).unwrap(),
-            None => txn.delete_entry(Space::Doc, key).unwrap(),
-        }
-        txn.commit(CommitOptions::synced()).map(drop)
-    };
-    let eventually = |what: &str, is_so: &mut dyn FnMut() -> bool| {
-        let end = Instant::now() + Duration::from_secs(20);
-        while !is_so() {
-            assert!(Instant::now() < end, "{what}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    };
+    let flushes = || engine.maintenance(Maintenance::Flush);
     for round in 0..3 {
-        (0..20).for_each(|number| commit(number, Some(1 << 20)).unwrap());
-        // Commits have 16 MB, so the tables of 20 MB have no room.
-        available.store(30 << 20, Ordering::Relaxed);
-        eventually("data is refused", &mut || commit(30, Some(100)) == Err(StorageError::Full));
-        let flushed = || files(directory.path());
-        let before = flushed();
-        assert_eq!(engine.maintenance(Maintenance::Flush), Err(StorageError::Full));
-        commit(round, None).unwrap();
-        assert_eq!(flushed(), before);
-        available.store(u64::MAX, Ordering::Relaxed);
-        eventually("it goes on", &mut || commit(30, Some(100)).is_ok());
-        eventually("it is flushed", &mut || engine.maintenance(Maintenance::Flush).is_ok());
-        assert!(flushed() > 0);
+        assert!((0..24).all(|number| commit(&engine, 1, number, Some(1 << 20))));
+        disk.take_all_but(20 << 20);
+        eventually("data is refused", &mut || !commit(&engine, 1, 30, Some(100)));
+        let before = files(directory.path());
+        for number in 0..20 {
+            assert_eq!(flushes(), Err(StorageError::Full));
+            assert!(commit(&engine, 1, 100 * round + number, None), "delete {number}");
+        }
+        assert_eq!(files(directory.path()), before);
+        disk.give_back();
+        eventually("it goes on", &mut || commit(&engine, 1, 30, Some(100)));
+        eventually("it is flushed", &mut || flushes().is_ok());
+        assert!(files(directory.path()) > 0);
     }
-    // A close needs no space for commits.
-    commit(1, Some(1 << 20)).unwrap();
-    available.store(17 << 20, Ordering::Relaxed);
+    engine.close().unwrap();
+}
+
+/// What a dropped collection frees is the room that the flush needs.
+#[cfg(unix)]
+#[test]
+fn a_dropped_collection_makes_room_for_a_flush() {
+    let directory = TempDir::new().unwrap();
+    let (disk, options) = SmallDisk::options(directory.path());
+    let engine = open(directory.path(), options).unwrap().engine;
+    assert!((0..40).all(|number| commit(&engine, 1, number, Some(1 << 20))));
+    engine.maintenance(Maintenance::Flush).unwrap();
+    assert!((0..24).all(|number| commit(&engine, 2, number, Some(1 << 20))));
+    disk.take_all_but(20 << 20);
+    eventually("data is refused", &mut || !commit(&engine, 2, 30, Some(100)));
+    engine.drop_range(Space::Doc, &key(1, 0), &key(2, 0)).unwrap();
+    eventually("it is flushed", &mut || {
+        assert!(commit(&engine, 2, 40, None), "a delete is refused");
+        engine.maintenance(Maintenance::Flush).is_ok()
+    });
+    eventually("its space is free", &mut || engine.stats().ranges_dropped == 0);
+    let snapshot = engine.snapshot().unwrap();
+    assert_eq!(numbers(&*snapshot, Space::Doc, 1).len(), 0);
+    assert!(numbers(&*snapshot, Space::Doc, 2).iter().take(24).copied().eq(0..24));
+    drop(snapshot);
     engine.close().unwrap();
 }

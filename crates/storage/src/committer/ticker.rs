@@ -201,8 +201,10 @@ impl<B: Backend> Inner<B> {
         let ranges: Vec<_> = drops.iter().map(|drop| drop.range.clone()).collect();
         let apply = |ops: Vec<Op>| self.apply_own(ops);
         let stop = || self.stop.is_stopped();
-        let done = self.backend.reclaim(&ranges, &apply, &stop)?;
-        self.retries.lock().after(!done.contains(&Reclaimed::Left));
+        let done = self.backend.reclaim(&ranges, &apply, &stop);
+        let all_done = done.as_ref().is_ok_and(|done| !done.contains(&Reclaimed::Left));
+        self.retries.lock().after(all_done);
+        let done = done?;
         let records = |what: Reclaimed| -> HashSet<Bytes> {
             let of = drops.iter().zip(&done).filter(|(_, done)| **done == what);
             of.map(|(drop, _)| drop.record.clone()).collect()
