@@ -195,6 +195,10 @@ impl Backend for LsmBackend {
         self.store().is_ok_and(|store| store.view().is_behind())
     }
 
+    fn is_stuck(&self) -> bool {
+        self.store().is_ok_and(|store| store.is_stuck())
+    }
+
     fn wants_cut(&self) -> bool {
         self.store().is_ok_and(|store| is_cut_due(&store.view()))
     }

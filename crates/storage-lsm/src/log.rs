@@ -340,7 +340,8 @@ fn create(data: &Path, number: u64) -> Result<Ready> {
 /// Opens a log file, whose name survives a power cut, and creates it if it is missing.
 fn open(data: &Path, number: u64) -> Result<File> {
     let file = file_options().open(journal::path(data, number))?;
-    sync_directory(data)?;
+    // A sync that has failed is not tried again, also on a full disk.
+    sync_directory(data).map_err(|error| StorageError::Io(error.to_string()))?;
     Ok(file)
 }
 

@@ -11,7 +11,7 @@
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
-use quire_storage::backend::{Backend, RawSnapshot, Reclaimed, delete_range};
+use quire_storage::backend::{Backend, RawSnapshot, Reclaimed, Room, delete_range};
 use quire_storage::{DropRange, Op, Page, Result, ScanRequest, Space, StorageError};
 
 use crate::dropped::{DroppedRanges, Remains};
@@ -61,7 +61,7 @@ impl<B: Backend> Reclaim<'_, B> {
     ) -> Result<Vec<Reclaimed>> {
         let mut became = vec![Reclaimed::Left; ranges.len()];
         let mut fresh = Vec::new();
-        let is_first = !self.dropped.is_asked.swap(true, Ordering::Relaxed);
+        let is_first = !self.dropped.is_asked.load(Ordering::Relaxed);
         for (range, became) in ranges.iter().zip(&mut became) {
             if stop() {
                 return Ok(vec![Reclaimed::Left; ranges.len()]);
@@ -76,6 +76,10 @@ impl<B: Backend> Reclaim<'_, B> {
                 None => {}
             }
             if self.is_small(range)? {
+                if self.store.space.room() == Room::None {
+                    // Its keys cannot be deleted now.
+                    continue;
+                }
                 *became = delete_range(self.backend, range, apply, stop)?;
                 // A range that an earlier process freed looks empty, while newer tables prevent a
                 // replay of the log.
@@ -97,6 +101,7 @@ impl<B: Backend> Reclaim<'_, B> {
                 *became = self.judge(range, place);
             }
         }
+        self.dropped.is_asked.store(true, Ordering::Relaxed);
         Ok(became)
     }
 

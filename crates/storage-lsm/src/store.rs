@@ -36,7 +36,7 @@ use crate::log::{Appended, Log};
 use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::retired::Retired;
-use crate::tables::{NO_SNAPSHOT, TableList, Trees};
+use crate::tables::{TableList, Trees};
 use crate::tuning::{LATE_BYTES_MAX, memtable_bytes};
 use crate::view::{LateKeys, SpaceView, View};
 
@@ -183,7 +183,7 @@ impl Store {
         self.applied.fetch_max(seqno, Ordering::AcqRel);
         drop(writing);
         self.seal_full(&view);
-        self.wait_until(|view| !view.is_behind())
+        self.wait_for_background()
     }
 
     /// Notes that all log files before number `log` are replayed.
@@ -318,6 +318,8 @@ impl Store {
             if let Some(unmerged) = work.unmerged.get_mut(space.index()) {
                 *unmerged = true;
             }
+            // The next merge may be another one.
+            work.no_room_to_merge.take_if(|need| need.not_before <= Instant::now());
         });
         Ok(())
     }
@@ -350,7 +352,7 @@ impl Store {
             Ok(flushed) => flushed,
             Err(error) => match failed(error) {
                 StorageError::Full => {
-                    self.wait_for_room(Need::after_failure(oldest.bytes()));
+                    self.wait_for_room(Need::after_failure(oldest.bytes(), 0));
                     return Ok(());
                 }
                 other => return Err(other),
@@ -358,9 +360,7 @@ impl Store {
         };
         // lsm-tree moves flushed tables down only together, and only if nothing lies between them.
         for tables in apart.chunks(1).chain([&rest[..]]).filter(|tables| !tables.is_empty()) {
-            let register =
-                || tree.register_tables(tables, None, None, &[], NO_SNAPSHOT).map_err(failed);
-            if !self.write_with_room(register)? {
+            if !self.write_with_room(|| self.trees.register(space, tables))? {
                 return Ok(());
             }
             self.move_flushed(space)?;
@@ -389,8 +389,12 @@ impl Store {
             let first = self.view().memtables().map(|memtable| memtable.first_log()).min();
             first.unwrap_or(u64::MAX).min(self.log.current()).min(unreplayed)
         };
-        let removed = self.log.remove_before(first)?;
-        self.retired.add_files(removed);
+        match self.log.remove_before(first) {
+            Ok(removed) => self.retired.add_files(removed),
+            // The next flush removes them.
+            Err(StorageError::Full) => {}
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 

@@ -104,14 +104,44 @@ impl Trees {
     pub fn compact(&self, space: Space, has_room: &dyn Fn(u64) -> bool) -> Result<bool> {
         let tree = self.of(space);
         let before = tree.current_version().id();
-        self.count_merge(space, |is_alone| {
+        let merged = self.count_merge(space, |is_alone| {
             let Merge { levels, bytes } = CUT.levels(tree, is_alone);
-            if bytes > 0 && !has_room(bytes) {
+            // Beside another merge it is not known which tables it will be.
+            if is_alone && bytes > 0 && !has_room(bytes) {
                 return Err(std::io::Error::from(ErrorKind::StorageFull).into());
             }
             tree.compact(Arc::new(levels), NO_SNAPSHOT)
-        })?;
-        Ok(tree.current_version().id() != before)
+        });
+        let has_changed = tree.current_version().id() != before;
+        match merged {
+            Err(StorageError::Full) if has_changed => Ok(true),
+            merged => merged.map(|()| has_changed),
+        }
+    }
+
+    /// Returns true if a merge runs.
+    pub fn is_merging(&self) -> bool {
+        self.merges.iter().any(|merges| merges.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Adds flushed tables to a tree. Fails with `Full` if that can be tried again.
+    pub fn register(&self, space: Space, tables: &[Table]) -> Result<()> {
+        let registered = self.of(space).register_tables(tables, None, None, &[], NO_SNAPSHOT);
+        registered.map_err(|error| self.error(space, error, "flushing"))
+    }
+
+    /// Converts an error of a write to a tree. `Full` says that the write can be tried again: not if
+    /// `current` names a list of tables already that lsm-tree does not have yet, because it would
+    /// write that file again while it is in use.
+    fn error(&self, space: Space, error: lsm_tree::Error, place: &str) -> StorageError {
+        let tree = self.of(space);
+        let error = storage(error, place);
+        let named = std::fs::read(manifest::current_path(&tree.config.path)).unwrap_or_default();
+        let named = named.first_chunk().map(|number| u64::from_le_bytes(*number));
+        match error == StorageError::Full && named > Some(tree.current_version().id()) {
+            true => StorageError::Io(format!("{place}: the disk is full")),
+            false => error,
+        }
     }
 
     /// Moves the flushed tables of a space to a level below if that needs no merge.
@@ -121,7 +151,7 @@ impl Trees {
             return Ok(());
         }
         let moves = tree.compact(Arc::new(only_moves()), NO_SNAPSHOT);
-        moves.map_err(|error| storage(error, "moving tables"))
+        moves.map_err(|error| self.error(space, error, "moving tables"))
     }
 
     /// Merges all tables of a space into new ones.
@@ -141,7 +171,7 @@ impl Trees {
         let freed = dropped.and_then(|()| {
             tree.get_version_history_lock().maintenance(&tree.config.path, NO_SNAPSHOT)
         });
-        freed.map_err(|error| storage(error, "dropping tables"))
+        freed.map_err(|error| self.error(space, error, "dropping tables"))
     }
 
     /// Calls `merge` with true if no other merge runs in the tree of `space`.
@@ -152,7 +182,7 @@ impl Trees {
     ) -> Result<()> {
         let running = RunningMerge(of_space(&self.merges, space));
         let others = running.0.fetch_add(1, Ordering::Relaxed);
-        merge(others == 0).map_err(|error| storage(error, "compacting"))
+        merge(others == 0).map_err(|error| self.error(space, error, "compacting"))
     }
 }
 

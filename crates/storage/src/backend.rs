@@ -129,6 +129,11 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
+    /// Returns true if that pressure ends only when the disk has more room.
+    fn is_stuck(&self) -> bool {
+        false
+    }
+
     /// Does what [`Engine::wants_cut`](crate::Engine::wants_cut) says.
     fn wants_cut(&self) -> bool {
         false

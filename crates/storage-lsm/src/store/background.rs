@@ -9,7 +9,7 @@ use quire_storage::{Result, Space, StorageError};
 use super::Store;
 use crate::tables::of_space;
 
-/// The time between two attempts to write a table if the first one met a full disk.
+/// The time after which a write that has met a full disk is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// What the background threads have to do.
@@ -23,9 +23,10 @@ pub(super) struct Work {
     /// What the oldest memtable needs, if the disk has no room for its table. No other is flushed
     /// meanwhile.
     pub no_room_to_flush: Option<Need>,
-    /// The bytes for which a merge has no room, `u64::MAX` if it has met a full disk. No other merge
-    /// begins meanwhile.
-    pub no_room_to_merge: Option<u64>,
+    /// What a merge needs for which the disk has no room. No other merge begins meanwhile.
+    pub no_room_to_merge: Option<Need>,
+    /// The number of merges in a row that have met a full disk.
+    pub failed_merges: u32,
     pub stop: bool,
 }
 
@@ -37,13 +38,14 @@ impl Work {
             log_wants_filled: false,
             no_room_to_flush: None,
             no_room_to_merge: None,
+            failed_merges: 0,
             stop: false,
         }
     }
 }
 
-/// The space that a flush waits for.
-#[derive(Clone, Copy)]
+/// The space that a flush or a merge waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Need {
     pub bytes: u64,
     pub not_before: Instant,
@@ -54,9 +56,10 @@ impl Need {
         Self { bytes, not_before: Instant::now() }
     }
 
-    /// The disk may have less room than it says, for example by a quota.
-    pub fn after_failure(bytes: u64) -> Self {
-        Self { bytes, not_before: Instant::now() + PAUSE }
+    /// The need of a write that has met a full disk. The disk may have less room than it says, for
+    /// example by a quota, so each pause is twice as long as the one before.
+    pub fn after_failure(bytes: u64, failures: u32) -> Self {
+        Self { bytes, not_before: Instant::now() + PAUSE * (1 << failures.min(6)) }
     }
 }
 
@@ -150,20 +153,27 @@ impl Store {
     /// Merges tables of a space. If the disk has no room for it, merges wait until it has. What a merge
     /// has written that met a full disk is removed by the next open.
     fn merge(&self, space: Space) -> Result<()> {
-        let needed = Cell::new(u64::MAX);
+        // The bytes that it needs, and whether they were there at its beginning.
+        let needed = Cell::new((0, true));
         let has_room = |bytes| {
             let has_room = self.spares_last(bytes);
-            if !has_room {
-                needed.set(bytes);
-            }
+            needed.set((bytes, has_room));
             has_room
         };
         match self.trees.compact(space, &has_room) {
-            Ok(true) => self.publish_tables(space, None),
-            Ok(false) => Ok(()),
+            Ok(is_changed) => {
+                self.work.lock().failed_merges = 0;
+                if is_changed { self.publish_tables(space, None) } else { Ok(()) }
+            }
             Err(StorageError::Full) => {
+                let (bytes, has_begun) = needed.get();
                 self.announce(|work| {
-                    work.no_room_to_merge = Some(needed.get());
+                    work.no_room_to_merge = Some(if has_begun {
+                        work.failed_merges += 1;
+                        Need::after_failure(bytes, work.failed_merges)
+                    } else {
+                        Need::of(bytes)
+                    });
                     if let Some(unmerged) = work.unmerged.get_mut(space.index()) {
                         *unmerged = true;
                     }

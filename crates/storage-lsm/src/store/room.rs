@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use quire_storage::backend::Room;
 use quire_storage::{Result, Space, StorageError};
 
 use super::Store;
@@ -14,8 +13,7 @@ const SPARED_LOG_BYTES: u64 = 8 << 20;
 
 impl Store {
     /// Measures the free space, after zeros of the log were given back if it is not enough. Flushes
-    /// and merges that had no room go on if there is room again. Until then, commits that would wait
-    /// for them are refused.
+    /// and merges that had no room go on if there is room again.
     pub fn look_for_room(&self) {
         let view = self.view();
         self.space.look(view.memtable_bytes(), || self.log.give_back_zeros());
@@ -23,20 +21,41 @@ impl Store {
             let work = self.work.lock();
             (work.no_room_to_flush, work.no_room_to_merge)
         };
+        let is_over = |need: &Need| need.not_before <= Instant::now();
+        let to_flush = to_flush.filter(|need| is_over(need) && self.is_free(need.bytes));
+        let to_merge = to_merge.filter(|need| is_over(need) && self.spares_last(need.bytes));
         if to_flush.is_none() && to_merge.is_none() {
             return;
         }
-        let is_waiting = |need: Need| need.not_before > Instant::now() || !self.is_free(need.bytes);
-        let to_flush = to_flush.filter(|need| is_waiting(*need));
-        let has_reserve = self.space.room() == Room::Enough;
-        let to_merge = to_merge.filter(|bytes| !has_reserve && !self.space.spares_last(*bytes));
         self.announce(|work| {
-            work.no_room_to_flush = to_flush;
-            work.no_room_to_merge = to_merge;
+            // A worker may have met a full disk again meanwhile.
+            work.no_room_to_flush.take_if(|need| Some(*need) == to_flush);
+            work.no_room_to_merge.take_if(|need| Some(*need) == to_merge);
         });
-        if (to_flush.is_some() || to_merge.is_some()) && view.is_behind() {
-            self.space.close();
+    }
+
+    /// Returns true if the background threads are behind until the disk has more room.
+    pub fn is_stuck(&self) -> bool {
+        let work = self.work.lock();
+        let merges_wait = work.no_room_to_merge.is_some() && !self.trees.is_merging();
+        work.no_room_to_flush.is_some() || merges_wait
+    }
+
+    /// Waits until flushes and merges are no longer behind, or have no room: then memory has at most
+    /// what the log has.
+    pub(super) fn wait_for_background(&self) -> Result<()> {
+        let mut work = self.work.lock();
+        while self.view().is_behind()
+            && work.no_room_to_flush.is_none()
+            && work.no_room_to_merge.is_none()
+        {
+            self.check()?;
+            if work.stop {
+                return Err(StorageError::Closed);
+            }
+            self.changed.wait(&mut work);
         }
+        self.check()
     }
 
     pub(super) fn wait_for_room(&self, need: Need) {
@@ -48,7 +67,7 @@ impl Store {
     pub(super) fn write_with_room(&self, write: impl Fn() -> Result<()>) -> Result<bool> {
         loop {
             match write() {
-                Err(StorageError::Full) => self.wait_for_room(Need::after_failure(0)),
+                Err(StorageError::Full) => self.wait_for_room(Need::after_failure(0, 0)),
                 written => return written.map(|()| true),
             }
             let mut work = self.work.lock();
@@ -103,5 +122,89 @@ impl Store {
             self.seal(space, |_| true);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use quire_storage::Op;
+
+    use super::*;
+    use crate::LsmOptions;
+    use crate::disk_space::{DiskSpace, SpaceProbe};
+    use crate::dropped::DroppedRanges;
+    use crate::store::Running;
+
+    /// Returns a store on a disk with `available` bytes, of which it keeps 16 MB.
+    fn open(directory: &Path, available: &Arc<AtomicU64>) -> Running {
+        let available = Arc::clone(available);
+        let space_probe: SpaceProbe = Arc::new(move |_: &Path| {
+            let available_bytes = available.load(Ordering::Relaxed);
+            Some(DiskSpace { available_bytes, total_bytes: 1 << 40 })
+        });
+        let options = LsmOptions { space_probe, reserve_bytes: 100 << 20, ..LsmOptions::default() };
+        let store = Store::open(directory, &options, &Arc::new(DroppedRanges::default()), 1);
+        Running::start(store.unwrap(), 1).unwrap()
+    }
+
+    fn op(space: Space, number: u64, bytes: usize) -> Op {
+        let mut rng = quire_storage::rng::Rng::new(number);
+        let value: Vec<u8> = (0..bytes / 8).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
+        let key = Bytes::copy_from_slice(&(number % 4).to_be_bytes());
+        Op { space, key, value: Some(value.into()) }
+    }
+
+    fn eventually(is_so: impl Fn() -> bool) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < until, "it does not happen");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    #[test]
+    fn a_replay_on_a_full_disk_ends_and_is_flushed_later() {
+        let directory = tempfile::tempdir().unwrap();
+        let available = Arc::new(AtomicU64::new(1 << 20));
+        let running = open(directory.path(), &available);
+        let store = running.store();
+        for seqno in 1..=5 {
+            store.restore(vec![op(Space::Idx, seqno, 18 << 20)], seqno, 0).unwrap();
+        }
+        assert!(store.view().is_behind());
+        assert_eq!(store.flush(Space::Idx), Err(StorageError::Full));
+        available.store(1 << 40, Ordering::Relaxed);
+        store.flush(Space::Idx).unwrap();
+        assert!(store.is_flushed() && !store.is_stuck());
+    }
+
+    #[test]
+    fn a_merge_waits_for_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let available = Arc::new(AtomicU64::new(20 << 20));
+        let running = open(directory.path(), &available);
+        let store = running.store();
+        for number in 0..24 {
+            store.write(vec![op(Space::Doc, number, 1 << 20)], false).unwrap();
+            if number % 4 == 3 {
+                store.flush(Space::Doc).unwrap();
+            }
+        }
+        eventually(|| store.is_stuck());
+        let fresh_runs = || store.view().fresh_runs();
+        assert!(fresh_runs() >= 4, "{}", fresh_runs());
+        store.look_for_room();
+        assert!(store.is_stuck());
+        available.store(60 << 20, Ordering::Relaxed);
+        eventually(|| {
+            store.look_for_room();
+            fresh_runs() < 4 && !store.is_stuck()
+        });
     }
 }

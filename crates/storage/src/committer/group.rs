@@ -186,7 +186,8 @@ impl<B: Backend> Inner<B> {
             Room::Reserve | Room::Enough => {}
         }
         let _base = self.pin_base(batch.base.as_u64());
-        if !batch.admitted {
+        // A drop frees space, which may end the pressure.
+        if !batch.admitted && batch.drops.is_empty() {
             self.wait_for_pressure(batch.interrupt.as_deref())?;
         }
         let ticket = Arc::new(Ticket {
@@ -451,7 +452,7 @@ impl<B: Backend> Inner<B> {
             if let Err(error) = self.check_writable() {
                 break Err(error);
             }
-            if self.backend.room() == Room::None {
+            if self.backend.is_stuck() {
                 break Err(StorageError::Full);
             }
             match interrupt.wait(step, || !self.backend.under_pressure()) {

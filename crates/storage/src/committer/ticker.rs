@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
-use crate::backend::{Backend, Reclaimed, Room};
+use crate::backend::{Backend, Reclaimed};
 use crate::committer::{Inner, PendingDrop};
 use crate::contract::{CommitBatch, DropRange, Durability, Op, Space};
 use crate::error::Result;
@@ -139,7 +139,7 @@ impl<B: Backend> Inner<B> {
     /// Returns the dropped ranges that no snapshot needs any more.
     fn reclaimable(&self) -> Vec<PendingDrop> {
         let drops = self.drops.lock();
-        if drops.is_empty() || self.backend.room() == Room::None {
+        if drops.is_empty() {
             return Vec::new();
         }
         let oldest = self.oldest_version().unwrap_or(u64::MAX);
