@@ -419,8 +419,7 @@ impl Store {
     /// use. Begins another log file, so that the present one can be removed when the other spaces
     /// are flushed too. Fails with `Full` if the disk has no room for the tables.
     pub fn flush(&self, space: Space) -> Result<()> {
-        self.look_for_room();
-        if self.work.lock().no_room_to_flush.is_some() {
+        if !self.resume_flush() {
             return Err(StorageError::Full);
         }
         {

@@ -34,6 +34,20 @@ impl Store {
         });
     }
 
+    /// Lets a waiting flush go on at once, without the rest of its pause, if the disk has room for it
+    /// now. Returns false if it has none.
+    pub(super) fn resume_flush(&self) -> bool {
+        let waiting = self.work.lock().no_room_to_flush;
+        let Some(waiting) = waiting else { return true };
+        if !self.is_free(waiting.bytes) {
+            return false;
+        }
+        self.announce(|work| {
+            work.no_room_to_flush.take_if(|need| *need == waiting);
+        });
+        true
+    }
+
     /// Returns true if the background threads are behind until the disk has more room.
     pub fn is_stuck(&self) -> bool {
         let work = self.work.lock();

@@ -45,7 +45,8 @@ fn flushing_process() {
         put(DOCUMENTS + failures);
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(failures > 0);
+    // A flush by a command does not wait for the pause after a failure.
+    assert!((1..=3).contains(&failures), "{failures}");
     let tables = data.join("data/keyspaces/2/tables");
     let existing: BTreeSet<_> = tables.read_dir().unwrap().map(|it| it.unwrap().path()).collect();
     let bytes: u64 = existing.iter().map(|path| path.metadata().unwrap().len()).sum();
