@@ -26,7 +26,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use quire_storage::{Op, Result, Space, StorageError};
 use smallvec::smallvec;
 
-use self::background::{Need, Work};
+use self::background::{Need, PAUSE, Work};
 use crate::LsmOptions;
 use crate::disk_space::SpaceGauge;
 use crate::dropped::DroppedRanges;
@@ -346,13 +346,12 @@ impl Store {
             tree.get_highest_persisted_seqno() < Some(oldest.first_seqno()),
             "a replay would skip rows"
         );
-        let failed = |error| storage(error, "flushing");
         self.move_flushed(space)?;
         let flush::Flushed { apart, rest } = match flush::write(tree, space, &oldest, next) {
             Ok(flushed) => flushed,
-            Err(error) => match failed(error) {
+            Err(error) => match storage(error, "flushing") {
                 StorageError::Full => {
-                    self.wait_for_room(Need::after_failure(oldest.bytes(), 0));
+                    self.wait_for_room(Need::after(oldest.bytes(), PAUSE));
                     return Ok(());
                 }
                 other => return Err(other),

@@ -10,7 +10,9 @@ use super::Store;
 use crate::tables::of_space;
 
 /// The time after which a write that has met a full disk is tried again.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
+/// How often in a row the pause of merges doubles, up to about a minute.
+const DOUBLINGS_MAX: u32 = 6;
 
 /// What the background threads have to do.
 pub(super) struct Work {
@@ -57,9 +59,9 @@ impl Need {
     }
 
     /// The need of a write that has met a full disk. The disk may have less room than it says, for
-    /// example by a quota, so each pause is twice as long as the one before.
-    pub fn after_failure(bytes: u64, failures: u32) -> Self {
-        Self { bytes, not_before: Instant::now() + PAUSE * (1 << failures.min(6)) }
+    /// example by a quota, so the next attempt is made after a pause.
+    pub fn after(bytes: u64, pause: Duration) -> Self {
+        Self { bytes, not_before: Instant::now() + pause }
     }
 }
 
@@ -169,8 +171,10 @@ impl Store {
                 let (bytes, has_begun) = needed.get();
                 self.announce(|work| {
                     work.no_room_to_merge = Some(if has_begun {
+                        // Each leaves its files until the next open.
+                        let pause = PAUSE * (1 << work.failed_merges.min(DOUBLINGS_MAX));
                         work.failed_merges += 1;
-                        Need::after_failure(bytes, work.failed_merges)
+                        Need::after(bytes, pause)
                     } else {
                         Need::of(bytes)
                     });

@@ -6,7 +6,7 @@ use std::time::Instant;
 use quire_storage::{Result, Space, StorageError};
 
 use super::Store;
-use super::background::Need;
+use super::background::{Need, PAUSE};
 
 /// The bytes of the log that are kept on a nearly full disk.
 const SPARED_LOG_BYTES: u64 = 8 << 20;
@@ -81,7 +81,7 @@ impl Store {
     pub(super) fn write_with_room(&self, write: impl Fn() -> Result<()>) -> Result<bool> {
         loop {
             match write() {
-                Err(StorageError::Full) => self.wait_for_room(Need::after_failure(0, 0)),
+                Err(StorageError::Full) => self.wait_for_room(Need::after(0, PAUSE)),
                 written => return written.map(|()| true),
             }
             let mut work = self.work.lock();
