@@ -89,6 +89,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "prepared",
             "publish",
             "clashes",
+            "rules",
             "write",
             "ddl",
             "open",

@@ -1,7 +1,8 @@
 //! A collection in the catalog.
 
+use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use quire_document::Doc;
 
@@ -34,6 +35,43 @@ pub struct Collection {
     pub frozen: bool,
     /// The indexes that the planner may choose from, by the shape of the request. Not stored.
     pub index_filters: Arc<IndexFilters>,
+    /// The compiled rules of the collection's writes. Not stored.
+    pub rules: RulesSlot,
+}
+
+/// The place for the rules that `collections` compiles from the record at the first write. The type
+/// of the rules belongs to that crate, so the slot does not know it. A copy of a collection is made
+/// to be changed, so its slot is empty.
+#[derive(Default)]
+pub struct RulesSlot(OnceLock<Option<Box<dyn Any + Send + Sync>>>);
+
+impl RulesSlot {
+    /// Returns the value in the slot. The first call stores what `compile` returns.
+    #[inline]
+    pub fn get_or_compile<T: Any + Send + Sync>(
+        &self,
+        compile: impl FnOnce() -> Option<T>,
+    ) -> Option<&T> {
+        let stored = self.0.get_or_init(|| compile().map(|rules| Box::new(rules) as _));
+        stored.as_deref()?.downcast_ref()
+    }
+}
+
+impl Clone for RulesSlot {
+    fn clone(&self) -> Self {
+        RulesSlot::default()
+    }
+}
+
+impl fmt::Debug for RulesSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.0.get() {
+            None => "not compiled",
+            Some(None) => "none",
+            Some(Some(_)) => "some",
+        };
+        f.write_str(state)
+    }
 }
 
 impl Collection {
@@ -46,8 +84,17 @@ impl Collection {
         id_index: IndexId,
     ) -> Self {
         let indexes = vec![Arc::new(new_id_index(id_index, &options))];
-        let index_filters = Arc::default();
-        Collection { id, uuid, namespace, options, indexes, epoch: 1, frozen: false, index_filters }
+        Collection {
+            id,
+            uuid,
+            namespace,
+            options,
+            indexes,
+            epoch: 1,
+            frozen: false,
+            index_filters: Arc::default(),
+            rules: RulesSlot::default(),
+        }
     }
 
     /// Returns the `_id` index.

@@ -29,7 +29,7 @@ mod view_graph;
 mod view_reading;
 
 pub use catalog::{Catalog, Database};
-pub use collection::{Collection, Uuid};
+pub use collection::{Collection, RulesSlot, Uuid};
 pub use ids::{CollectionId, IndexId};
 pub use index::{Index, IndexState};
 pub use index_filter::{

@@ -8,7 +8,7 @@ use quire_error::{Error, Result};
 
 use crate::{
     Collection, CollectionId, CollectionOptions, FactsBuf, Index, IndexId, IndexSpec, IndexState,
-    Multikey, Namespace, Uuid,
+    Multikey, Namespace, RulesSlot, Uuid,
 };
 
 /// The format version of everything above the engine: catalog, documents, record ids, index
@@ -158,6 +158,7 @@ pub fn decode_collection(
         epoch: epoch as u64,
         frozen: false,
         index_filters: Arc::default(),
+        rules: RulesSlot::default(),
     })
 }
 

@@ -1,6 +1,7 @@
-//! Typed changes: what a writer does to documents and to the catalog. They are reported while the
-//! transaction is still open, so that a change log stores its record in the commit that makes the
-//! change. Without a listener nothing is computed.
+//! Typed changes: what a writer does to documents and to the catalog. The step *log* of a write
+//! (`rules`) reports them to the store's listener while the transaction is still open, so that a
+//! change log stores its record in the commit that makes the change. Without a listener nothing is
+//! computed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -10,7 +11,7 @@ use quire_catalog::{
     Catalog, Collection, CollectionId, Database, Index, IndexState, Namespace, ViewDefinition,
 };
 use quire_document::Doc;
-use quire_error::Result;
+use quire_error::{Error, Result};
 use quire_mql::update::{Update, UpdateDescription};
 use quire_storage::Txn;
 
@@ -52,6 +53,39 @@ pub enum Change<'c> {
     },
     /// The catalog changed. The documents of a dropped collection are not reported one by one.
     Catalog(&'c CatalogChange),
+}
+
+impl<'c> Change<'c> {
+    /// Returns the collection of the changed document; `None` for a change of the catalog.
+    pub fn collection(&self) -> Option<&'c Collection> {
+        match self {
+            Change::Insert { collection, .. }
+            | Change::Replace { collection, .. }
+            | Change::Delete { collection, .. } => Some(collection),
+            Change::Update(updated) => Some(updated.collection),
+            Change::Catalog(_) => None,
+        }
+    }
+
+    /// Returns the document before the change; `None` if there was none.
+    pub fn before(&self) -> Option<Doc<'c>> {
+        match self {
+            Change::Update(UpdatedDoc { before, .. })
+            | Change::Replace { before, .. }
+            | Change::Delete { before, .. } => Some(*before),
+            Change::Insert { .. } | Change::Catalog(_) => None,
+        }
+    }
+
+    /// Returns the document after the change; `None` if there is none.
+    pub fn after(&self) -> Option<Doc<'c>> {
+        match self {
+            Change::Update(UpdatedDoc { after, .. })
+            | Change::Replace { after, .. }
+            | Change::Insert { doc: after, .. } => Some(*after),
+            Change::Delete { .. } | Change::Catalog(_) => None,
+        }
+    }
 }
 
 /// A document that an update changed.
@@ -169,14 +203,21 @@ pub(crate) struct Observers {
 
 impl Observers {
     /// Sets the listener of all changes.
-    pub(crate) fn listen(&self, listener: Arc<dyn ChangeListener>) {
-        // A store has one listener; a second call has no effect.
-        let _ = self.listener.set(listener);
+    ///
+    /// # Errors
+    /// 1 InternalError if there is one.
+    pub(crate) fn listen(&self, listener: Arc<dyn ChangeListener>) -> Result<()> {
+        let set = self.listener.set(listener);
+        set.map_err(|_| Error::internal("the store has a listener of its changes already"))
     }
 
     /// Sets the observer of the catalog.
-    pub(crate) fn observe_catalog(&self, observer: CatalogObserver) {
-        let _ = self.of_catalog.set(observer);
+    ///
+    /// # Errors
+    /// 1 InternalError if there is one.
+    pub(crate) fn observe_catalog(&self, observer: CatalogObserver) -> Result<()> {
+        let set = self.of_catalog.set(observer);
+        set.map_err(|_| Error::internal("the store has an observer of its catalog already"))
     }
 
     /// Returns the listener of all changes, if there is one.

@@ -9,6 +9,9 @@ pub enum WritePolicy {
     Client,
     /// A client that sets `bypassDocumentValidation` and has the privilege for it.
     Bypassing,
+    /// A rule of a collection, for a write that follows from another one: every check applies, also
+    /// if the client bypasses them for its own write.
+    Derived,
     /// The server itself, for example for users and roles, or for a copy of checked documents.
     Internal,
 }

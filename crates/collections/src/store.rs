@@ -108,16 +108,20 @@ impl Store {
         }
     }
 
-    /// Reports every later change of the catalog to `observer`. A store has one observer; later
-    /// calls have no effect.
-    pub fn observe_catalog(&self, observer: CatalogObserver) {
-        self.observers.observe_catalog(observer);
+    /// Reports every later change of the catalog to `observer`.
+    ///
+    /// # Errors
+    /// 1 InternalError if the store has an observer already.
+    pub fn observe_catalog(&self, observer: CatalogObserver) -> Result<()> {
+        self.observers.observe_catalog(observer)
     }
 
-    /// Reports every later change of a writer to `listener`. A store has one listener; later calls
-    /// have no effect.
-    pub fn listen(&self, listener: Arc<dyn ChangeListener>) {
-        self.observers.listen(listener);
+    /// Reports every later change of a writer to `listener`.
+    ///
+    /// # Errors
+    /// 1 InternalError if the store has a listener already.
+    pub fn listen(&self, listener: Arc<dyn ChangeListener>) -> Result<()> {
+        self.observers.listen(listener)
     }
 
     /// Returns the storage engine.

@@ -1,10 +1,11 @@
 //! The only code that writes documents and, through `entries`, index entries. `attempts` retries a
-//! write after a conflict.
+//! write after a conflict. Writes of a collection with rules go through `ruled`.
 
 mod attempts;
 mod entries;
 mod pieces;
 mod remember;
+mod ruled;
 
 use std::sync::Arc;
 
@@ -29,10 +30,13 @@ use crate::low_water::RecordIds;
 use crate::multikey::GrownFacts;
 use crate::prepare::check_size;
 use crate::retry::RetryRow;
+use crate::rules::Rules;
 use crate::view::Delta;
 use crate::{RecordId, Store, View, WritePolicy};
+pub(crate) use attempts::Attempts;
 use entries::Scratch;
 use pieces::Pieces;
+use ruled::Derived;
 
 /// The kind of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +69,10 @@ pub struct Writer {
     created: Vec<Arc<Collection>>,
     /// The row that this commit stores for its session.
     retry: Option<RetryRow>,
+    /// The time of the statement, once something has asked for it.
+    now_ms: Option<u64>,
+    /// The writes that rules derive; `None` until a rule derives one.
+    derived: Option<Box<Derived>>,
     /// The share of the memory of all requests that the buffered writes hold.
     memory: Charge,
 }
@@ -122,6 +130,8 @@ impl Store {
             pieces: Pieces::new(self.engine().caps().persistent),
             created: Vec::new(),
             retry: None,
+            now_ms: None,
+            derived: None,
             memory: Charge::default(),
         })
     }
@@ -158,21 +168,38 @@ impl Writer {
         self.txn.is_empty() && self.counts.is_empty()
     }
 
+    /// Returns the time of the statement in milliseconds since 1970: that of the first call, so that
+    /// all documents of the statement get the same one.
+    pub fn now_ms(&mut self) -> u64 {
+        let clock = self.store.clock();
+        *self.now_ms.get_or_insert_with(|| clock.now_ms())
+    }
+
     /// Inserts a document, which must have passed `prepare_insert`. On an error nothing of it
-    /// remains. Errors: 11000 DuplicateKey, 171 CannotIndexParallelArrays.
+    /// remains. Errors: 11000 DuplicateKey, 171 CannotIndexParallelArrays; those of the collection's
+    /// rules.
     pub fn insert(&mut self, collection: &Collection, doc: Doc<'_>) -> Attempt<RecordId> {
         self.guard(collection)?;
-        let id = self.take_record_id(collection)?;
+        if let Some(rules) = Rules::of(collection) {
+            return self.insert_ruled(rules, collection, doc);
+        }
         let before = self.mark();
-        let key = self.pieces.copy(&doc_key(collection.id, id));
-        let ended = self.insert_entries(collection, id, doc).and_then(|()| {
-            let value = self.pieces.join(doc_value(doc));
-            self.txn.put_entry(Space::Doc, key, value)?;
+        let ended = self.insert_record(collection, doc).and_then(|id| {
             self.tell(|| Change::Insert { collection, id, doc })?;
-            self.charge_growth()
+            self.charge_growth()?;
+            Ok(id)
         });
-        self.undo_on_error(before, ended)?;
+        let id = self.undo_on_error(before, ended)?;
         self.count(collection, 1, doc.len() as i64);
+        Ok(id)
+    }
+
+    fn insert_record(&mut self, collection: &Collection, doc: Doc<'_>) -> Attempt<RecordId> {
+        let id = self.take_record_id(collection)?;
+        let key = self.pieces.copy(&doc_key(collection.id, id));
+        self.insert_entries(collection, id, doc)?;
+        let value = self.pieces.join(doc_value(doc));
+        self.txn.put_entry(Space::Doc, key, value)?;
         Ok(id)
     }
 
@@ -206,30 +233,47 @@ impl Writer {
         (old, new): (Doc<'_>, Doc<'_>),
         update: Option<&Update>,
     ) -> Attempt<()> {
-        check_size(new, "Resulting document after update is larger than 16777216")?;
         self.guard(collection)?;
+        if let Some(rules) = Rules::of(collection) {
+            return self.put_ruled(rules, collection, id, (old, new), update);
+        }
         let before = self.mark();
-        let key = self.pieces.copy(&doc_key(collection.id, id));
-        let ended = self.update_entries(collection, id, old, new).and_then(|()| {
-            let value = self.pieces.join(doc_value(new));
-            self.txn.put(Space::Doc, key, value)?;
+        let ended = self.put_record(collection, id, (old, new)).and_then(|()| {
             self.tell(|| UpdatedDoc::change(collection, id, (old, new), update))?;
             self.charge_growth()
         });
         self.undo_on_error(before, ended)?;
+        self.count_growth(collection, (old, new));
+        Ok(())
+    }
+
+    fn put_record(
+        &mut self,
+        collection: &Collection,
+        id: RecordId,
+        (old, new): (Doc<'_>, Doc<'_>),
+    ) -> Attempt<()> {
+        check_size(new, "Resulting document after update is larger than 16777216")?;
+        let key = self.pieces.copy(&doc_key(collection.id, id));
+        self.update_entries(collection, id, old, new)?;
+        let value = self.pieces.join(doc_value(new));
+        Ok(self.txn.put(Space::Doc, key, value)?)
+    }
+
+    fn count_growth(&mut self, collection: &Collection, (old, new): (Doc<'_>, Doc<'_>)) {
         if old.len() != new.len() {
             self.count(collection, 0, new.len() as i64 - old.len() as i64);
         }
-        Ok(())
     }
 
     /// Deletes a document. `old` is the current document.
     pub fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()> {
         self.guard(collection)?;
+        if let Some(rules) = Rules::of(collection) {
+            return self.delete_ruled(rules, collection, id, old);
+        }
         let before = self.mark();
-        let key = self.pieces.copy(&doc_key(collection.id, id));
-        let ended = self.delete_entries(collection, id, old).and_then(|()| {
-            self.txn.delete(Space::Doc, key)?;
+        let ended = self.delete_record(collection, id, old).and_then(|()| {
             self.tell(|| Change::Delete { collection, id, before: old })?;
             self.charge_growth()
         });
@@ -237,6 +281,17 @@ impl Writer {
         self.note_deleted(collection)?;
         self.count(collection, -1, -(old.len() as i64));
         Ok(())
+    }
+
+    fn delete_record(
+        &mut self,
+        collection: &Collection,
+        id: RecordId,
+        old: Doc<'_>,
+    ) -> Attempt<()> {
+        let key = self.pieces.copy(&doc_key(collection.id, id));
+        self.delete_entries(collection, id, old)?;
+        Ok(self.txn.delete(Space::Doc, key)?)
     }
 
     fn charge_growth(&mut self) -> Attempt<()> {

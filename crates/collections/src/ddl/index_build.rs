@@ -12,6 +12,7 @@ use crate::clashes;
 use crate::entry::EntryKeys;
 use crate::index_builds::{IndexBuild, OpenSide};
 use crate::layout::doc_key;
+use crate::write::Attempts;
 use crate::{Attempt, ChunkSize, Failure, Store, Writer, WriterMode, is_in_doubt};
 
 /// The number of documents, or of notes about them, in one step of a build.
@@ -77,19 +78,22 @@ impl Store {
         mut step: impl FnMut(usize, Option<&KeyTurn>) -> Attempt<bool>,
     ) -> Result<()> {
         let mut size = ChunkSize::new(CHUNK_ROWS);
+        let mut attempts = Attempts::new(self, interrupt);
         loop {
-            let is_more = self.attempts(interrupt, |turn| {
-                let tried = step(size.rows(), turn);
-                // Another writer changed a record of the chunk, or noted a clash meanwhile.
-                if matches!(tried, Err(Failure::Conflict(_))) {
-                    size.lost();
+            match step(size.rows(), attempts.begin()?) {
+                Ok(false) => return Ok(()),
+                Ok(true) => {
+                    size.won();
+                    attempts = Attempts::new(self, interrupt);
                 }
-                tried
-            })?;
-            if !is_more {
-                return Ok(());
+                Err(failure) => {
+                    // Another writer changed a record of the chunk, or noted a clash meanwhile.
+                    if matches!(failure, Failure::Conflict(_)) {
+                        size.lost();
+                    }
+                    attempts.wait_after(failure)?;
+                }
             }
-            size.won();
         }
     }
 

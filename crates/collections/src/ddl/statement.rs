@@ -7,8 +7,9 @@ use quire_catalog::{CATALOG_FORMAT, Catalog, FormatRecord, format_key};
 use quire_error::Result;
 use quire_storage::{CommitOptions, Interrupt, StorageError};
 
-use crate::failure::Failure;
+use crate::failure::{Attempt, Failure};
 use crate::meta::put_meta;
+use crate::write::Attempts;
 use crate::{Store, Writer, WriterMode};
 
 impl Store {
@@ -25,38 +26,52 @@ impl Store {
         mut change: impl FnMut(&mut Writer, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
     ) -> Result<T> {
         let interrupt = options.interrupt.clone().unwrap_or_else(Interrupt::new);
-        self.attempts(&interrupt, |turn| {
-            self.engine().admit(options.interrupt.as_deref())?;
-            // Other statements can run between two attempts, also a statement of a transaction that
-            // holds a key.
-            let mut next_id = self.begin_ddl(options.interrupt.as_deref())?;
-            let mut writer = self.writer(WriterMode::Statement)?;
-            writer.set_turn(turn);
-            let before = Arc::clone(writer.catalog());
-            let mut next = *next_id;
-            let (after, answer) = match change(&mut writer, &before, &mut next) {
-                Ok((Some(after), answer)) => (Arc::new(after), answer),
-                unchanged => {
-                    drop(next_id);
-                    // The result, also an error, depends on commits of other statements.
-                    self.make_durable(writer.view().snapshot().version(), options)?;
-                    return unchanged.map(|(_, answer)| answer).map_err(Failure::from);
-                }
-            };
-            if next != *next_id {
-                let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
-                put_meta(writer.txn_mut(), &format_key(), record.encode())?;
+        let mut attempts = Attempts::new(self, &interrupt);
+        loop {
+            match self.try_change(&attempts, options, &mut change) {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => attempts.wait_after(failure)?,
             }
-            writer.set_catalog(Arc::clone(&after))?;
-            writer.txn_mut().on_publish(self.publication(Arc::clone(&after)));
-            let buffered = CommitOptions { admitted: true, ..CommitOptions::buffered() };
-            let version = writer.commit(buffered)?.version;
-            *next_id = next;
-            drop(next_id);
-            self.observers.committed(&before, &after);
-            self.make_durable(version, options).map_err(StorageError::after_commit)?;
-            Ok(answer)
-        })
+        }
+    }
+
+    fn try_change<T>(
+        self: &Arc<Self>,
+        attempts: &Attempts<'_>,
+        options: &CommitOptions,
+        change: &mut impl FnMut(&mut Writer, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
+    ) -> Attempt<T> {
+        let turn = attempts.begin()?;
+        self.engine().admit(options.interrupt.as_deref())?;
+        // Other statements can run between two attempts, also a statement of a transaction that
+        // holds a key.
+        let mut next_id = self.begin_ddl(options.interrupt.as_deref())?;
+        let mut writer = self.writer(WriterMode::Statement)?;
+        writer.set_turn(turn);
+        let before = Arc::clone(writer.catalog());
+        let mut next = *next_id;
+        let (after, answer) = match change(&mut writer, &before, &mut next) {
+            Ok((Some(after), answer)) => (Arc::new(after), answer),
+            unchanged => {
+                drop(next_id);
+                // The result, also an error, depends on commits of other statements.
+                self.make_durable(writer.view().snapshot().version(), options)?;
+                return unchanged.map(|(_, answer)| answer).map_err(Failure::from);
+            }
+        };
+        if next != *next_id {
+            let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
+            put_meta(writer.txn_mut(), &format_key(), record.encode())?;
+        }
+        writer.set_catalog(Arc::clone(&after))?;
+        writer.txn_mut().on_publish(self.publication(Arc::clone(&after)));
+        let buffered = CommitOptions { admitted: true, ..CommitOptions::buffered() };
+        let version = writer.commit(buffered)?.version;
+        *next_id = next;
+        drop(next_id);
+        self.observers.committed(&before, &after);
+        self.make_durable(version, options).map_err(StorageError::after_commit)?;
+        Ok(answer)
     }
 }
 

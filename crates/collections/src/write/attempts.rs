@@ -1,6 +1,6 @@
 //! How a write runs: it is retried after a conflict if it commits by itself, and fails at once in a
-//! client's transaction. [`Store::attempts`] is the only loop that retries, for writes of documents
-//! and for statements that change the catalog.
+//! client's transaction. [`Attempts`] decides whether a failed write may run again, for writes of
+//! documents and for statements that change the catalog.
 
 use std::sync::Arc;
 
@@ -11,6 +11,55 @@ use super::{CommitOutcome, Writer, WriterMode};
 use crate::failure::{Attempt, Failure};
 use crate::retry::RetryLog;
 use crate::{Store, WritePolicy, from_interruption, from_storage};
+
+/// The attempts of one write. A caller loops: it calls [`begin`](Self::begin), tries, and after a
+/// failure calls [`wait_after`](Self::wait_after), when it holds nothing of the failed attempt.
+pub(crate) struct Attempts<'a> {
+    store: &'a Store,
+    interrupt: &'a Arc<Interrupt>,
+    /// The place in the queue of the key that conflicted, which the next attempt passes to its
+    /// writer.
+    turn: Option<KeyTurn>,
+}
+
+impl<'a> Attempts<'a> {
+    pub fn new(store: &'a Store, interrupt: &'a Arc<Interrupt>) -> Self {
+        Attempts { store, interrupt, turn: None }
+    }
+
+    /// Begins an attempt, and returns the place in the queue for its writer.
+    ///
+    /// # Errors
+    /// The error of the interrupt.
+    pub fn begin(&self) -> Result<Option<&KeyTurn>> {
+        self.interrupt.check().map_err(from_interruption)?;
+        Ok(self.turn.as_ref())
+    }
+
+    /// Waits after a failed attempt until another attempt can succeed.
+    ///
+    /// # Errors
+    /// The failure itself, if it is not a conflict; the error of the interrupt.
+    pub fn wait_after(&mut self, failure: Failure) -> Result<()> {
+        let conflict = match failure {
+            // The engine closed the snapshot under memory pressure: the statement takes a new one.
+            Failure::Error(error) if error.code() == ErrorCode::SnapshotTooOld => None,
+            Failure::Error(error) => return Err(error),
+            // The catalog has changed. A writer that sees the change does not conflict with it
+            // again.
+            Failure::Conflict(conflict) => {
+                Some(conflict).filter(|conflict| conflict.space != Space::Meta || conflict.held)
+            }
+        };
+        self.interrupt.check().map_err(from_interruption)?;
+        if let Some(conflict) = conflict {
+            let turn = self.turn.take();
+            let turn = KeyTurn::wait(self.store.engine(), &conflict, turn, self.interrupt);
+            self.turn = Some(turn.map_err(from_storage)?);
+        }
+        Ok(())
+    }
+}
 
 impl Store {
     /// Runs `attempt` for the server itself and commits its writes. After a conflict it waits in
@@ -24,11 +73,27 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<(T, CommitOutcome)> {
-        self.attempts_to_write(interrupt, |mut writer| {
-            let answer = attempt(&mut writer)?;
-            let committed = writer.commit(options.clone().ended_by(interrupt))?;
-            Ok((answer, committed))
-        })
+        let mut attempts = Attempts::new(self, interrupt);
+        loop {
+            match self.try_write(&attempts, options, &mut attempt) {
+                Ok(written) => return Ok(written),
+                Err(failure) => attempts.wait_after(failure)?,
+            }
+        }
+    }
+
+    fn try_write<T>(
+        self: &Arc<Self>,
+        attempts: &Attempts<'_>,
+        options: &CommitOptions,
+        attempt: &mut impl FnMut(&mut Writer) -> Attempt<T>,
+    ) -> Attempt<(T, CommitOutcome)> {
+        let turn = attempts.begin()?;
+        let mut writer = self.writer(WriterMode::Statement)?;
+        writer.set_turn(turn);
+        let answer = attempt(&mut writer)?;
+        let committed = writer.commit(options.clone().ended_by(attempts.interrupt))?;
+        Ok((answer, committed))
     }
 
     /// Runs one statement's write for `policy` as [`write`](Self::write) does. The commit also
@@ -44,84 +109,40 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<(T, Option<Committed>)> {
-        self.attempts_to_write(interrupt, |mut writer| {
-            writer.set_policy(policy);
-            if let Some(log) = &log {
-                writer.set_retry_log(log);
-            }
-            let answer = attempt(&mut writer)?;
-            if writer.is_empty() {
-                return Ok((answer, None));
-            }
-            let mut options = options.clone();
-            options.interrupt.get_or_insert_with(|| Arc::clone(interrupt));
-            let statements = writer.seal_retry()?;
-            let committed = writer.commit(options)?;
-            if let Some(log) = &mut log {
-                log.committed(&statements);
-            }
-            Ok((answer, Some(committed)))
-        })
-    }
-
-    /// Calls `attempt` with a new writer until the result is not a conflict.
-    fn attempts_to_write<T>(
-        self: &Arc<Self>,
-        interrupt: &Arc<Interrupt>,
-        mut attempt: impl FnMut(Writer) -> Attempt<T>,
-    ) -> Result<T> {
-        self.attempts(interrupt, |turn| {
-            let mut writer = self.writer(WriterMode::Statement)?;
-            writer.set_turn(turn);
-            attempt(writer)
-        })
-    }
-
-    /// Calls `attempt` until the result is not a conflict. The attempt gets the place in the queue
-    /// that was waited for, and passes it to its writer.
-    ///
-    /// # Errors
-    /// The errors of `attempt`, except conflicts; the error of an interrupt.
-    pub(crate) fn attempts<T>(
-        &self,
-        interrupt: &Arc<Interrupt>,
-        mut attempt: impl FnMut(Option<&KeyTurn>) -> Attempt<T>,
-    ) -> Result<T> {
-        let mut turn = None;
+        let mut attempts = Attempts::new(self, interrupt);
         loop {
-            interrupt.check().map_err(from_interruption)?;
-            match attempt(turn.as_ref()) {
-                Ok(answer) => return Ok(answer),
-                Err(failure) => turn = self.before_retry(failure, turn, interrupt)?,
+            let log = log.as_deref_mut();
+            match self.try_statement(&attempts, (options, policy), log, &mut attempt) {
+                Ok(written) => return Ok(written),
+                Err(failure) => attempts.wait_after(failure)?,
             }
         }
     }
 
-    /// Waits after a failed attempt until another attempt can succeed. Returns the place in the
-    /// queue for that attempt. `turn` is the place that the failed attempt had.
-    ///
-    /// # Errors
-    /// The failure itself, if it is not a conflict; the error of an interrupt.
-    fn before_retry(
-        &self,
-        failure: Failure,
-        turn: Option<KeyTurn>,
-        interrupt: &Arc<Interrupt>,
-    ) -> Result<Option<KeyTurn>> {
-        let conflict = match failure {
-            // The engine closed the snapshot under memory pressure: the statement takes a new one.
-            Failure::Error(error) if error.code() == ErrorCode::SnapshotTooOld => None,
-            Failure::Error(error) => return Err(error),
-            // The catalog has changed. A writer that sees the change does not conflict with it
-            // again.
-            Failure::Conflict(conflict) => {
-                Some(conflict).filter(|conflict| conflict.space != Space::Meta || conflict.held)
-            }
-        };
-        interrupt.check().map_err(from_interruption)?;
-        let Some(conflict) = conflict else { return Ok(turn) };
-        let turn = KeyTurn::wait(self.engine(), &conflict, turn, interrupt);
-        turn.map(Some).map_err(from_storage)
+    fn try_statement<T>(
+        self: &Arc<Self>,
+        attempts: &Attempts<'_>,
+        (options, policy): (&CommitOptions, WritePolicy),
+        log: Option<&mut RetryLog>,
+        attempt: &mut impl FnMut(&mut Writer) -> Attempt<T>,
+    ) -> Attempt<(T, Option<Committed>)> {
+        let turn = attempts.begin()?;
+        let mut writer = self.writer(WriterMode::Statement)?;
+        writer.set_turn(turn);
+        writer.set_policy(policy);
+        if let Some(log) = &log {
+            writer.set_retry_log(log);
+        }
+        let answer = attempt(&mut writer)?;
+        if writer.is_empty() {
+            return Ok((answer, None));
+        }
+        let statements = writer.seal_retry()?;
+        let committed = writer.commit(options.clone().ended_by(attempts.interrupt))?;
+        if let Some(log) = log {
+            log.committed(&statements);
+        }
+        Ok((answer, Some(committed)))
     }
 }
 
@@ -136,6 +157,7 @@ impl Writer {
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<T> {
         let before = self.savepoint();
+        self.now_ms = None;
         let ended = attempt(self).and_then(|answer| {
             self.push()?;
             self.charge()?;

@@ -38,10 +38,12 @@ impl Pause {
     fn of(store: &Arc<Store>) -> Self {
         let plan = Arc::new(Mutex::new(Plan::default()));
         let (observed, weak) = (Arc::clone(&plan), Arc::downgrade(store));
-        store.observe_catalog(Box::new(move |changes| {
-            let Some(store) = weak.upgrade() else { return };
-            observed.lock().unwrap().changed(&store, changes);
-        }));
+        store
+            .observe_catalog(Box::new(move |changes| {
+                let Some(store) = weak.upgrade() else { return };
+                observed.lock().unwrap().changed(&store, changes);
+            }))
+            .unwrap();
         Pause(plan)
     }
 

@@ -55,7 +55,7 @@ fn line(change: &Change<'_>) -> String {
 
 fn recorded() -> Arc<Store> {
     let store = store();
-    store.listen(Arc::new(Recorder));
+    store.listen(Arc::new(Recorder)).unwrap();
     store
 }
 
@@ -221,7 +221,7 @@ fn an_error_of_the_listener_fails_the_write() {
     }
     let store = store();
     let c = collection(&store, "d.t");
-    store.listen(Arc::new(Failing));
+    store.listen(Arc::new(Failing)).unwrap();
     let failed = insert(&store, "d.t", &doc! { "_id": 1 }).unwrap_err();
     assert_eq!(failed.code(), ErrorCode::OutOfDiskSpace);
     assert!(all(&store, "d.t").is_empty() && log(&store).is_empty());

@@ -11,6 +11,7 @@ mod make_unique;
 mod model;
 mod pressure;
 mod rebuild;
+mod rules;
 mod threads;
 mod views;
 

@@ -150,19 +150,21 @@ fn an_index_that_is_dropped_meanwhile_stays_dropped() {
     let store = filled();
     let weak = Arc::downgrade(&store);
     let once = std::sync::Once::new();
-    store.observe_catalog(Box::new(move |changes| {
-        let starts =
-            |change: &_| matches!(change, quire_collections::CatalogChange::IndexStarted(..));
-        let Some(store) = weak.upgrade().filter(|_| changes.iter().any(starts)) else { return };
-        once.call_once(|| {
-            std::thread::spawn(move || {
-                let which = DropIndexes::Name("a".to_owned());
-                store.drop_indexes(&ns("d.t"), &which, &CommitOptions::buffered()).unwrap();
-            })
-            .join()
-            .unwrap();
-        });
-    }));
+    store
+        .observe_catalog(Box::new(move |changes| {
+            let starts =
+                |change: &_| matches!(change, quire_collections::CatalogChange::IndexStarted(..));
+            let Some(store) = weak.upgrade().filter(|_| changes.iter().any(starts)) else { return };
+            once.call_once(|| {
+                std::thread::spawn(move || {
+                    let which = DropIndexes::Name("a".to_owned());
+                    store.drop_indexes(&ns("d.t"), &which, &CommitOptions::buffered()).unwrap();
+                })
+                .join()
+                .unwrap();
+            });
+        }))
+        .unwrap();
     assert_eq!(rebuild(&store).unwrap_err().code(), ErrorCode::IndexBuildAborted);
     assert_eq!(specs(&store).len(), 6);
     assert_clean(&store);

@@ -14,7 +14,7 @@ use quire_access::UserName;
 use quire_catalog::ViewDefinition;
 use quire_collections::CatalogChange;
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value, doc};
-use quire_error::{Error, ErrorCode};
+use quire_error::{Error, ErrorCode, Result};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
@@ -32,9 +32,12 @@ pub enum LogoutReason {
 impl Service {
     /// Starts the audit log of a new service: logs the start, and observes the catalog. Does
     /// nothing without an audit log.
-    pub(crate) fn audit_start(self: &Arc<Self>) {
+    ///
+    /// # Errors
+    /// 1 InternalError if the store has an observer already.
+    pub(crate) fn audit_start(self: &Arc<Self>) -> Result<()> {
         if self.audit.is_none() {
-            return;
+            return Ok(());
         }
         let param = doc! {
             "startupOptions": &self.options.parsed_options, "initialClusterServerParameters": [],
@@ -47,7 +50,7 @@ impl Service {
             {
                 changes.iter().for_each(|change| service.audit_change(None, change));
             }
-        }));
+        }))
     }
 
     /// Writes an event of a client, or of the server itself if `client` is `None`. An event that

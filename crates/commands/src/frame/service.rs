@@ -248,7 +248,7 @@ impl Service {
         service.clock.start();
         // A full disk does not stop a server that reads; the background job tries again.
         let _ = service.keep_clock();
-        service.audit_start();
+        service.audit_start()?;
         Ok(service)
     }
 

@@ -32,6 +32,7 @@ impl ChangeListener for Recorder {
         let by = match log.policy() {
             WritePolicy::Client => "",
             WritePolicy::Bypassing => "bypassing ",
+            WritePolicy::Derived => "derived ",
             WritePolicy::Internal => "internal ",
         };
         log.append([by, &line].concat().into_bytes());
@@ -48,7 +49,7 @@ struct Recorded {
 impl Recorded {
     fn new() -> Self {
         let server = Server::new();
-        server.0.store().listen(Arc::new(Recorder));
+        server.0.store().listen(Arc::new(Recorder)).unwrap();
         Recorded { server, seen: 0 }
     }
 

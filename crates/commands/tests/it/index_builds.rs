@@ -30,17 +30,19 @@ fn hold(server: &Server) -> Held {
     let key = collection_key(store.catalog().lookup(&namespace).unwrap().id);
     let (held, engine) = (Arc::new(Mutex::new(None)), Arc::clone(store.engine()));
     let (first, lock) = (Once::new(), Arc::clone(&held));
-    store.observe_catalog(Box::new(move |changes| {
-        let starts = |change: &CatalogChange| matches!(change, CatalogChange::IndexStarted(..));
-        if changes.iter().any(starts) {
-            first.call_once(|| {
-                let mut holder = begin(&engine, Mode::Transaction).unwrap();
-                holder.put(Space::Meta, Bytes::copy_from_slice(&key), Bytes::new()).unwrap();
-                holder.push().unwrap();
-                *lock.lock().unwrap() = Some(holder);
-            });
-        }
-    }));
+    store
+        .observe_catalog(Box::new(move |changes| {
+            let starts = |change: &CatalogChange| matches!(change, CatalogChange::IndexStarted(..));
+            if changes.iter().any(starts) {
+                first.call_once(|| {
+                    let mut holder = begin(&engine, Mode::Transaction).unwrap();
+                    holder.put(Space::Meta, Bytes::copy_from_slice(&key), Bytes::new()).unwrap();
+                    holder.push().unwrap();
+                    *lock.lock().unwrap() = Some(holder);
+                });
+            }
+        }))
+        .unwrap();
     held
 }
 

@@ -1,0 +1,215 @@
+//! The rules of a collection: what a write does besides storing its document and its index entries.
+//!
+//! A rule is one file of this folder and one row of [`KINDS`]. The writer (`write.rs`) runs the
+//! rules of a collection in the transaction of the write, step by step:
+//!
+//! 1. *complete*: the rule computes fields of the document itself from its other fields.
+//! 2. *check*: the rule refuses the document.
+//! 3. *place*: the record and its index entries are written; then the rule makes room for them, for
+//!    example by deleting the oldest record.
+//! 4. *log*: the store's listener gets the change (`changes.rs`).
+//! 5. *derive*: the rule queues tasks, which write other documents. The writer runs the tasks before
+//!    it returns. Their writes run these five steps too, so a rule of the other collection checks
+//!    them. What exceeds the [`Budget`] of the commit becomes a [`Deferred`] task.
+//!
+//! If a step fails, nothing of the write remains.
+
+mod budget;
+mod deferred;
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace};
+use quire_document::{Doc, DocBuf};
+use quire_error::Result;
+
+use crate::changes::Change;
+use crate::failure::Attempt;
+use crate::{RecordId, View, WritePolicy};
+
+pub use budget::Budget;
+pub use deferred::Deferred;
+
+/// Returns the rule that a collection's options ask for, if they do.
+type Compile = fn(&Collection) -> Option<Arc<dyn Rule>>;
+
+/// The kinds of rules, in the order in which they run at each step.
+const KINDS: &[Compile] = &[];
+
+/// A rule of one collection, compiled from the collection's options.
+pub trait Rule: Send + Sync {
+    /// Returns the name of the kind of rule, by which a deferred task finds its rule again.
+    fn name(&self) -> &'static str;
+
+    /// Returns the document with the fields that the rule computes; `None` leaves it as it is. Must
+    /// keep the `_id`.
+    ///
+    /// # Errors
+    /// An error refuses the write.
+    fn complete(&self, proposal: &Proposal<'_>) -> Result<Option<DocBuf>> {
+        let _ = proposal;
+        Ok(None)
+    }
+
+    /// Checks the completed document. `proposal.policy` says for whom it is written.
+    ///
+    /// # Errors
+    /// An error refuses the write.
+    fn check(&self, proposal: &Proposal<'_>) -> Result<()> {
+        let _ = proposal;
+        Ok(())
+    }
+
+    /// Makes room after the writer has written the record of `change` and its index entries. May
+    /// write other records of the collection.
+    ///
+    /// # Errors
+    /// A failure undoes the write.
+    fn place(&self, change: &Change<'_>, writer: &mut dyn RuleWriter) -> Attempt<()> {
+        let _ = (change, writer);
+        Ok(())
+    }
+
+    /// Adds tasks for other documents, which [`run`](Self::run) does later in the same transaction,
+    /// or in a later one.
+    ///
+    /// # Errors
+    /// An error undoes the write.
+    fn derive(&self, change: &Change<'_>, tasks: &mut Vec<DocBuf>) -> Result<()> {
+        let _ = (change, tasks);
+        Ok(())
+    }
+
+    /// Does a task of [`derive`](Self::derive) until [`RuleWriter::is_spent`]. Returns the task that
+    /// is left then. Only one document may be written after the budget is spent.
+    ///
+    /// # Errors
+    /// A failure undoes the write that caused the task.
+    fn run(&self, task: Doc<'_>, writer: &mut dyn RuleWriter) -> Attempt<Option<DocBuf>> {
+        let _ = (task, writer);
+        Ok(None)
+    }
+}
+
+/// A document that is about to be written.
+#[derive(Clone, Copy)]
+pub struct Proposal<'p> {
+    /// The collection of the document.
+    pub collection: &'p Collection,
+    /// The stored document that the write changes; `None` for an insert.
+    pub before: Option<Doc<'p>>,
+    /// The document to be stored.
+    pub after: Doc<'p>,
+    /// The origin of the write.
+    pub policy: WritePolicy,
+    /// The time of the statement in milliseconds since 1970, the value of `$$NOW`.
+    pub now_ms: u64,
+}
+
+/// What a rule may do in the transaction of the write that it follows: read, and write documents. It
+/// cannot commit, roll back or change the catalog.
+pub trait RuleWriter {
+    /// Returns a view of the transaction with its own writes.
+    fn view(&self) -> View<'_>;
+
+    /// Returns the collection with a name, as the transaction sees it.
+    fn collection(&mut self, namespace: &Namespace) -> Option<Arc<Collection>>;
+
+    /// Inserts a document, which must have passed `prepare_insert`.
+    ///
+    /// # Errors
+    /// Those of [`Writer::insert`](crate::Writer::insert).
+    fn insert(&mut self, collection: &Collection, doc: Doc<'_>) -> Attempt<RecordId>;
+
+    /// Replaces a document by another one with the same `_id`. `old` is the current document.
+    ///
+    /// # Errors
+    /// Those of [`Writer::replace`](crate::Writer::replace).
+    fn replace(
+        &mut self,
+        collection: &Collection,
+        id: RecordId,
+        old: Doc<'_>,
+        new: Doc<'_>,
+    ) -> Attempt<()>;
+
+    /// Deletes a document. `old` is the current document.
+    ///
+    /// # Errors
+    /// Those of [`Writer::delete`](crate::Writer::delete).
+    fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()>;
+
+    /// Returns the time of the statement in milliseconds since 1970.
+    fn now_ms(&mut self) -> u64;
+
+    /// Returns true if the commit's budget for derived writes is used up.
+    fn is_spent(&self) -> bool;
+}
+
+/// The compiled rules of one collection; at least one.
+pub struct Rules {
+    rules: Vec<Arc<dyn Rule>>,
+}
+
+impl Rules {
+    /// Returns these rules, which run in this order at each step; `None` if there is none.
+    pub fn new(rules: Vec<Arc<dyn Rule>>) -> Option<Self> {
+        (!rules.is_empty()).then_some(Rules { rules })
+    }
+
+    /// Returns the rules of a collection. The first call for a published collection compiles them;
+    /// after that a collection without rules costs one comparison.
+    #[inline]
+    pub fn of(collection: &Collection) -> Option<&Rules> {
+        collection.rules.get_or_compile(|| Rules::compile(collection))
+    }
+
+    fn compile(collection: &Collection) -> Option<Self> {
+        Rules::new(KINDS.iter().filter_map(|compile| compile(collection)).collect())
+    }
+
+    /// Returns the rule with a name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Arc<dyn Rule>> {
+        self.rules.iter().find(|rule| rule.name() == name)
+    }
+
+    /// Completes a document and checks the result. Returns the completed document; `None` if it is
+    /// the proposed one.
+    pub(crate) fn admit(&self, proposal: &Proposal<'_>) -> Result<Option<DocBuf>> {
+        let completed = self.complete(proposal)?;
+        let after = completed.as_ref().map_or(proposal.after, DocBuf::as_doc);
+        let proposal = Proposal { after, ..*proposal };
+        self.rules.iter().try_for_each(|rule| rule.check(&proposal))?;
+        Ok(completed)
+    }
+
+    fn complete(&self, proposal: &Proposal<'_>) -> Result<Option<DocBuf>> {
+        let mut completed: Option<DocBuf> = None;
+        for rule in &self.rules {
+            let after = completed.as_ref().map_or(proposal.after, DocBuf::as_doc);
+            if let Some(next) = rule.complete(&Proposal { after, ..*proposal })? {
+                completed = Some(next);
+            }
+        }
+        Ok(completed)
+    }
+
+    /// Runs the step *place* of every rule.
+    pub(crate) fn place(&self, change: &Change<'_>, writer: &mut dyn RuleWriter) -> Attempt<()> {
+        self.rules.iter().try_for_each(|rule| rule.place(change, writer))
+    }
+
+    /// Runs the step *derive* of every rule. `queue` gets each task with its rule.
+    pub(crate) fn derive(
+        &self,
+        change: &Change<'_>,
+        mut queue: impl FnMut(&Arc<dyn Rule>, DocBuf) -> Result<()>,
+    ) -> Result<()> {
+        let mut tasks = Vec::new();
+        for rule in &self.rules {
+            rule.derive(change, &mut tasks)?;
+            tasks.drain(..).try_for_each(|task| queue(rule, task))?;
+        }
+        Ok(())
+    }
+}

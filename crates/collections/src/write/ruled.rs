@@ -1,0 +1,244 @@
+//! Writes of collections with rules: the steps around the record, and the derived writes that
+//! follow. The steps are described in `rules`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace, Uuid};
+use quire_document::{Doc, DocBuf};
+use quire_error::{Error, ErrorCode};
+use quire_mql::update::Update;
+
+use super::Writer;
+use crate::changes::{Change, UpdatedDoc};
+use crate::failure::Attempt;
+use crate::rules::{Budget, Deferred, Proposal, Rule, RuleWriter, Rules};
+use crate::{RecordId, View, WritePolicy};
+
+/// The longest chain of derived writes: a task at this depth may not cause another one. Only rules
+/// that write each other's collections in a circle get there.
+const DEPTH_MAX: u32 = 16;
+
+/// The derived writes of one writer.
+#[derive(Default)]
+pub(super) struct Derived {
+    /// The tasks that wait for the end of the client's write.
+    queue: VecDeque<Task>,
+    /// What the commit may still write.
+    budget: Budget,
+    /// The depth of the task that runs now; `None` if none runs.
+    running: Option<u32>,
+}
+
+/// A task of a rule in the transaction that caused it.
+struct Task {
+    rule: Arc<dyn Rule>,
+    collection: Uuid,
+    depth: u32,
+    task: DocBuf,
+}
+
+impl Writer {
+    /// Inserts a document by the rules of its collection.
+    pub(super) fn insert_ruled(
+        &mut self,
+        rules: &Rules,
+        collection: &Collection,
+        doc: Doc<'_>,
+    ) -> Attempt<RecordId> {
+        let completed = rules.admit(&self.proposal(collection, None, doc))?;
+        let doc = completed.as_ref().map_or(doc, DocBuf::as_doc);
+        self.undone_on_error(|writer| {
+            let id = writer.insert_record(collection, doc)?;
+            writer.count(collection, 1, doc.len() as i64);
+            writer.follow(rules, &Change::Insert { collection, id, doc })?;
+            Ok(id)
+        })
+    }
+
+    /// Replaces a document by the rules of its collection.
+    pub(super) fn put_ruled(
+        &mut self,
+        rules: &Rules,
+        collection: &Collection,
+        id: RecordId,
+        (old, new): (Doc<'_>, Doc<'_>),
+        update: Option<&Update>,
+    ) -> Attempt<()> {
+        let completed = rules.admit(&self.proposal(collection, Some(old), new))?;
+        let new = completed.as_ref().map_or(new, DocBuf::as_doc);
+        self.undone_on_error(|writer| {
+            writer.put_record(collection, id, (old, new))?;
+            writer.count_growth(collection, (old, new));
+            let change = UpdatedDoc::change(collection, id, (old, new), update);
+            writer.follow(rules, &change)
+        })
+    }
+
+    /// Deletes a document by the rules of its collection.
+    pub(super) fn delete_ruled(
+        &mut self,
+        rules: &Rules,
+        collection: &Collection,
+        id: RecordId,
+        old: Doc<'_>,
+    ) -> Attempt<()> {
+        self.undone_on_error(|writer| {
+            writer.delete_record(collection, id, old)?;
+            writer.note_deleted(collection)?;
+            writer.count(collection, -1, -(old.len() as i64));
+            writer.follow(rules, &Change::Delete { collection, id, before: old })
+        })
+    }
+
+    fn proposal<'p>(
+        &mut self,
+        collection: &'p Collection,
+        before: Option<Doc<'p>>,
+        after: Doc<'p>,
+    ) -> Proposal<'p> {
+        Proposal { collection, before, after, policy: self.policy, now_ms: self.now_ms() }
+    }
+
+    fn undone_on_error<T>(&mut self, work: impl FnOnce(&mut Self) -> Attempt<T>) -> Attempt<T> {
+        let before = self.savepoint();
+        let ended = work(self);
+        if ended.is_err() {
+            self.rollback_to(before);
+        }
+        ended
+    }
+
+    /// Runs the steps after the record of a change is written.
+    fn follow(&mut self, rules: &Rules, change: &Change<'_>) -> Attempt<()> {
+        rules.place(change, self)?;
+        self.tell(|| *change)?;
+        self.charge_growth()?;
+        let collection = change.collection().map_or(Uuid::default(), |collection| collection.uuid);
+        let depth = self.derived.as_ref().and_then(|derived| derived.running);
+        let next = depth.map_or(0, |depth| depth + 1);
+        let derived = &mut self.derived;
+        rules.derive(change, |rule, task| {
+            if next >= DEPTH_MAX {
+                return Err(too_deep(rule.name()));
+            }
+            let task = Task { rule: Arc::clone(rule), collection, depth: next, task };
+            derived.get_or_insert_default().queue.push_back(task);
+            Ok(())
+        })?;
+        if depth.is_none() { self.run_tasks() } else { Ok(()) }
+    }
+
+    /// Counts a write of a rule against the budget if a task makes it.
+    fn spend(&mut self, bytes: usize) {
+        if let Some(derived) = &mut self.derived
+            && derived.running.is_some()
+        {
+            derived.budget.spend(bytes);
+        }
+    }
+
+    /// Runs the queued tasks, and those that they cause.
+    fn run_tasks(&mut self) -> Attempt<()> {
+        if self.derived.as_ref().is_none_or(|derived| derived.queue.is_empty()) {
+            return Ok(());
+        }
+        let policy = std::mem::replace(&mut self.policy, WritePolicy::Derived);
+        let ended = self.run_queue();
+        self.policy = policy;
+        if let Some(derived) = &mut self.derived {
+            derived.running = None;
+            derived.queue.clear();
+        }
+        ended
+    }
+
+    fn run_queue(&mut self) -> Attempt<()> {
+        while let Some(derived) = &mut self.derived
+            && let Some(Task { rule, collection, depth, task }) = derived.queue.pop_front()
+        {
+            derived.running = Some(depth);
+            let left = match derived.budget.is_spent() {
+                true => Some(task),
+                false => rule.run(task.as_doc(), self)?,
+            };
+            if let Some(task) = left {
+                let rule = rule.name().to_owned();
+                self.defer(&Deferred { collection, rule, depth, task })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does a task that an earlier commit deferred, as far as the budget of this commit allows, and
+    /// defers the rest again. Does nothing if the collection or its rule is gone.
+    ///
+    /// # Errors
+    /// Those of the rule.
+    pub fn run_deferred(&mut self, deferred: &Deferred) -> Attempt<()> {
+        let Some(collection) = self.catalog.by_uuid(&deferred.collection).cloned() else {
+            return Ok(());
+        };
+        let rule = Rules::of(&collection).and_then(|rules| rules.named(&deferred.rule));
+        let Some(rule) = rule.map(Arc::clone) else { return Ok(()) };
+        let (collection, depth, task) = (collection.uuid, deferred.depth, deferred.task.clone());
+        let task = Task { rule, collection, depth, task };
+        self.undone_on_error(|writer| {
+            writer.derived.get_or_insert_default().queue.push_back(task);
+            writer.run_tasks()
+        })
+    }
+
+    /// Leaves a task to a later commit.
+    fn defer(&mut self, deferred: &Deferred) -> Attempt<()> {
+        let text = format!(
+            "the rule '{}' of a collection has to write more documents than one commit may",
+            deferred.rule
+        );
+        Err(Error::new(ErrorCode::TransactionTooLarge, text).into())
+    }
+}
+
+fn too_deep(rule: &str) -> Error {
+    let text = format!("more than {DEPTH_MAX} writes follow from each other by the rule '{rule}'");
+    Error::new(ErrorCode::OperationFailed, text)
+}
+
+impl RuleWriter for Writer {
+    fn view(&self) -> View<'_> {
+        Writer::view(self)
+    }
+
+    fn collection(&mut self, namespace: &Namespace) -> Option<Arc<Collection>> {
+        Writer::collection(self, namespace)
+    }
+
+    fn insert(&mut self, collection: &Collection, doc: Doc<'_>) -> Attempt<RecordId> {
+        self.spend(doc.len());
+        Writer::insert(self, collection, doc)
+    }
+
+    fn replace(
+        &mut self,
+        collection: &Collection,
+        id: RecordId,
+        old: Doc<'_>,
+        new: Doc<'_>,
+    ) -> Attempt<()> {
+        self.spend(new.len());
+        Writer::replace(self, collection, id, old, new)
+    }
+
+    fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()> {
+        self.spend(0);
+        Writer::delete(self, collection, id, old)
+    }
+
+    fn now_ms(&mut self) -> u64 {
+        Writer::now_ms(self)
+    }
+
+    fn is_spent(&self) -> bool {
+        self.derived.as_ref().is_some_and(|derived| derived.budget.is_spent())
+    }
+}
