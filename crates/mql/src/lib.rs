@@ -12,6 +12,7 @@ mod options;
 pub mod projection;
 pub mod regex;
 pub mod schema;
+pub mod shape;
 pub mod sort;
 pub mod stage;
 mod text;

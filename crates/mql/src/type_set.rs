@@ -1,6 +1,6 @@
 //! Sets of BSON types, as `$type` and `$jsonSchema` name them.
 
-use quire_document::{ArrayWriter, Type};
+use quire_document::{ArrayWriter, Type, Value};
 
 /// A set of BSON types.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,6 +91,18 @@ impl TypeSet {
             _ if alias == "number" => self.numbers = true,
             Some(kind) => self.insert(kind),
             None => return false,
+        }
+        true
+    }
+
+    /// Adds the type or types that a `$type` names, by alias or by number. Returns false if there is
+    /// no such type.
+    pub(crate) fn insert_named(&mut self, named: Value<'_>) -> bool {
+        let number = || named.as_number()?.exact_i64().and_then(type_by_number);
+        match (named, number()) {
+            (Value::String(alias), _) => return self.insert_alias(alias),
+            (_, Some(kind)) => self.insert(kind),
+            (_, None) => return false,
         }
         true
     }

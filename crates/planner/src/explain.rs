@@ -1,14 +1,14 @@
 //! Prints plans as MongoDB's `explain` does: the stages and their statistics after they ran.
 
+use crate::indexes::cached::cache_key;
 pub use crate::node_stats::{JoinStats, JoinStrategy, MemoryUse, NodeStats};
 use crate::plan::{IndexScan, Node, Plan, ProjectionKind};
-use crate::shape::plan_shape;
+use crate::shape::{PlanParts, PlanShape, digits};
 use quire_catalog::Collection;
 use quire_catalog::key::{Interval, Intervals, KeyField};
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_mql::filter::Node as Condition;
 use quire_mql::stage::{Stage, StageBody, Transform, find_stage};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The memory limit of a sort that explain shows, in bytes.
 pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
@@ -41,10 +41,10 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
         out.append("collation", &collation.to_document());
     }
     out.append("indexFilterSet", plan.index_filter.is_some());
-    let shape = format!("{:08X}", shape_hash(plan) as u32);
+    let (shape, key) = shape_hashes(plan);
+    let (shape, key) = (digits(shape), digits(key));
     out.append("queryHash", shape.as_str());
     out.append("planCacheShapeHash", shape.as_str());
-    let key = format!("{:08X}", (shape_hash(plan) >> 32) as u32);
     out.append("planCacheKey", key.as_str());
     out.append("optimizationTimeMillis", 0);
     out.append("maxIndexedOrSolutionsReached", false);
@@ -578,17 +578,19 @@ fn number(name: &str, value: u64, out: &mut DocWriter<'_>) {
     };
 }
 
-/// Returns a number that requests of one shape share: the filter's structure without its values.
-fn shape_hash(plan: &Plan) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let collation = plan.collation.as_deref();
-    let (sort, projection) = (plan.sort.as_doc(), plan.projection.as_doc());
-    plan_shape(plan.filter.as_deref(), sort, projection, collation).hash(&mut hasher);
+/// Returns the shape of a plan, and the key of the plan cache for it.
+fn shape_hashes(plan: &Plan) -> (u64, u64) {
+    let parts = PlanParts {
+        filter: plan.filter.as_deref(),
+        sort: plan.sort.as_doc(),
+        projection: plan.projection.as_doc(),
+        collation: plan.collation.as_deref(),
+    };
     let is_unset =
         |stage: &&Stage| matches!(stage, Stage::Transform(Transform::Projection("$unset", _)));
     // Explain prints an `$unset` as a `$project`, but the shape must not contain it.
     let names = plan.stages().into_iter().filter(|stage| !is_unset(stage)).map(StageBody::name);
     let reshapes = |name: &&str| find_stage(name).is_some_and(|row| row.facts.reshapes);
-    names.filter(reshapes).collect::<Vec<_>>().hash(&mut hasher);
-    hasher.finish()
+    let shape = PlanShape::of(parts, &names.filter(reshapes).collect::<Vec<_>>());
+    (shape.0, cache_key(shape, plan))
 }

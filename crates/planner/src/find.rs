@@ -8,7 +8,7 @@ use crate::indexes::intersection;
 use crate::indexes::sort_order::{self, SortPart};
 use crate::plan::{IndexScan, Node, Plan, Reshape};
 use crate::request::{FindRequest, collation_of};
-use crate::shape::plan_shape;
+use crate::shape::{PlanParts, PlanShape};
 use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
@@ -104,9 +104,14 @@ impl<'r> FindQuery<'r> {
     }
 
     /// Returns the shape of the query's plans.
-    pub(crate) fn shape(&self, collation: Option<&Collation>) -> u64 {
-        let (sort, projection) = (self.written_sort().as_doc(), self.request.projection.as_doc());
-        plan_shape(self.filter.as_deref(), sort, projection, collation)
+    pub(crate) fn shape(&self, collation: Option<&Collation>) -> PlanShape {
+        let parts = PlanParts {
+            filter: self.filter.as_deref(),
+            sort: self.written_sort().as_doc(),
+            projection: self.request.projection.as_doc(),
+            collation,
+        };
+        PlanShape::of(parts, &[])
     }
 }
 
@@ -163,6 +168,7 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         of_pipeline: request.of_pipeline,
         collation: collation.cloned(),
         index_filter: None,
+        hint: request.hint.clone(),
     };
     let Some(collection) = &found else {
         return Ok(plan(Node::Eof, Vec::new(), true));
@@ -188,7 +194,7 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         _ => stats.check_interrupt(),
     };
     pause()?;
-    let index_filter = collection.index_filters.find(|| query.shape(finish.collation));
+    let index_filter = collection.index_filters.find(|| query.shape(finish.collation).0);
     let restriction = Restriction::new(request.hint.as_ref(), index_filter.as_deref());
     let mut nodes = candidates(request, filter, collection, restriction, stats, &finish)?;
     pause()?;

@@ -3,7 +3,7 @@
 //!
 //! Read in this order: `request.rs` (the requests), [`mod@plan`] (the nodes of a plan), `indexes`
 //! (which indexes can serve a request, and which does; `quire_catalog::key` makes the intervals of
-//! a predicate), `find.rs`, `count.rs` and `distinct.rs` (how these are planned), `pipeline.rs` and
+//! a predicate), `shape.rs` (the shapes of requests and plans), `find.rs`, `count.rs` and `distinct.rs` (how these are planned), `pipeline.rs` and
 //! its folder (how a pipeline is), `planning.rs` (any request), [`explain`] (how a plan is
 //! printed).
 
@@ -34,4 +34,4 @@ pub use request::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, ReadRequest, Verbosity,
     WriteKind, collation_of,
 };
-pub use shape::{aggregate_shape, find_shape};
+pub use shape::{PlanShape, RequestShape, ShapeHash};

@@ -6,7 +6,7 @@ mod inner;
 pub(crate) use inner::Source;
 pub use inner::{Foreign, ForeignKey, Inner};
 
-use crate::request::WriteKind;
+use crate::request::{Hint, WriteKind};
 use quire_catalog::key::{Intervals, KeySpec};
 use quire_catalog::{Collection, Index, IndexFilter, MultikeyPaths};
 use quire_document::{DocBuf, ValueBuf};
@@ -42,6 +42,8 @@ pub struct Plan {
     pub collation: Option<Arc<Collation>>,
     /// The index filter that restricts the choice of indexes.
     pub index_filter: Option<Arc<IndexFilter>>,
+    /// The index that the request demands.
+    pub hint: Option<Hint>,
 }
 
 impl fmt::Debug for Plan {
@@ -68,6 +70,7 @@ impl Plan {
             of_pipeline: false,
             collation: None,
             index_filter: None,
+            hint: None,
         }
     }
 

@@ -7,6 +7,7 @@ use crate::indexes::choose::Statistics;
 use crate::pipeline::plan_pipeline;
 use crate::plan::{Node, Plan};
 use crate::request::{FindRequest, ReadRequest, WriteKind, collation_of};
+use crate::shape::PlanShape;
 use quire_catalog::Collection;
 use quire_error::Result;
 use quire_mql::projection::Projection;
@@ -44,7 +45,7 @@ pub fn shape_of_request(
     request: &FindRequest,
     context: &ParseContext,
     collection: &Collection,
-) -> Result<u64> {
+) -> Result<PlanShape> {
     let filter = Filter::parse(request.filter.as_doc(), context)?;
     let mut query = FindQuery::of_filter(request, Some(&filter));
     query.compile_sort(context)?;

@@ -18,7 +18,7 @@ pub fn set(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result
     let indexes = allowed_indexes(body)?;
     let request = request(body, &collection)?
         .ok_or_else(|| Error::bad_value("required field query missing"))?;
-    let shape = shape_of_request(&request, &cx.parse_context(), &collection)?;
+    let shape = shape_of_request(&request, &cx.parse_context(), &collection)?.0;
     let collation = collation(body)?.unwrap_or_default().to_owned();
     let FindRequest { filter: query, sort, projection, .. } = request;
     let filter = IndexFilter { shape, query, sort, projection, collation, indexes };
@@ -62,7 +62,10 @@ fn collection(cx: &Context<'_>, body: Doc<'_>) -> Result<Option<Arc<Collection>>
 /// Returns the shape that a command names; `None` without a query.
 fn shape(cx: &Context<'_>, body: Doc<'_>, collection: &Collection) -> Result<Option<u64>> {
     match request(body, collection)? {
-        Some(request) => shape_of_request(&request, &cx.parse_context(), collection).map(Some),
+        Some(request) => {
+            let shape = shape_of_request(&request, &cx.parse_context(), collection)?;
+            Ok(Some(shape.0))
+        }
         None if ["sort", "projection", "collation"].iter().any(|name| body.contains(name)) => {
             Err(Error::bad_value("sort, projection, or collation provided without query"))
         }

@@ -13,8 +13,7 @@ use quire_planner::explain::{
     JoinStrategy, MemoryUse, NodeStats, Trial, after_running, execution_stats, query_planner,
 };
 use quire_planner::{
-    Foreign, Inner, Node, Plan, ReadRequest, Verbosity, add_intersection, aggregate_shape,
-    find_shape, planned,
+    Foreign, Inner, Node, Plan, ReadRequest, RequestShape, Verbosity, add_intersection, planned,
 };
 use quire_storage::Interrupt;
 
@@ -55,11 +54,6 @@ pub fn explain(
     let begun = Instant::now();
     let (first, feed) = first.map(|first| (first.stage, first.documents)).unzip();
     let mut execution = start(&request, feed, views, params)?;
-    let shape = match request {
-        ReadRequest::Find(find) => Some(find_shape(find, &execution.env.parse)),
-        ReadRequest::Aggregate(aggregate) => Some(aggregate_shape(aggregate, &execution.env.parse)),
-        ReadRequest::Count(_) | ReadRequest::Distinct(_) | ReadRequest::Write(..) => None,
-    };
     let stats = match verbosity {
         Verbosity::QueryPlanner => None,
         _ => Some(run(&mut execution, begun, views, &interrupt)?),
@@ -107,8 +101,8 @@ pub fn explain(
             Error::new(ErrorCode::BSONObjectTooLarge, text)
         }
     })?;
-    if let Some(shape) = shape {
-        explained.append("queryShapeHash", shape.as_str());
+    if let Some(shape) = RequestShape::of(&request) {
+        explained.append("queryShapeHash", shape.hash().to_string().as_str());
     }
     Ok(explained)
 }

@@ -3,9 +3,11 @@
 //! Read in this order: `access` (the ways to find the documents of a filter by indexes), `partial`,
 //! `covering` and `sort_order` (the documents, values and order of an index), `hint` and `min_max` (options
 //! of the request),
-//! `intersection`, `choose` (the cheapest plan).
+//! `intersection`, `choose` (the cheapest plan), `cached` (the choice for an earlier request of the
+//! same shape).
 
 pub(crate) mod access;
+pub(crate) mod cached;
 pub(crate) mod choose;
 pub(crate) mod covering;
 pub(crate) mod hint;
