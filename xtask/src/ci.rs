@@ -51,13 +51,19 @@ pub fn cargo_bin(name: &str, args: &[String]) -> Result<(), String> {
 
 /// Writes COMPATIBILITY.md from the registries.
 pub fn compatibility(root: &Path) -> Result<(), String> {
+    write_page(root, "COMPATIBILITY.md", &[])?;
+    write_page(root, "docs/options.md", &["options"])
+}
+
+fn write_page(root: &Path, name: &str, words: &[&str]) -> Result<(), String> {
     let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--package", "quire-cli", "--example", "compatibility"]);
-    let output = command.current_dir(root).output().map_err(|error| error.to_string())?;
+    command.args(["run", "--quiet", "--package", "quire-cli", "--example", "compatibility", "--"]);
+    let output =
+        command.args(words).current_dir(root).output().map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
-    std::fs::write(root.join("COMPATIBILITY.md"), output.stdout).map_err(|error| error.to_string())
+    std::fs::write(root.join(name), output.stdout).map_err(|error| error.to_string())
 }
 
 /// Runs every fuzz target for some seconds. Needs `cargo install cargo-fuzz`. RUSTC_BOOTSTRAP

@@ -18,7 +18,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   tidy            prints long files and functions; fails for undocumented files, dead paths in documents, short doc
                   comments, imports against the order of a crate's folders, two types of one name
   codes           writes crates/error/src/codes.rs from crates/error/codes.csv
-  compatibility   writes COMPATIBILITY.md from the registries
+  compatibility   writes COMPATIBILITY.md and docs/options.md from the registries
   cases ARGS      runs or records case files; --variants runs their reads in other ways (cargo xtask cases help)
   fuzz [SECONDS]  runs every fuzz target for so long (default 60)
   crash [ROUNDS]  kills a writing engine and a writing server so often and checks what they left (default 200);

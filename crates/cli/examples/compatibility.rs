@@ -1,7 +1,9 @@
-//! Prints COMPATIBILITY.md; `cargo xtask compatibility` writes the file.
-
-#![allow(clippy::unwrap_used)]
+//! Prints COMPATIBILITY.md, or docs/options.md if the argument is `options`; `cargo xtask
+//! compatibility` writes both files.
 
 fn main() {
-    print!("{}", quire_cli::compatibility::markdown());
+    match std::env::args().nth(1).as_deref() {
+        Some("options") => print!("{}", quire_cli::compatibility::options()),
+        _ => print!("{}", quire_cli::compatibility::markdown()),
+    }
 }

@@ -20,6 +20,19 @@ pub(crate) fn print(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{}", text.trim_end());
 }
 
+/// Returns `; did you mean 'NAME'?` with the name that `word` is closest to, if one is close; an
+/// empty text otherwise.
+pub(crate) fn did_you_mean<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> String {
+    /// The similarity (Jaro-Winkler, 0 to 1) from which a name may be a misspelling.
+    const CLOSE: f64 = 0.85;
+    let word = word.to_lowercase();
+    let similar = names.map(|name| (strsim::jaro_winkler(&word, &name.to_lowercase()), name));
+    match similar.max_by(|left, right| left.0.total_cmp(&right.0)) {
+        Some((likeness, name)) if likeness >= CLOSE => format!("; did you mean '{name}'?"),
+        _ => String::new(),
+    }
+}
+
 /// Helpers for the tests of several tools.
 #[cfg(test)]
 pub(crate) mod tests {

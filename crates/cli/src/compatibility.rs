@@ -1,5 +1,5 @@
-//! COMPATIBILITY.md, generated from the registries: what works, what is missing, and which options
-//! have no effect.
+//! COMPATIBILITY.md and docs/options.md, generated from the registries: what works, what is missing,
+//! and which options have no effect.
 
 use crate::connect::uri::PASSED_OVER;
 use crate::serve::options::{OPTIONS, Status};
@@ -113,7 +113,9 @@ pub fn markdown() -> String {
         WINDOW_FUNCTIONS.iter().map(|row| (row.name, row.since, row.doc)),
     );
     parameters(&mut page);
-    options(&mut page);
+    page.push_str(
+        "\n## Options of the server\n\n[docs/options.md](docs/options.md) lists them all.\n",
+    );
     uri_options(&mut page);
     page.push_str(DIFFERENCES);
     page
@@ -165,9 +167,13 @@ fn uri_options(page: &mut String) {
     );
 }
 
-fn options(page: &mut String) {
-    page.push_str(
-        "\n## Options of the server\n\n| option | state | what it does |\n| --- | --- | --- |\n",
+/// Returns docs/options.md: every option of the server.
+pub fn options() -> String {
+    let mut page = String::from(
+        "# Options of the server\n\nThis page is generated (`cargo xtask compatibility`). `quire serve --help` shows the \
+         usual options, `--help-all` every one. The names are mongod's; the second column is the path in a \
+         configuration file (`--config FILE`, YAML). An option in the command line replaces the one in the file.\n\n\
+         | option | configuration file | state | what it does |\n| --- | --- | --- | --- |\n",
     );
     for row in OPTIONS {
         let (state, text) = match row.status {
@@ -175,6 +181,11 @@ fn options(page: &mut String) {
             Status::NoEffect(why) => ("no effect", format!("{} Accepted: {why}.", row.summary)),
             Status::Refused(why) => ("refused", format!("{} Refused: {why}.", row.summary)),
         };
-        let _ = writeln!(page, "| `--{}` | {state} | {text} |", row.name);
+        let path = match row.config {
+            "" => String::new(),
+            path => format!("`{path}`"),
+        };
+        let _ = writeln!(page, "| `--{}` | {path} | {state} | {text} |", row.name);
     }
+    page
 }

@@ -18,7 +18,7 @@ mod version;
 
 pub use call::Call;
 
-use call::print;
+use call::{did_you_mean, print};
 use exit::Failure;
 use std::ffi::OsString;
 use std::io::Write;
@@ -94,7 +94,8 @@ fn subcommand(words: Vec<OsString>, line: Vec<String>) -> Result<(), Failure> {
         "--help" | "-h" | "help" => print(&help()),
         "--version" | "-V" | "version" => print(&version::short()),
         other => {
-            let text = format!("'{other}' is not a command of quire\n\n{}", help());
+            let near = did_you_mean(other, COMMANDS.iter().map(|command| command.name));
+            let text = format!("'{other}' is not a command of quire{near}\n\n{}", help());
             return Err(Failure::options(text));
         }
     }

@@ -1,6 +1,8 @@
-//! The log: one JSON object on each line, in mongod's format, to a stream or a file.
+//! The log, to a stream or a file: one JSON object on each line, in mongod's format, or lines for
+//! people who read them on a terminal.
 
 mod json;
+mod plain;
 
 use crate::clients::lock;
 use quire_commands::log::{LogLine, LogSink, Severity};
@@ -29,9 +31,19 @@ pub enum Output {
     File(File, PathBuf),
 }
 
-/// A log that keeps its newest lines in memory.
-pub struct JsonLog {
+/// The form of the lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineFormat {
+    /// mongod's JSON, for programs.
+    Json,
+    /// Time, severity, component, message and attributes, for people.
+    Plain,
+}
+
+/// A log that keeps its newest lines in memory, as JSON.
+pub struct ServerLog {
     output: Mutex<Output>,
+    format: LineFormat,
     recent: Mutex<VecDeque<String>>,
     warnings: Mutex<Vec<String>>,
     starting: AtomicBool,
@@ -55,11 +67,12 @@ impl Output {
     }
 }
 
-impl JsonLog {
+impl ServerLog {
     /// Returns an empty log.
-    pub fn new(output: Output) -> JsonLog {
-        JsonLog {
+    pub fn new(output: Output, format: LineFormat) -> ServerLog {
+        ServerLog {
             output: Mutex::new(output),
+            format,
             recent: Mutex::new(VecDeque::new()),
             warnings: Mutex::new(Vec::new()),
             starting: AtomicBool::new(true),
@@ -70,8 +83,8 @@ impl JsonLog {
 
     /// Returns the log with a rotation that only opens the file again.
     #[must_use]
-    pub fn reopening(self, reopening: bool) -> JsonLog {
-        JsonLog { reopening, ..self }
+    pub fn reopening(self, reopening: bool) -> ServerLog {
+        ServerLog { reopening, ..self }
     }
 
     /// Notes the end of the start: later warnings are not startup warnings.
@@ -86,19 +99,23 @@ impl JsonLog {
     }
 }
 
-impl LogSink for JsonLog {
+impl LogSink for ServerLog {
     fn write(&self, line: LogLine<'_>) {
         let warns = line.severity == Severity::Warning && self.starting.load(Ordering::Relaxed);
-        let mut text = json::line(&line, warns, now_ms());
-        text.push('\n');
+        let now_ms = now_ms();
+        let text = json::line(&line, warns, now_ms);
+        let mut shown = match self.format {
+            LineFormat::Json => text.clone(),
+            LineFormat::Plain => plain::line(&line, now_ms),
+        };
+        shown.push('\n');
         // A full disk or a closed stream must not stop the server.
         let _ = match &mut *lock(&self.output) {
-            Output::Stdout => io::stdout().lock().write_all(text.as_bytes()),
-            Output::Stderr => io::stderr().lock().write_all(text.as_bytes()),
-            Output::File(file, _) => file.write_all(text.as_bytes()),
+            Output::Stdout => io::stdout().lock().write_all(shown.as_bytes()),
+            Output::Stderr => io::stderr().lock().write_all(shown.as_bytes()),
+            Output::File(file, _) => file.write_all(shown.as_bytes()),
         };
         self.written.fetch_add(1, Ordering::Relaxed);
-        text.pop();
         if warns {
             lock(&self.warnings).push(text.clone());
         }

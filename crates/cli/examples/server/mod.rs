@@ -42,6 +42,7 @@ impl Server {
         directory: &Path,
         options: &[&str],
     ) -> Result<Server, Box<dyn Error>> {
+        std::fs::create_dir_all(directory)?;
         command.args(["serve", "--quiet", "--port", "0", "--dbpath"]).arg(directory).args(options);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut line = String::new();

@@ -1,6 +1,7 @@
 //! The given options as text: the command line first, then the configuration file.
 
 use super::options::{self, ServeOption, Status, Takes};
+use crate::call::did_you_mean;
 use crate::exit::Failure;
 use lexopt::{Arg, Parser};
 use std::collections::BTreeMap;
@@ -59,7 +60,10 @@ impl Given {
                 }
             };
             let verbose_letter = word == Arg::Short('v');
-            let option = option.ok_or_else(|| bad(format!("unrecognised option '{shown}'")))?;
+            let option = option.ok_or_else(|| {
+                let near = did_you_mean(shown.trim_start_matches('-'), options::names());
+                bad(format!("unrecognised option '{shown}'{near}"))
+            })?;
             let value = match option.takes {
                 Takes::Flag => String::new(),
                 _ if verbose_letter => "1".to_owned(),
@@ -128,7 +132,10 @@ impl Given {
                 self.add_yaml(&path, inner)
             }),
             Yaml::Null if path.is_empty() || is_section(path) => Ok(()),
-            _ => Err(Failure::options(format!("Unrecognized option: {path}"))),
+            _ => {
+                let near = did_you_mean(path, options::OPTIONS.iter().map(|option| option.config));
+                Err(Failure::options(format!("Unrecognized option: {path}{near}")))
+            }
         }
     }
 
@@ -291,7 +298,9 @@ mod tests {
     #[test]
     fn unknown_and_refused_options_are_errors() {
         let message = |words_given: &[&str]| words(words_given).unwrap_err().message;
-        assert!(message(&["--nope"]).contains("unrecognised option '--nope'"));
+        assert!(message(&["--nope"]).contains("unrecognised option '--nope'\n"));
+        assert!(message(&["--dbPath", "x"]).contains("did you mean 'dbpath'?"));
+        assert!(message(&["--bindip", "x"]).contains("did you mean 'bind_ip'?"));
         assert!(message(&["word"]).contains("unexpected word"));
         assert!(message(&["--port", "x"]).contains("whole number"));
         assert!(message(&["--port", "1", "--port", "2"]).contains("more than once"));
@@ -325,7 +334,7 @@ mod tests {
     #[test]
     fn a_file_with_unknown_keys_is_refused() {
         let message = |text: &str| Given::default().add_file(text, "f").unwrap_err().message;
-        assert!(message("net:\n  prot: 1\n").contains("Unrecognized option: net.prot"));
+        assert!(message("net:\n  prot: 1\n").contains("did you mean 'net.port'?"));
         assert!(message("nope: 1\n").contains("Unrecognized option: nope"));
         assert!(message("nope:\n").contains("Unrecognized option: nope"));
         assert!(message("net: 5\n").contains("Unrecognized option: net"));

@@ -4,6 +4,7 @@ mod allocator;
 mod audit;
 mod encryption;
 mod given;
+mod help;
 mod key_file;
 mod machine;
 pub mod options;
@@ -22,7 +23,11 @@ use settings::Settings;
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let mut given = Given::from_words(&call.words, &call.program)?;
     if given.flag("help") {
-        print(&options::help(&call.program));
+        print(&help::short(&call.program));
+        return Ok(());
+    }
+    if given.flag("help-all") {
+        print(&help::all(&call.program));
         return Ok(());
     }
     if given.flag("version") {

@@ -21,6 +21,8 @@ pub struct ServeOption {
     pub harmless: &'static [&'static str],
     /// One sentence for the help text.
     pub summary: &'static str,
+    /// True if `--help` shows it; `--help-all` shows every option.
+    pub usual: bool,
 }
 
 /// The kind of an option's value.
@@ -54,11 +56,15 @@ const fn row(
     status: Status,
     summary: &'static str,
 ) -> ServeOption {
-    ServeOption { name, short: None, config, takes, status, harmless: &[], summary }
+    ServeOption { name, short: None, config, takes, status, harmless: &[], summary, usual: false }
 }
 
 const fn short(short: char, option: ServeOption) -> ServeOption {
     ServeOption { short: Some(short), ..option }
+}
+
+const fn usual(option: ServeOption) -> ServeOption {
+    ServeOption { usual: true, ..option }
 }
 
 const fn harmless(values: &'static [&'static str], option: ServeOption) -> ServeOption {
@@ -80,13 +86,15 @@ const ONE_LAYOUT: Status = Refused("all databases share one set of files");
 /// All options, in the order of the help.
 #[rustfmt::skip] // One option on each line, as a table.
 pub static OPTIONS: &[ServeOption] = &[
-    short('h', row("help", "", Flag, Works, "Shows this help.")),
-    row("version", "", Flag, Works, "Shows the version."),
-    short('f', row("config", "", Text("FILE"), Works, "Reads options from a YAML file; the command line takes precedence.")),
+    usual(short('h', row("help", "", Flag, Works, "Shows the usual options."))),
+    usual(row("help-all", "", Flag, Works, "Shows every option.")),
+    usual(row("version", "", Flag, Works, "Shows the version.")),
+    usual(short('f', row("config", "", Text("FILE"), Works, "Reads options from a YAML file; the command line takes precedence."))),
     row("configExpand", "", Text("WHAT"), Refused("the configuration file is not expanded"), "Expands the configuration file."),
     // Storage.
-    row("dbpath", "storage.dbPath", Text("DIR"), Works, "The data directory. Default: ./quire-data, or as mongod /data/db."),
-    row("memory", "storage.memory", Flag, Works, "Keeps all data in memory; they are lost when the process ends."),
+    usual(row("dbpath", "storage.dbPath", Text("DIR"), Works, "The data directory. Default: ./quire-data (as mongod: /data/db).")),
+    usual(row("create", "", Flag, Works, "Creates the directory of --dbpath if it does not exist.")),
+    usual(row("memory", "storage.memory", Flag, Works, "Keeps all data in memory; they are lost when the process ends.")),
     row("storageEngine", "storage.engine", Text("NAME"), Works, "'wiredTiger' means the default engine, 'inMemory' and 'ephemeralForTest' mean --memory."),
     row("wiredTigerCacheSizeGB", "storage.wiredTiger.engineConfig.cacheSizeGB", Text("GB"), Works, "The largest size of the block cache. Default: a quarter of the memory that the process may use, at least 0.25."),
     row("wiredTigerCacheSizePct", "storage.wiredTiger.engineConfig.cacheSizePct", Text("PERCENT"), Works, "The same in percent of the memory that the process may use."),
@@ -109,8 +117,8 @@ pub static OPTIONS: &[ServeOption] = &[
     row("validate", "", Flag, Refused("use 'quire check DIR'"), "Validates the data."),
     row("restore", "", Flag, Refused("a restored directory needs no option"), "Starts on restored files."),
     // Network.
-    row("port", "net.port", Number("PORT"), Works, "The port. Default: 27017; 0 chooses a free one."),
-    row("bind_ip", "net.bindIp", Text("HOSTS"), Works, "The addresses to listen on, separated by commas. Default: 127.0.0.1. A path is a unix socket."),
+    usual(row("port", "net.port", Number("PORT"), Works, "The port to listen on. Default: 27017; 0 chooses a free one.")),
+    usual(row("bind_ip", "net.bindIp", Text("HOSTS"), Works, "The addresses to listen on, separated by commas. Default: 127.0.0.1. A path is a unix socket.")),
     row("bind_ip_all", "net.bindIpAll", Flag, Works, "Listens on all addresses."),
     row("allow-anonymous", "security.allowAnonymous", Flag, Works, "Allows connections from other machines without logins."),
     row("advertise", "net.advertise", Text("HOST:PORT"), Works, "The address that hello shows to clients. Default: the address of each connection."),
@@ -124,7 +132,7 @@ pub static OPTIONS: &[ServeOption] = &[
     row("networkMessageCompressors", "net.compression.compressors", Text("NAMES"), NoEffect("snappy, zstd and zlib are offered; the client chooses"), "The compressors to offer."),
     row("objcheck", "net.wireObjectCheck", Flag, NoEffect("documents from clients are always checked"), "Checks documents from clients."),
     // Replication.
-    row("replSet", "replication.replSetName", Text("NAME"), Works, "The name of the replica set. Default: rs0."),
+    usual(row("replSet", "replication.replSetName", Text("NAME"), Works, "The name of the replica set. Default: rs0.")),
     row("standalone", "replication.standalone", Flag, Works, "Presents a standalone server to drivers."),
     row("oplogSize", "replication.oplogSizeMB", Number("MB"), NoEffect("there is no oplog"), "The size of the oplog."),
     harmless(&["true"], row("enableMajorityReadConcern", "replication.enableMajorityReadConcern", Text("BOOL"), Refused("majority reads cannot be turned off"), "Allows majority reads.")),
@@ -132,20 +140,21 @@ pub static OPTIONS: &[ServeOption] = &[
     row("configsvr", "", Flag, NO_SHARDS, "Makes the server a config server."),
     row("clusterRole", "sharding.clusterRole", Text("ROLE"), NO_SHARDS, "The role in a sharded cluster."),
     // Logs and the process.
-    row("logpath", "systemLog.path", Text("FILE"), Works, "Logs to a file instead of the standard error (as mongod: the standard output)."),
+    usual(row("logpath", "systemLog.path", Text("FILE"), Works, "Logs to a file instead of the standard error (as mongod: the standard output).")),
+    usual(row("logFormat", "systemLog.format", Text("FORMAT"), Works, "The form of log lines: 'plain' or 'json'. Default: plain on a terminal, else json.")),
     row("logappend", "systemLog.logAppend", Flag, Works, "Appends to an existing log file instead of renaming it."),
     row("logRotate", "systemLog.logRotate", Text("HOW"), Works, "What SIGUSR1 does with the log file: 'rename' or 'reopen'."),
     harmless(&["file"], row("logDestination", "systemLog.destination", Text("WHERE"), LOGS, "The destination of logs.")),
     harmless(&["iso8601-utc", "iso8601-local"], row("timeStampFormat", "systemLog.timeStampFormat", Text("FORMAT"), Refused("times are ISO 8601"), "How times are logged; always UTC.")),
     row("syslog", "", Flag, LOGS, "Logs to syslog."),
     row("syslogFacility", "systemLog.syslogFacility", Text("NAME"), LOGS, "The syslog facility."),
-    short('v', row("verbose", "systemLog.verbosity", Text("LEVEL"), Works, "Logs every operation, as --slowms 0 does, e.g. -v or --verbose 1.")),
+    usual(short('v', row("verbose", "systemLog.verbosity", Text("LEVEL"), Works, "Logs every operation, as --slowms 0 does, e.g. -v or --verbose 1."))),
     row("quiet", "systemLog.quiet", Flag, Works, "Does not log connections."),
     row("pidfilepath", "processManagement.pidFilePath", Text("FILE"), Works, "Writes the process id to a file."),
     row("timeZoneInfo", "processManagement.timeZoneInfo", Text("DIR"), NoEffect("time zones are built in"), "The directory of time zones."),
     row("fork", "processManagement.fork", Flag, Refused("run it under a service manager such as systemd"), "Runs in the background."),
-    row("setParameter", "setParameter", Pair("NAME=VALUE"), Works, "Sets a server parameter."),
-    row("slowms", "operationProfiling.slowOpThresholdMs", Number("MS"), Works, "Operations that take longer are logged. Default: 100."),
+    usual(row("setParameter", "setParameter", Pair("NAME=VALUE"), Works, "Sets a server parameter.")),
+    usual(row("slowms", "operationProfiling.slowOpThresholdMs", Number("MS"), Works, "Operations that take longer are logged. Default: 100.")),
     row("profile", "operationProfiling.mode", Text("LEVEL"), Works, "Records operations in system.profile: 0 or off, 1 or slowOp, 2 or all."),
     row("slowOpSampleRate", "operationProfiling.slowOpSampleRate", Text("RATE"), Works, "The share of slow operations that are logged or recorded, from 0 to 1. Default: 1."),
     row("profileFilter", "operationProfiling.filter", Text("FILTER"), Refused("the command 'profile' sets a filter"), "The filter of recorded operations."),
@@ -155,7 +164,7 @@ pub static OPTIONS: &[ServeOption] = &[
     row("cpu", "", Flag, NoEffect("there is nothing to show"), "Shows CPU use."),
     // Security.
     row("noauth", "", Flag, Works, "No logins are required. This is the default."),
-    row("auth", "", Flag, Works, "Clients must log in, and need privileges."),
+    usual(row("auth", "", Flag, Works, "Clients must log in, and need privileges.")),
     row("authorization", "security.authorization", Text("MODE"), Works, "'enabled' means --auth, 'disabled' the default."),
     row("keyFile", "security.keyFile", Text("FILE"), Works, "The key of a replica set. It is checked and implies --auth; the set has one member, so no member logs in with it."),
     harmless(&["keyFile"], row("clusterAuthMode", "security.clusterAuthMode", Text("MODE"), ONE_MEMBER, "How members of a replica set log in.")),
@@ -184,7 +193,7 @@ pub static OPTIONS: &[ServeOption] = &[
     row("ldapAuthzQueryTemplate", "security.ldap.authz.queryTemplate", Text("TEXT"), NO_DIRECTORY, "The query for a user's roles in the directory."),
     row("saslHostName", "security.sasl.hostName", Text("HOST"), NO_DIRECTORY, "The server's name for Kerberos."),
     row("saslServiceName", "security.sasl.serviceName", Text("NAME"), NO_DIRECTORY, "The service's name for Kerberos."),
-    row("tlsMode", "net.tls.mode", Text("MODE"), Works, "Which clients use TLS: 'disabled', 'allowTLS' or 'preferTLS' (optional), 'requireTLS'."),
+    usual(row("tlsMode", "net.tls.mode", Text("MODE"), Works, "Which clients use TLS: 'disabled', 'allowTLS' or 'preferTLS' (optional), 'requireTLS'.")),
     row("tlsCertificateKeyFile", "net.tls.certificateKeyFile", Text("FILE"), Works, "The server's certificate, its chain and its key, as PEM."),
     row("tlsCertificateKeyFilePassword", "net.tls.certificateKeyFilePassword", Text("TEXT"), Works, "The password of an encrypted key (PKCS #8); better set in the configuration file than here."),
     row("tlsCAFile", "net.tls.CAFile", Text("FILE"), Works, "The authorities whose client certificates are trusted, as PEM."),
@@ -212,6 +221,11 @@ pub fn by_name(name: &str) -> Option<&'static ServeOption> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
+/// Returns the names of the options that work.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    OPTIONS.iter().filter(|option| option.status == Works).map(|option| option.name)
+}
+
 /// Returns the option with this letter.
 pub fn by_letter(letter: char) -> Option<&'static ServeOption> {
     OPTIONS.iter().find(|option| option.short == Some(letter))
@@ -220,50 +234,6 @@ pub fn by_letter(letter: char) -> Option<&'static ServeOption> {
 /// Returns the option with this path in the configuration file.
 pub fn by_path(path: &str) -> Option<&'static ServeOption> {
     OPTIONS.iter().find(|option| option.config == path && !path.is_empty())
-}
-
-/// Returns the help of `quire serve`.
-pub fn help(program: &str) -> String {
-    let mut text = format!("Usage: {program} [OPTIONS]\n");
-    section(&mut text, "Options", |status| status == Works);
-    section(&mut text, "Taken without effect", |status| matches!(status, NoEffect(_)));
-    section(&mut text, "Refused", |status| matches!(status, Refused(_)));
-    text
-}
-
-fn section(text: &mut String, title: &str, wanted: fn(Status) -> bool) {
-    text.push_str(&format!("\n{title}:\n"));
-    for option in OPTIONS.iter().filter(|option| wanted(option.status)) {
-        let letter = option.short.map_or_else(|| "   ".to_owned(), |letter| format!("-{letter},"));
-        let value = match option.takes {
-            Flag => String::new(),
-            Text(value) | Number(value) | Pair(value) => format!(" {value}"),
-        };
-        let (why, dot) = match option.status {
-            Works => ("", ""),
-            NoEffect(why) | Refused(why) => (why, "."),
-        };
-        let spelling = format!("{letter} --{}{value}", option.name);
-        let line = format!("  {spelling:<42} {} {why}{dot}", option.summary);
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-}
-
-/// Returns the table in Markdown, for COMPATIBILITY.md.
-pub fn markdown() -> String {
-    let mut text = String::from("| option | configuration file | here |\n| --- | --- | --- |\n");
-    for option in OPTIONS {
-        let here = match option.status {
-            Works => option.summary.to_owned(),
-            NoEffect(why) => format!("no effect: {why}"),
-            Refused(why) => format!("refused: {why}"),
-        };
-        let config =
-            if option.config.is_empty() { String::new() } else { format!("`{}`", option.config) };
-        text.push_str(&format!("| `--{}` | {config} | {here} |\n", option.name));
-    }
-    text
 }
 
 #[cfg(test)]
@@ -280,13 +250,5 @@ mod tests {
         assert_eq!(paths.iter().collect::<BTreeSet<_>>().len(), paths.len());
         let letters: Vec<_> = OPTIONS.iter().filter_map(|option| option.short).collect();
         assert_eq!(letters.iter().collect::<BTreeSet<_>>().len(), letters.len());
-    }
-
-    #[test]
-    fn the_help_shows_every_option() {
-        let help = help("quire serve");
-        for option in OPTIONS {
-            assert!(help.contains(&format!("--{}", option.name)), "{}", option.name);
-        }
     }
 }

@@ -10,6 +10,7 @@ use super::options::Takes;
 use crate::exit::{Failure, NETWORK};
 use quire_document::{DocBuf, DocWriter};
 use quire_server::Endpoint;
+use quire_server::log::LineFormat;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -22,10 +23,14 @@ const DEFAULT_CONNECTIONS_MAX: usize = 20_000;
 pub(crate) struct Settings {
     /// The data directory; `None` for data in memory.
     pub(crate) dbpath: Option<PathBuf>,
+    /// True if the directory is created when it does not exist.
+    pub(crate) creates: bool,
     /// The largest size of the engine's block cache, in bytes.
     pub(crate) cache_bytes: u64,
     /// The name of the replica set; `None` for a standalone.
     pub(crate) set_name: Option<String>,
+    /// True if the user gave that name: the directory must have the same.
+    pub(crate) set_name_given: bool,
     pub(crate) advertise: Option<String>,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) connections_max: usize,
@@ -48,6 +53,8 @@ pub(crate) struct Settings {
 #[derive(Debug)]
 pub(crate) struct LogSettings {
     pub(crate) path: Option<PathBuf>,
+    /// The form of the lines; `None` for the one that suits the output.
+    pub(crate) format: Option<LineFormat>,
     pub(crate) append: bool,
     pub(crate) reopen: bool,
     pub(crate) quiet: bool,
@@ -71,13 +78,18 @@ impl Settings {
         given.text("keyFile").map_or(Ok(()), key_file::check)?;
         Ok(Settings {
             dbpath: (!memory).then_some(dbpath),
+            // A launcher of mongod makes the directory; a misspelt one must not become a new, empty
+            // database.
+            creates: given.flag("create") || !(as_mongod || given.flag("dbpath")),
             cache_bytes: cache_bytes(given)?,
             set_name: (!given.flag("standalone")).then(|| set_name.to_owned()),
+            set_name_given: given.flag("replSet"),
             advertise: given.text("advertise").map(advertised).transpose()?,
             endpoints: endpoints(given, as_mongod)?,
             connections_max: connections_max(given)?,
             log: LogSettings {
                 path: given.text("logpath").map(PathBuf::from),
+                format: log_format(given)?,
                 append: given.flag("logappend"),
                 reopen: reopens(given)?,
                 quiet: given.flag("quiet"),
@@ -157,6 +169,15 @@ fn access_control(given: &Given) -> Result<bool, Failure> {
             Err(Failure::options(text))
         }
         (asked, by_key) => Ok(asked || by_key),
+    }
+}
+
+fn log_format(given: &Given) -> Result<Option<LineFormat>, Failure> {
+    match given.text("logFormat") {
+        None => Ok(None),
+        Some("json") => Ok(Some(LineFormat::Json)),
+        Some("plain") => Ok(Some(LineFormat::Plain)),
+        Some(_) => Err(Failure::options("--logFormat is 'plain' or 'json'")),
     }
 }
 

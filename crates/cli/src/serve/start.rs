@@ -12,12 +12,12 @@ use quire_commands::log::{LogLine, LogSink, Severity};
 use quire_commands::{Service, ServiceOptions, Topology};
 use quire_document::{DocBuf, doc};
 use quire_error::ErrorCode;
-use quire_server::log::{JsonLog, Output};
+use quire_server::log::{LineFormat, Output, ServerLog};
 use quire_server::{Endpoint, Listeners, Server, ServerOptions, StartError, Stop, signals};
 use quire_storage::{Engine, SystemClock};
 use quire_storage_lsm::LsmOptions;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
@@ -54,7 +54,7 @@ pub(crate) fn serve(settings: Settings, call: &Call) -> Result<(), Failure> {
 fn serve_until_stopped(
     settings: Settings,
     call: &Call,
-    log: &Arc<JsonLog>,
+    log: &Arc<ServerLog>,
     stop: &Stop,
     opened: &OnceLock<Weak<Service>>,
 ) -> Result<(), Failure> {
@@ -64,6 +64,8 @@ fn serve_until_stopped(
     let asked = stop.clone();
     let options = ServiceOptions {
         topology: settings.set_name.clone().map_or(Topology::Standalone, Topology::ReplicaSet),
+        set_name_given: settings.set_name_given,
+        git_version: version::COMMIT.unwrap_or("nogitversion"),
         advertise: settings.advertise.clone(),
         argv: without_passwords(&call.line),
         parsed_options: settings.parsed.clone(),
@@ -126,7 +128,7 @@ fn serve_until_stopped(
     Ok(())
 }
 
-fn open_log(settings: &LogSettings, as_mongod: bool) -> Result<JsonLog, Failure> {
+fn open_log(settings: &LogSettings, as_mongod: bool) -> Result<ServerLog, Failure> {
     let output = match &settings.path {
         Some(path) => Output::file(path, settings.append).map_err(|error| {
             Failure::new(1, format!("cannot open the log file {}: {error}", path.display()))
@@ -134,10 +136,15 @@ fn open_log(settings: &LogSettings, as_mongod: bool) -> Result<JsonLog, Failure>
         None if as_mongod => Output::Stdout,
         None => Output::Stderr,
     };
-    Ok(JsonLog::new(output).reopening(settings.reopen))
+    let suitable = match output {
+        Output::Stderr if std::io::stderr().is_terminal() => LineFormat::Plain,
+        _ => LineFormat::Json,
+    };
+    let format = settings.format.unwrap_or(suitable);
+    Ok(ServerLog::new(output, format).reopening(settings.reopen))
 }
 
-fn log_start(log: &JsonLog, settings: &Settings, call: &Call) {
+fn log_start(log: &ServerLog, settings: &Settings, call: &Call) {
     let attributes = doc! {
         "pid": i64::from(std::process::id()),
         "quire": version::QUIRE,
@@ -158,12 +165,19 @@ fn log_start(log: &JsonLog, settings: &Settings, call: &Call) {
 }
 
 /// Opens the engine on disk, or in memory if there is no directory.
-fn open_engine(settings: &Settings, log: &JsonLog) -> Result<Arc<dyn Engine>, Failure> {
+fn open_engine(settings: &Settings, log: &ServerLog) -> Result<Arc<dyn Engine>, Failure> {
     let Some(path) = &settings.dbpath else {
         return quire_storage::open_memory().map_err(|error| {
             Failure::new(FAILED, format!("cannot open the memory engine: {error}"))
         });
     };
+    if !settings.creates && !path.exists() {
+        let shown = path.display();
+        let text = format!(
+            "the data directory {shown} does not exist; check the path, or let it be created: --create"
+        );
+        return Err(Failure::new(FAILED, text));
+    }
     let options = LsmOptions { cache_bytes: settings.cache_bytes, ..LsmOptions::default() };
     let opened = crate::engine::open(path, options)?;
     for warning in &opened.warnings {
@@ -196,7 +210,7 @@ fn connections_max(asked: usize) -> usize {
 
 /// Prints that the server is ready: one line for people, or the log line that launchers of mongod
 /// wait for.
-fn announce(server: &Server, settings: &Settings, call: &Call, log: &JsonLog) {
+fn announce(server: &Server, settings: &Settings, call: &Call, log: &ServerLog) {
     for endpoint in server.endpoints() {
         let address = endpoint.to_string();
         log.control(Severity::Info, 23015, "Listening on", doc! { "address": address.as_str() });
@@ -227,13 +241,17 @@ fn announce(server: &Server, settings: &Settings, call: &Call, log: &JsonLog) {
             "Quire {} (follows MongoDB {}), ready: {}",
             version::QUIRE,
             quire_commands::MONGODB_VERSION,
-            connection_string(server.endpoints(), settings)
+            connection_string(server.endpoints(), settings, server.service().set_name())
         );
         let _ = out.flush();
     }
 }
 
-fn connection_string(endpoints: &[Endpoint], settings: &Settings) -> String {
+fn connection_string(
+    endpoints: &[Endpoint],
+    settings: &Settings,
+    set_name: Option<&str>,
+) -> String {
     let first = endpoints.first().map(|endpoint| match endpoint {
         Endpoint::Tcp(address) if address.ip().is_unspecified() => match address.ip() {
             IpAddr::V4(_) => format!("127.0.0.1:{}", address.port()),
@@ -243,7 +261,7 @@ fn connection_string(endpoints: &[Endpoint], settings: &Settings) -> String {
         Endpoint::Unix(path, _) => path.to_string_lossy().replace('/', "%2F"),
     });
     let host = settings.advertise.clone().or(first).unwrap_or_default();
-    match &settings.set_name {
+    match set_name {
         Some(set) => format!("mongodb://{host}/?replicaSet={set}"),
         None => format!("mongodb://{host}/"),
     }

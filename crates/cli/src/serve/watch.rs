@@ -3,7 +3,7 @@
 
 use quire_commands::log::{LogLine, LogSink, Severity};
 use quire_document::{DocBuf, doc};
-use quire_server::log::JsonLog;
+use quire_server::log::ServerLog;
 use quire_storage::{Engine, StorageError};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl Watch {
     ///
     /// # Errors
     /// The failure of the engine: it accepts no more writes, and the process should end.
-    pub fn look(&mut self, engine: &dyn Engine, log: &JsonLog) -> Result<(), StorageError> {
+    pub fn look(&mut self, engine: &dyn Engine, log: &ServerLog) -> Result<(), StorageError> {
         if let Err(error) = engine.health() {
             let attributes = doc! { "error": error.to_string().as_str() };
             let text = "The storage engine has failed and accepts no more writes";

@@ -97,6 +97,9 @@ impl Serving {
     fn start_program(program: &Path, words: &[&str], sign: &str) -> Serving {
         let mut command = Command::new(program);
         command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if words.contains(&"--dbpath") {
+            command.arg("--create");
+        }
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let ready = lines.find_map(|line| line.ok().filter(|line| line.contains(sign)));

@@ -17,7 +17,10 @@ fn bad_options() {
     refused(&["serve", "--fork"], 2, "service manager");
     refused(&["serve", "--memory", "--bind_ip_all"], 2, "--allow-anonymous");
     refused(&["serve", "-f", "/nowhere/at/all"], 2, "config file");
-    refused(&["nope"], 2, "not a command");
+    refused(&["nope"], 2, "not a command of quire\n");
+    refused(&["server"], 2, "did you mean 'serve'?");
+    refused(&["serve", "--dbpat", "x"], 2, "did you mean 'dbpath'?");
+    refused(&["serve", "--memory", "--logFormat", "xml"], 2, "'plain' or 'json'");
     refused(&["serve", "--memory", "--port", "0", "--setParameter", "nope=1"], 2, "nope");
 }
 
@@ -34,7 +37,31 @@ fn a_directory_that_cannot_be_made() {
     let file = directory.join("file");
     std::fs::write(&file, "x").unwrap();
     let inside = file.join("db");
-    refused(&["serve", "--port", "0", "--dbpath", inside.to_str().unwrap()], 100, "data directory");
+    let words = ["serve", "--port", "0", "--create", "--dbpath", inside.to_str().unwrap()];
+    refused(&words, 100, "data directory");
+}
+
+/// A misspelt path became a new, empty database.
+#[test]
+fn a_directory_that_does_not_exist_is_created_only_on_request() {
+    let directory = Directory::new();
+    let path = directory.join("misspelt");
+    let words = ["serve", "--port", "0", "--dbpath", path.to_str().unwrap()];
+    refused(&words, 100, "does not exist; check the path, or let it be created: --create");
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_directory_keeps_the_name_of_its_replica_set() {
+    let directory = Directory::new();
+    let path = directory.join("db");
+    let shown = path.to_str().unwrap();
+    let serving = Serving::start(&["--dbpath", shown, "--replSet", "mine"]);
+    assert_eq!(serving.end().code(), Some(0));
+    let words = ["serve", "--port", "0", "--dbpath", shown, "--replSet", "other"];
+    refused(&words, 2, "belongs to the replica set 'mine', not to 'other'");
+    let again = Serving::start(&["--dbpath", shown]);
+    assert!(again.ready.contains("replicaSet=mine"), "{}", again.ready);
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(arg.unknown());
     }
     reply.append("version", MONGODB_VERSION);
-    reply.append("gitVersion", concat!("quire-", env!("CARGO_PKG_VERSION")));
+    reply.append("gitVersion", cx.service.options.git_version);
     reply.array("modules").finish();
     reply.append("allocator", "system");
     reply.append("javascriptEngine", "none");

@@ -70,6 +70,8 @@ impl ServiceOptions {
     pub fn in_process(storage_engine: &'static str, data_directory: Option<&Path>) -> Self {
         ServiceOptions {
             topology: Topology::ReplicaSet("rs0".into()),
+            set_name_given: false,
+            git_version: concat!("quire-", env!("CARGO_PKG_VERSION")),
             advertise: None,
             argv: std::env::args().collect(),
             parsed_options: DocBuf::new(),

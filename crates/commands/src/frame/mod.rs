@@ -35,6 +35,7 @@ pub mod profiler;
 pub mod query_args;
 pub mod reply;
 pub mod service;
+mod set_name;
 pub mod tally;
 pub mod transactions;
 pub mod units;

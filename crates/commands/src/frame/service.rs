@@ -15,6 +15,7 @@ use crate::frame::metrics::Metrics;
 use crate::frame::operation::Operations;
 use crate::frame::parameters::Parameters;
 use crate::frame::profiler::Profiler;
+use crate::frame::set_name;
 use crate::frame::usage::Usage;
 use crate::frame::write_gate::WriteGate;
 use quire_collections::{Store, StoreOptions};
@@ -41,6 +42,11 @@ pub enum Topology {
 pub struct ServiceOptions {
     /// The topology that drivers see.
     pub topology: Topology,
+    /// True if the user chose the name of the replica set: a directory of another set is refused
+    /// then. Otherwise the set has the name that the directory has.
+    pub set_name_given: bool,
+    /// The commit that the program was built from, for `buildInfo`.
+    pub git_version: &'static str,
     /// The `host:port` under which clients reach the server; `None` for the local address of each
     /// connection.
     pub advertise: Option<String>,
@@ -198,11 +204,12 @@ impl Service {
     /// Opens a service over an engine, with the commands of a table.
     ///
     /// # Errors
-    /// The errors of the catalog; `BadValue` for a parameter that does not exist.
+    /// The errors of the catalog; `BadValue` for a parameter that does not exist, and for a replica set
+    /// of another name than the directory's.
     pub(crate) fn open_with(
         commands: &'static Commands,
         engine: Arc<dyn Engine>,
-        options: ServiceOptions,
+        mut options: ServiceOptions,
     ) -> Result<Arc<Service>> {
         let parameters = Parameters::new(&options.parameters)?;
         engine.keep_history(parameters.history_window());
@@ -213,6 +220,7 @@ impl Service {
             store_options.temporary = Arc::clone(directory);
         }
         let store = Store::open(Arc::clone(&engine), store_options)?;
+        set_name::settle(&mut options, &store)?;
         let concern_defaults = ConcernDefaults::load(&store)?;
         let access = AccessControl::new(options.access_control)?;
         let audit = options.audit.as_ref().map(AuditLog::new).transpose()?;
@@ -309,6 +317,14 @@ impl Service {
     /// Returns the store of the databases.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// Returns the name of the replica set; `None` for a standalone server.
+    pub fn set_name(&self) -> Option<&str> {
+        match &self.options.topology {
+            Topology::ReplicaSet(name) => Some(name),
+            Topology::Standalone => None,
+        }
     }
 
     /// Returns the destination of log lines.

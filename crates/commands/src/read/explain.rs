@@ -158,7 +158,7 @@ fn finish(cx: &Context<'_>, inner: Doc<'_>, explained: DocBuf, reply: &mut DocWr
         info.append("host", crate::frame::host::host_name().as_str());
         let port = cx.connection.info.local.map_or(27017, |local| i32::from(local.port()));
         info.append("port", port).append("version", crate::frame::MONGODB_VERSION);
-        info.append("gitVersion", concat!("quire-", env!("CARGO_PKG_VERSION")));
+        info.append("gitVersion", cx.service.options.git_version);
     }
     reply
         .document("serverParameters")

@@ -38,7 +38,7 @@ use quire_commands::Outcome;
 use quire_commands::log::{LogLine, LogSink, NoLog};
 use quire_commands::{Connection, ConnectionInfo, Request, Service, ServiceOptions, Topology};
 use quire_document::{Doc, DocBuf, Value};
-use quire_storage::{Clock, Engine, Interrupt, SystemClock, open_memory};
+use quire_storage::{Clock, Engine, Interrupt, open_memory};
 use std::sync::{Arc, Mutex};
 
 /// A service in memory.
@@ -150,18 +150,11 @@ impl Server {
         let parameters = parameters.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let options = ServiceOptions {
             topology,
-            advertise: None,
             argv: Vec::new(),
-            parsed_options: DocBuf::new(),
-            storage_engine: "memory",
             parameters: parameters.collect(),
-            clock: Arc::new(SystemClock),
             log,
-            on_shutdown: Arc::new(|| {}),
-            audit: None,
             access_control,
-            certificate: None,
-            data_directory: None,
+            ..ServiceOptions::in_process("memory", None)
         };
         Server(Service::open(engine, options).unwrap())
     }

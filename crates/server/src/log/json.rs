@@ -4,6 +4,7 @@ use quire_commands::log::{LogLine, Severity};
 use quire_document::calendar::iso_text;
 use quire_document::extjson::{self, Format};
 use quire_document::{Doc, DocBuf, Value};
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// The most bytes of a line's attributes that are written in full. The newest lines stay in memory.
@@ -34,16 +35,21 @@ pub(crate) fn line(line: &LogLine<'_>, startup: bool, now_ms: i64) -> String {
     append(&mut out, line.message);
     if !line.attributes.as_doc().is_empty() {
         out.push_str(",\"attr\":");
-        match line.attributes.as_bytes().len() {
-            0..=ATTRIBUTES_BYTES_MAX => append(&mut out, line.attributes.as_doc()),
-            _ => append(&mut out, shortened(line.attributes.as_doc()).as_doc()),
-        }
+        append(&mut out, bounded(&line.attributes).as_doc());
     }
     if startup {
         out.push_str(",\"tags\":[\"startupWarnings\"]");
     }
     out.push('}');
     out
+}
+
+/// Returns the attributes, or if they are long those with the size of each long one in its place.
+pub(super) fn bounded(attributes: &DocBuf) -> Cow<'_, DocBuf> {
+    match attributes.as_bytes().len() {
+        0..=ATTRIBUTES_BYTES_MAX => Cow::Borrowed(attributes),
+        _ => Cow::Owned(shortened(attributes.as_doc())),
+    }
 }
 
 /// Returns the attributes with the size of a long one in its place.
@@ -65,7 +71,7 @@ pub(crate) fn time(ms: i64) -> String {
 }
 
 /// Appends a value as relaxed Extended JSON.
-fn append<'v>(out: &mut String, value: impl Into<Value<'v>>) {
+pub(super) fn append<'v>(out: &mut String, value: impl Into<Value<'v>>) {
     // Writing to a string cannot fail.
     let _ = extjson::write(value.into(), Format::default(), out);
 }

@@ -9,7 +9,7 @@ mod limits;
 mod stop;
 mod tls;
 
-use quire_commands::{Service, ServiceOptions, Topology, log::NoLog};
+use quire_commands::{Service, ServiceOptions};
 use quire_document::{DocBuf, Value, doc};
 use quire_server::{Encryption, Endpoint, Listeners, Server, ServerOptions};
 use quire_wire::client::{Request, Response, parse_response};
@@ -38,19 +38,10 @@ fn service() -> Arc<Service> {
 /// Returns a service whose listener may have a certificate, and whose clients may have to log in.
 fn service_with(certificate: Option<Arc<Encryption>>, access_control: bool) -> Arc<Service> {
     let options = ServiceOptions {
-        topology: Topology::ReplicaSet("rs0".into()),
-        advertise: None,
         argv: Vec::new(),
-        parsed_options: DocBuf::new(),
-        storage_engine: "inMemory",
-        parameters: Vec::new(),
-        clock: Arc::new(quire_storage::SystemClock),
-        log: Arc::new(NoLog),
-        on_shutdown: Arc::new(|| {}),
-        audit: None,
         access_control,
-        data_directory: None,
         certificate: certificate.map(|certificate| certificate as _),
+        ..ServiceOptions::in_process("inMemory", None)
     };
     Service::open(quire_storage::open_memory().unwrap(), options).unwrap()
 }
