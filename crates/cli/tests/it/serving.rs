@@ -103,7 +103,7 @@ fn versions_and_help() {
     let output = quire(&["serve", "--version"]);
     assert!(text(&output.stdout).starts_with("db version v8.2."));
     assert!(text(&quire(&["--version"]).stdout).starts_with("quire "));
-    assert!(text(&quire(&["serve", "--help"]).stdout).contains("--wiredTigerCacheSizeGB"));
+    assert!(text(&quire(&["serve", "--help-all"]).stdout).contains("--wiredTigerCacheSizeGB"));
     assert!(text(&quire(&[]).stdout).contains("serve"));
 }
 
