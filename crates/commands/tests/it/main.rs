@@ -19,6 +19,7 @@ mod index_filters;
 mod isolation;
 mod late;
 mod maintenance;
+mod many_documents;
 mod matrix;
 mod memory;
 mod parameters;

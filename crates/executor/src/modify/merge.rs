@@ -329,8 +329,10 @@ impl Compiled<'_> {
     }
 }
 
+/// Compiles an update as a statement of its own: a `$merge` compiles one for each document, and the
+/// limits of a request hold for each of them.
 fn update(update: Value<'_>, parse: &ParseContext) -> Result<Update> {
-    Update::parse(UpdateSpec { update, array_filters: &[], multi: false }, parse)
+    Update::parse(UpdateSpec { update, array_filters: &[], multi: false }, &parse.restarted())
 }
 
 /// Returns the names of the variables of a `whenMatched` pipeline: those of the request's `let`,

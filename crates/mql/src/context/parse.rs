@@ -120,6 +120,12 @@ impl ParseContext {
         self
     }
 
+    /// Returns the context for another statement: the limits on a request's parts and constants count
+    /// from zero. A stage that compiles a statement of its own for each document needs it.
+    pub fn restarted(&self) -> Self {
+        ParseContext { folding: Folding::default(), ..self.clone() }
+    }
+
     /// Returns the context for the pipeline at `place`.
     pub fn at(&self, place: Place) -> Self {
         let mut inner = self.clone();

@@ -215,7 +215,9 @@ impl Foreign {
     /// # Errors
     /// The errors of planning the pipeline.
     pub fn with_keys(&self, keys: Vec<ValueBuf>, stats: &dyn Statistics) -> Result<Plan> {
-        plan_stages(&self.source, self.stages_with_keys(keys)?, &self.context, stats)
+        // A join plans many searches, and the limits of a request hold for each of them.
+        let context = self.context.restarted();
+        plan_stages(&self.source, self.stages_with_keys(keys)?, &context, stats)
     }
 
     /// Returns the stages with a filter by these keys added.
@@ -260,8 +262,9 @@ mod tests {
     use crate::plan::IndexScan;
     use crate::request::AggregateRequest;
     use quire_catalog::{Collection, Namespace, ResolvedView};
-    use quire_document::{DocBuf, doc};
+    use quire_document::{DocBuf, Value, doc};
     use quire_error::ErrorCode;
+    use quire_mql::stage::{Place, parse_pipeline};
     use std::cell::Cell;
 
     /// Views `db.v0`, `db.v1` and so on; each joins its collection with the next view.
@@ -323,6 +326,67 @@ mod tests {
         let request = AggregateRequest { namespace, pipeline, ..AggregateRequest::default() };
         crate::plan(&(&request).into(), &ParseContext::default(), &stats)?;
         Ok(stats.looked_up.get())
+    }
+
+    /// A view that joins another view, whose pipeline has many parts.
+    struct LargeView;
+
+    impl Statistics for LargeView {
+        fn collection(&self, _: &str) -> Result<Option<Arc<Collection>>> {
+            Ok(None)
+        }
+
+        fn view(&self, namespace: &str) -> Result<Option<ResolvedView>> {
+            let fields = |writer: &mut quire_document::DocWriter<'_>| {
+                let mut set = writer.document("$set");
+                for number in 0..5000 {
+                    set.append(&format!("f{number}"), "$a");
+                }
+            };
+            let stage = match namespace {
+                "db.outer" => doc! { "$lookup": {
+                    "from": "large", "localField": "a", "foreignField": "b", "as": "c"
+                } },
+                _ => DocBuf::build(fields),
+            };
+            Ok(Some(ResolvedView {
+                view: Namespace::parse(namespace).unwrap(),
+                namespace: "db.c".into(),
+                pipeline: vec![stage],
+                collation: None,
+            }))
+        }
+
+        fn documents(&self, _: &Collection) -> u64 {
+            0
+        }
+
+        fn keys(&self, _: &IndexScan, _: u64) -> u64 {
+            0
+        }
+
+        fn draws(&self, _: &Collection, _: u64) -> bool {
+            false
+        }
+    }
+
+    /// All searches of a join together had the limit of one request.
+    #[test]
+    fn each_search_of_a_join_has_the_limits_of_a_request() {
+        let lookup = doc! { "$lookup": {
+            "from": "outer", "localField": "a", "foreignField": "b", "as": "c"
+        } };
+        let pipeline = [Value::from(lookup.as_doc())];
+        let context = ParseContext::default().at(Place::of("db.c"));
+        let stages = parse_pipeline(pipeline.into_iter(), &context).unwrap();
+        let collation = AskedCollation::default();
+        let around = Around { context: &context, stats: &LargeView, collation: &collation };
+        let Ok(Inner::Foreign(foreign)) = plan_inner(&stages[0], &[], around) else {
+            panic!("the join is not planned")
+        };
+        for key in 0..30 {
+            foreign.with_keys(vec![ValueBuf::new(key)], &LargeView).unwrap();
+        }
     }
 
     #[test]
