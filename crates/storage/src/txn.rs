@@ -156,12 +156,13 @@ impl Txn {
             && self.log.is_empty()
     }
 
-    /// Writes a key that must not exist. Fails with `Duplicate(tag)` if it exists now. The commit
+    /// Writes a key that must not exist. Fails with `Duplicate(tag)` if it exists now; in a client's
+    /// transaction with `Conflict`, if another transaction has changed or locked it since. The commit
     /// fails with `Conflict` if another transaction writes the key meanwhile.
     pub fn insert(&mut self, space: Space, key: Bytes, value: Bytes, tag: u64) -> Result<()> {
         if let Err(error) = self.check_write(space, &key, Some(&value)) {
             let is_there = error == StorageError::TooLarge && self.get(space, &key)?.is_some();
-            return Err(if is_there { StorageError::Duplicate(tag) } else { error });
+            return Err(if is_there { self.duplicate(space, key, tag) } else { error });
         }
         let before = self.overlay.mark();
         // Written first: most keys are new, and so the buffer is searched once.
@@ -173,7 +174,28 @@ impl Txn {
         if !matches!(is_new, Ok(true)) {
             self.overlay.roll_back(before);
         }
-        if is_new? { Ok(()) } else { Err(StorageError::Duplicate(tag)) }
+        if is_new? { Ok(()) } else { Err(self.duplicate(space, key, tag)) }
+    }
+
+    /// Returns the error of a key that the snapshot or this transaction has: `Duplicate(tag)`. In a
+    /// client's transaction it is `Conflict` if another transaction has locked the key or a newer
+    /// commit has changed it, because a retry may then find no duplicate.
+    #[cold]
+    fn duplicate(&mut self, space: Space, key: Bytes, tag: u64) -> StorageError {
+        let locked = match self.mode {
+            Mode::Transaction => {
+                let hash = key_hash(space, &key);
+                self.lock(&[Check { hash, space, key, write: true }])
+            }
+            Mode::Read | Mode::Write => Ok(()),
+        };
+        locked.err().unwrap_or(StorageError::Duplicate(tag))
+    }
+
+    /// Takes locks that are held until the transaction ends.
+    fn lock(&mut self, checks: &[Check]) -> Result<()> {
+        let owner = *self.owner.get_or_insert_with(|| NEXT_OWNER.fetch_add(1, Ordering::Relaxed));
+        self.engine.lock(owner, self.snapshot.version(), checks)
     }
 
     /// Writes a key like [`insert`](Self::insert), for a caller that knows that the snapshot does
@@ -257,7 +279,6 @@ impl Txn {
     /// if another transaction has locked one or a newer commit has changed one. The locks are held
     /// until the transaction ends.
     pub fn push(&mut self) -> Result<()> {
-        let owner = *self.owner.get_or_insert_with(|| NEXT_OWNER.fetch_add(1, Ordering::Relaxed));
         let checks: Vec<Check> = self
             .overlay
             .written_since(self.pushed)
@@ -268,7 +289,7 @@ impl Txn {
                 write: true,
             })
             .collect();
-        self.engine.lock(owner, self.snapshot.version(), &checks)?;
+        self.lock(&checks)?;
         self.pushed = self.overlay.mark();
         Ok(())
     }
