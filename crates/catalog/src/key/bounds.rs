@@ -169,6 +169,16 @@ fn not_bounds(test: &Test, collator: Option<&dyn Collator>) -> Option<Bounds> {
         _ => return None,
     }
     let (intervals, _) = bounds(test, false, Field::collated(collator))?;
+    // Null does not match undefined, although its intervals have the key of undefined.
+    let equals_null = match test {
+        Test::Compare(_, operand) => operand.value().is_nullish(),
+        Test::In(list) => list.has_null(),
+        _ => false,
+    };
+    let intervals = match equals_null {
+        true => intervals.intersect(&Intervals::point(Value::Undefined).complement()),
+        false => intervals,
+    };
     Some((intervals.complement(), Tightness::Exact))
 }
 
@@ -409,7 +419,9 @@ mod tests {
             ("{a: {$gt: \"m\"}}", "(\"m\", {})", Exact),
             ("{a: {$in: [3, 1, 1.0]}}", "[1, 1] [3, 3]", Exact),
             ("{a: {$ne: 3}}", "[MinKey, 3) (3, MaxKey]", Exact),
-            ("{a: {$ne: null}}", "[MinKey, undefined) (null, MaxKey]", Exact),
+            ("{a: {$ne: null}}", "[MinKey, null) (null, MaxKey]", Exact),
+            ("{a: {$nin: [null, 3]}}", "[MinKey, null) (null, 3) (3, MaxKey]", Exact),
+            ("{a: {$not: {$gte: null}}}", "[MinKey, null) (null, MaxKey]", Exact),
             ("{a: {$not: {$gt: 5}}}", "[MinKey, 5] (inf.0, MaxKey]", Exact),
             ("{a: {$exists: true}}", "[MinKey, MaxKey]", InexactFetch),
             ("{a: {$exists: false}}", "[null, null]", InexactFetch),

@@ -7,7 +7,9 @@ use quire_mql::filter::{Comparison, Test};
 
 use super::bounds::{bounds, wants_null};
 use super::kind::Differs;
-use super::{Arena, Bounds, Field, GeneratedKeys, KeyField, KeySpec, Kind, Part, Predicate};
+use super::{
+    Arena, Bounds, Field, GeneratedKeys, KeyField, KeySpec, Kind, Part, Predicate, Tightness,
+};
 use crate::index_pattern::{is_negative, is_ordinary};
 use crate::{IndexSpec, MultikeyPaths};
 
@@ -99,7 +101,17 @@ pub(super) fn field_bounds(spec: &KeySpec, _: usize, predicate: &Predicate<'_>) 
         whole_arrays: array_index(last).is_some(),
         collator: spec.collator(),
     };
-    bounds(test, negated, facts)
+    let (intervals, tightness) = bounds(test, negated, facts)?;
+    let by_document = multikey && path.contains('.') && compares_all_types(test);
+    Some((intervals, if by_document { Tightness::InexactFetch } else { tightness }))
+}
+
+/// Returns true for a comparison that values of every type pass, and a missing field too. Below an
+/// array the key does not tell whether a document without the field is among the elements, which
+/// passes, or only values, which do not.
+fn compares_all_types(test: &Test) -> bool {
+    matches!(test, Test::Compare(_, operand)
+        if matches!(operand.value(), Value::MinKey | Value::MaxKey))
 }
 
 /// Returns true if a sparse index can find all matches of a test, although it has no entries for
