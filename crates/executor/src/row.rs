@@ -171,31 +171,36 @@ impl Row {
     }
 }
 
-/// Returns a document with these values at these paths.
+/// Returns a document with these values at these paths. The value of a path contains those of the
+/// paths below it.
 pub(crate) fn nested(fields: &[(&str, &ValueBuf)]) -> DocBuf {
-    DocBuf::build(|writer| write_nested(fields, 0, writer))
+    DocBuf::build(|writer| {
+        if fields.iter().any(|(path, _)| path.contains('.')) {
+            return write_nested(fields, 0, writer);
+        }
+        fields.iter().for_each(|(name, value)| {
+            writer.append(name, *value);
+        });
+    })
 }
 
 /// Writes the fields of one level. All of them have the same components before `depth`.
 fn write_nested(fields: &[(&str, &ValueBuf)], depth: usize, writer: &mut DocWriter<'_>) {
     let component = |path: &'_ str| path.split('.').nth(depth).unwrap_or("").to_owned();
+    let ends_here = |path: &str| path.split('.').count() == depth + 1;
     let mut done: Vec<String> = Vec::new();
-    for (path, value) in fields {
+    for (path, _) in fields {
         let name = component(path);
         if done.contains(&name) {
             continue;
         }
-        if path.split('.').count() == depth + 1 {
-            writer.append(&name, *value);
-        } else {
-            let below: Vec<(&str, &ValueBuf)> = fields
-                .iter()
-                .filter(|(other, _)| {
-                    component(other) == name && other.split('.').count() > depth + 1
-                })
-                .copied()
-                .collect();
-            write_nested(&below, depth + 1, &mut writer.document(&name));
+        let below: Vec<(&str, &ValueBuf)> =
+            fields.iter().filter(|(other, _)| component(other) == name).copied().collect();
+        match below.iter().find(|(other, _)| ends_here(other)) {
+            Some((_, whole)) => {
+                writer.append(&name, *whole);
+            }
+            None => write_nested(&below, depth + 1, &mut writer.document(&name)),
         }
         done.push(name);
     }
@@ -211,5 +216,15 @@ mod tests {
         let (one, two, three) = (ValueBuf::new(1), ValueBuf::new(2), ValueBuf::new(3));
         let built = nested(&[("a.b", &one), ("c", &two), ("a.d", &three)]);
         assert_eq!(built, doc! { "a": { "b": 1, "d": 3 }, "c": 2 });
+        assert_eq!(nested(&[("c", &two), ("a", &one)]), doc! { "c": 2, "a": 1 });
+    }
+
+    /// The value of `a.b` was lost behind that of `a.b.c`.
+    #[test]
+    fn a_value_comes_before_the_values_below_it() {
+        let (one, whole) = (ValueBuf::new(1), ValueBuf::from(doc! { "c": 1, "d": 2 }));
+        let expected = doc! { "a": { "b": { "c": 1, "d": 2 } } };
+        assert_eq!(nested(&[("a.b.c", &one), ("a.b", &whole)]), expected);
+        assert_eq!(nested(&[("a.b", &whole), ("a.b.c", &one)]), expected);
     }
 }

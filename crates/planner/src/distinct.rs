@@ -3,7 +3,7 @@
 use crate::find::{FindQuery, plan_find};
 use crate::indexes::access::Candidate;
 use crate::indexes::choose::Statistics;
-use crate::indexes::covering::ProjectionFacts;
+use crate::indexes::covering::{ProjectionFacts, has_position};
 use crate::indexes::hint::{Choice, Restriction, choice};
 use crate::indexes::sort_order::{self, SortPart};
 use crate::plan::{IndexScan, Node, Plan, ProjectionKind, Reshape};
@@ -101,6 +101,7 @@ fn distinct_scan(scan: IndexScan, field: usize, key: &str) -> Node {
         show_record_id: false,
         empty_sort_key: false,
         narrows: true,
+        values_only: true,
     };
     Node::Projection { kind, spec: Arc::new(spec), input }
 }
@@ -144,7 +145,7 @@ pub(crate) fn below_group(
     Ok(found.map(|(scan, field)| {
         let node = Node::DistinctScan { scan: Box::new(scan), field, missing_too: true };
         match &query.projection {
-            Some(spec) => ProjectionFacts::new(spec.shown.as_doc()).apply(node, spec, false),
+            Some(spec) => ProjectionFacts::new(spec).apply(node, spec, false),
             None => node.fetched(),
         }
     }))
@@ -181,6 +182,10 @@ impl FirstOfEach {
     fn of(group: &Group, query: &FindQuery<'_>) -> Option<Self> {
         let GroupKey::Expression(key) = group.key() else { return None };
         let ExpressionNode::Path(path) = key.node() else { return None };
+        // An index takes a number for a position in an array, an expression does not.
+        if has_position(&path.to_string()) {
+            return None;
+        }
         let sort = match &query.sort {
             Some(sort) => sort_order::parts(sort)?,
             None => Vec::new(),

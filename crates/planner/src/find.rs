@@ -138,8 +138,14 @@ fn projection(request: &FindRequest, context: &ParseContext) -> Result<Option<Re
             writer.document("$recordId").append("$meta", "recordId");
         });
     }
-    let (show_record_id, projection) = (request.show_record_id, Some(projection));
-    Ok(Some(Reshape { shown, projection, show_record_id, empty_sort_key: true, narrows: false }))
+    Ok(Some(Reshape {
+        shown,
+        projection: Some(projection),
+        show_record_id: request.show_record_id,
+        empty_sort_key: true,
+        narrows: false,
+        values_only: false,
+    }))
 }
 
 /// The largest filter in bytes that is planned without checks of the interrupt.
@@ -335,6 +341,7 @@ fn with_filter(node: Node, filter: &Condition) -> Node {
 /// Returns true if a request has no option that needs an index scan.
 fn wants_plain_documents(request: &FindRequest) -> bool {
     request.hint.is_none()
+        && !request.return_key
         && request.skip == 0
         && request.min.as_doc().is_empty()
         && request.max.as_doc().is_empty()
@@ -416,7 +423,7 @@ impl<'r> Finish<'r> {
         let natural = query.natural.map(|direction| direction == Direction::Descending);
         let parts = query.sort.as_deref().map(sort_order::parts);
         let projection = query.projection.as_ref().filter(|_| !request.return_key).map(|spec| {
-            let mut facts = ProjectionFacts::new(spec.shown.as_doc());
+            let mut facts = ProjectionFacts::new(spec);
             if request.projection.as_doc().is_empty() {
                 facts.required = None;
             }
@@ -516,9 +523,7 @@ impl<'r> Finish<'r> {
 
     fn sorted(&self, node: Node) -> Node {
         let by_key = match (&self.sort, node.only_index()) {
-            (Some(parts), Some(scan)) => parts
-                .iter()
-                .all(|part| scan.field(&part.path).is_some_and(|field| scan.gives_value(field))),
+            (Some(parts), Some(scan)) => parts.iter().all(|part| scan.gives(&part.path)),
             _ => false,
         };
         let input = if by_key { node } else { node.fetched() };

@@ -238,6 +238,7 @@ impl Query {
                     show_record_id: false,
                     empty_sort_key: false,
                     narrows: false,
+                    values_only: false,
                 }
             }
             Some(_) => {
@@ -247,7 +248,8 @@ impl Query {
                     return Ok(());
                 }
                 let sorts_all = self.sort.is_some() && self.find.limit == 0;
-                narrowing(&paths, sorts_all || copies(stages), context)?
+                let reshape = narrowing(&paths, sorts_all || copies(stages), context)?;
+                Reshape { values_only: ends_in_group(stages), ..reshape }
             }
         };
         self.find.projection = reshape.shown.clone();
@@ -287,6 +289,15 @@ fn check_depth(shown: Doc<'_>) -> Result<()> {
         "Invalid $project :: caused by :: cannot convert document to BSON because it exceeds the limit of {DEPTH_MAX} levels of nesting"
     );
     Err(Error::new(ErrorCode::Overflow, text))
+}
+
+/// Returns true if a `$group` comes before any stage that copies fields of the documents: expressions,
+/// filters and sorts read only the values at their paths.
+fn ends_in_group(stages: &VecDeque<Stage>) -> bool {
+    let reads_values = |stage: &&Stage| {
+        matches!(stage, Stage::Match(_) | Stage::Sort(_) | Stage::Skip(_) | Stage::Limit(_))
+    };
+    matches!(stages.iter().find(|stage| !reads_values(stage)), Some(Stage::Group(_)))
 }
 
 /// Returns true if a stage before the first `$group` copies a document's fields or holds documents

@@ -7,9 +7,9 @@ pub(crate) use inner::Source;
 pub use inner::{Foreign, ForeignKey, Inner};
 
 use crate::request::{Hint, WriteKind};
-use quire_catalog::key::{Intervals, KeySpec};
+use quire_catalog::key::{Intervals, KeySpec, Part};
 use quire_catalog::{Collection, Index, IndexFilter, MultikeyPaths};
-use quire_document::{DocBuf, ValueBuf};
+use quire_document::{DocBuf, Value, ValueBuf};
 use quire_mql::collation::Collation;
 use quire_mql::filter::Node as Condition;
 use quire_mql::projection::Projection;
@@ -308,6 +308,9 @@ pub struct Reshape {
     pub empty_sort_key: bool,
     /// True if it only removes fields that no stage above reads.
     pub narrows: bool,
+    /// True if the readers of the rows take only the values at the kept paths, so that `{a: {}}` and
+    /// `{}` are the same to them.
+    pub values_only: bool,
 }
 
 /// The cost class of a projection.
@@ -572,6 +575,40 @@ impl IndexScan {
             && self.has_one_path()
             && !self.index.has_long_keys()
             && self.keys.gives_value(field, intervals)
+    }
+
+    /// Returns true if a document made from a scanned key has the value of `path` as it is in the
+    /// document. A value above the path in the key must be whole too, because it takes the place of
+    /// the values below it.
+    pub fn gives(&self, path: &str) -> bool {
+        self.field(path).is_some_and(|field| self.gives_value(field))
+            && self.fields_above(path).all(|above| self.gives_value(above))
+    }
+
+    /// Returns true if a document made from a scanned key is the same along `path` as the document,
+    /// as a projection keeps it. Without a value at the path the key does not tell `{a: {}}` from
+    /// `{a: 5}`.
+    pub fn gives_with_parents(&self, path: &str) -> bool {
+        let may_be_missing = |field: usize| {
+            let null = Intervals::point(Value::Null);
+            let bounds = self.bounds.get(field).filter(|_| self.range.is_none());
+            !(self.keys.is_sparse() && self.keys.fields().len() == 1)
+                && bounds.is_none_or(|bounds| !bounds.intersect(&null).0.is_empty())
+        };
+        self.gives(path)
+            && (!path.contains('.')
+                || self.fields_above(path).next().is_some()
+                || self.field(path).is_some_and(|field| !may_be_missing(field)))
+    }
+
+    /// Returns the fields of the key whose paths lead to `path`.
+    fn fields_above<'p>(&'p self, path: &'p str) -> impl Iterator<Item = usize> + 'p {
+        let is_above =
+            move |above: &str| path.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'));
+        let fields = self.keys.fields().iter().enumerate();
+        let above =
+            fields.filter(move |(_, field)| is_above(&field.path) && field.part == Part::Value);
+        above.map(|(at, _)| at)
     }
 
     /// Returns false if its keys contain paths and it visits keys of several paths.

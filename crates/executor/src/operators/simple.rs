@@ -6,7 +6,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
 use crate::operators::{BoxedOperator, Operator, Passed, over, pass_by, pass_on};
-use crate::row::Row;
+use crate::row::{Row, nested};
 
 /// Returns at most `left` rows of its input, then ends.
 pub(crate) struct Limit {
@@ -162,17 +162,20 @@ impl Operator for ReturnKey {
         let more = pass_on(&mut self.input, &mut self.stats, run, max, out)?;
         for row in out.iter_mut().skip(start) {
             let key = row.key_values()?;
+            let sort_key = row.extra.as_ref().and_then(|extra| extra.sort_key.as_ref());
+            let sort_keys = self.sort_keys.iter().zip(std::iter::repeat(sort_key));
+            let sort_keys = sort_keys.filter_map(|(name, key)| Some((name.as_str(), key?)));
+            let sort_keys = nested(&sort_keys.collect::<Vec<_>>());
             let doc = DocBuf::build(|writer| {
                 for (field, value) in
                     key.iter().flat_map(|(keys, key)| keys.fields().iter().zip(key))
                 {
                     let value = value.as_ref().map_or(Value::Null, ValueBuf::as_value);
-                    writer.append(&field.path, value);
+                    if !sort_keys.as_doc().contains(&field.path) {
+                        writer.append(&field.path, value);
+                    }
                 }
-                let sort_key = row.extra.as_ref().and_then(|extra| extra.sort_key.as_ref());
-                for name in &self.sort_keys {
-                    writer.append_some(name, sort_key.map(ValueBuf::as_value));
-                }
+                writer.append_all(sort_keys.as_doc());
             });
             *row = Row { record: row.record, ..Row::made(doc) };
         }

@@ -1,8 +1,9 @@
 //! Which fields a projection needs, and whether an index key has all of them.
 
 use crate::plan::{IndexScan, Node, ProjectionKind, Reshape};
+use quire_document::path::array_index;
 use quire_document::{Doc, Value};
-use quire_mql::projection::flag;
+use quire_mql::projection::{Projection, flag};
 use std::sync::Arc;
 
 /// The facts about a projection that planning needs.
@@ -10,15 +11,70 @@ use std::sync::Arc;
 pub(crate) struct ProjectionFacts {
     /// True if it names whole top-level fields only.
     pub simple: bool,
-    /// The paths that it keeps, if it is an inclusion.
-    pub required: Option<Vec<String>>,
+    /// The paths that it keeps or reads, if it is an inclusion.
+    pub required: Option<Vec<Required>>,
     /// The top-level fields that it removes, if it is an exclusion.
     excluded: Vec<String>,
 }
 
+/// A path that a projection needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Required {
+    path: String,
+    /// True if only the value at the path is read, false if the path is copied with the documents
+    /// above the value.
+    value_only: bool,
+}
+
+impl Required {
+    /// Returns true if the keys of a scan have what is needed. A projection does not take a number
+    /// for a position in an array, as an index does.
+    fn is_given_by(&self, scan: &IndexScan) -> bool {
+        !has_position(&self.path)
+            && match self.value_only {
+                true => scan.gives(&self.path),
+                false => scan.gives_with_parents(&self.path),
+            }
+    }
+}
+
+/// Returns true if a component of the path after the first may be a position in an array.
+pub(crate) fn has_position(path: &str) -> bool {
+    path.split('.').skip(1).any(|component| array_index(component).is_some())
+}
+
 impl ProjectionFacts {
     /// Reads a projection that `mql` has accepted.
-    pub fn new(projection: Doc<'_>) -> Self {
+    pub fn new(spec: &Reshape) -> Self {
+        let mut facts = ProjectionFacts::of_written(spec.shown.as_doc());
+        if let Some(projection) = &spec.projection {
+            facts.read_computed(projection);
+        }
+        if spec.values_only {
+            let required = facts.required.iter_mut().flatten();
+            required.for_each(|required| required.value_only = true);
+        }
+        facts
+    }
+
+    /// Adds what the computed fields of an inclusion read.
+    fn read_computed(&mut self, projection: &Projection) {
+        let Some(required) = &mut self.required else { return };
+        for (path, expression) in projection.computed_fields() {
+            let reads = expression.dependencies();
+            if reads.whole_document {
+                self.required = None;
+                return;
+            }
+            let values = reads.paths.into_iter();
+            required.extend(values.map(|path| Required { path, value_only: true }));
+            if let Some((parent, _)) = path.rsplit_once('.') {
+                required.push(Required { path: parent.to_owned(), value_only: false });
+            }
+        }
+    }
+
+    fn of_written(projection: Doc<'_>) -> Self {
         let mut facts =
             ProjectionFacts { simple: true, required: Some(Vec::new()), excluded: Vec::new() };
         let (mut keep_id, mut id_named, mut includes, mut excludes) = (true, false, false, false);
@@ -42,10 +98,13 @@ impl ProjectionFacts {
                         facts.simple = false;
                     }
                     Value::Document(doc) if nested_flags(path, doc, &mut facts) => includes = true,
-                    _ => {
-                        includes |= !is_find_operator(value);
+                    other => {
+                        let operator = first_operator(other);
+                        includes |= operator != Some("$slice");
                         facts.simple = false;
-                        facts.required = None;
+                        if !is_computed(other) {
+                            facts.required = None;
+                        }
                     }
                 },
             }
@@ -67,20 +126,20 @@ impl ProjectionFacts {
             self.required = None;
         }
         if let Some(required) = &mut self.required {
-            required.push(path.to_owned());
+            required.push(Required { path: path.to_owned(), value_only: false });
         }
     }
 
     /// Returns true if the keys of the scan have everything that the projection keeps.
     pub fn covered_by(&self, scan: &IndexScan) -> bool {
         let Some(required) = &self.required else { return false };
-        required.iter().all(|path| scan.field(path).is_some_and(|field| scan.gives_value(field)))
+        required.iter().all(|required| required.is_given_by(scan))
     }
 
     /// Returns true if the projection does not change the first field of a sort path.
     pub fn retains(&self, sort_path: &str) -> bool {
         match &self.required {
-            Some(required) => required.iter().any(|path| path == top(sort_path)),
+            Some(required) => required.iter().any(|kept| kept.path == top(sort_path)),
             None => self.simple && !self.excluded.iter().any(|path| path == top(sort_path)),
         }
     }
@@ -148,8 +207,18 @@ fn nested_flags(path: &str, doc: Doc<'_>, facts: &mut ProjectionFacts) -> bool {
     plain
 }
 
-/// Returns true for `$slice` and `$elemMatch`: alone they do not make a projection an inclusion.
-fn is_find_operator(value: Value<'_>) -> bool {
-    matches!(value, Value::Document(doc)
-        if doc.first().is_some_and(|first| first.key() == "$slice"))
+/// Returns the operator of an operator document.
+fn first_operator(value: Value<'_>) -> Option<&str> {
+    let first = value.as_document().and_then(|doc| doc.first());
+    first.map(|first| first.key()).filter(|name| name.starts_with('$'))
+}
+
+/// Returns true for an expression, whose inputs are known. The others are operators of `find` that
+/// read the field itself, and documents with more fields of the projection.
+fn is_computed(value: Value<'_>) -> bool {
+    match (first_operator(value), value) {
+        (Some("$slice" | "$elemMatch"), _) => false,
+        (Some(_), _) => true,
+        (None, value) => value.as_document().is_none(),
+    }
 }

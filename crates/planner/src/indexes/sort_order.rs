@@ -2,6 +2,7 @@
 //! order.
 
 use crate::plan::{IndexScan, Node};
+use quire_catalog::MultikeyPaths;
 use quire_catalog::key::Intervals;
 use quire_mql::collation::Collation;
 use quire_mql::sort::{Direction, SortBy, SortPattern};
@@ -54,7 +55,7 @@ pub(crate) fn direction(
     for (at, field) in scan.keys.fields().iter().enumerate() {
         let Some(part) = wanted.peek() else { break };
         if field.path == part.path {
-            if (scan.multikey.field(at) && !scan.bounds[at].is_all()) || !gives_order(at) {
+            if !visits_first_key(scan, at) || !gives_order(at) {
                 return None;
             }
             if *backward.get_or_insert(field.descending != part.descending)
@@ -68,6 +69,30 @@ pub(crate) fn direction(
         }
     }
     wanted.peek().is_none().then(|| backward.unwrap_or(scan.backward))
+}
+
+/// Returns true if the first key of a document that the scan visits is the one by which a sort orders
+/// the document, as far as `field` is concerned. A sort orders by the smallest or largest of all
+/// elements of an array, so no bounds may leave out keys of the array that the field belongs to:
+/// neither those of the field, nor those of another field whose path leads through that array.
+fn visits_first_key(scan: &IndexScan, field: usize) -> bool {
+    if !scan.multikey.field(field) {
+        return true;
+    }
+    let Some(path) = scan.keys.fields().get(field).map(|field| &field.path) else { return false };
+    let restricted = |other: usize| {
+        scan.range.is_some() || scan.bounds.get(other).is_none_or(|bounds| !bounds.is_all())
+    };
+    let shares_array = |other: &str, bits: u64| {
+        let shared = path.split('.').zip(other.split('.')).take_while(|(a, b)| a == b).count();
+        let components = (0..shared).fold(0, |all, at| all | MultikeyPaths::bit(at));
+        bits & components != 0
+    };
+    let own = scan.multikey.0.get(field).copied().unwrap_or(0);
+    scan.keys.fields().iter().enumerate().all(|(other, key)| {
+        let bits = own | scan.multikey.0.get(other).copied().unwrap_or(0);
+        !restricted(other) || !shares_array(&key.path, bits)
+    })
 }
 
 /// Returns the node in that order without a blocking sort, if that is possible.
@@ -119,7 +144,7 @@ pub(crate) fn ordered(
 /// Returns the scan as the input of a merge, which compares values: with documents if its keys
 /// contain sort keys instead of strings.
 fn mergeable(scan: IndexScan, sort: &[SortPart]) -> Node {
-    let gives = |part: &SortPart| scan.field(&part.path).is_none_or(|at| scan.gives_value(at));
+    let gives = |part: &SortPart| scan.field(&part.path).is_none() || scan.gives(&part.path);
     let by_keys = scan.keys.collation().is_none() || sort.iter().all(gives);
     let node = Node::IndexScan(Box::new(scan));
     if by_keys { node } else { node.fetched() }

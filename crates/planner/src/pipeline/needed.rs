@@ -67,8 +67,14 @@ pub(crate) fn narrowing(
     });
     let compile = || Projection::parse_find(shown.as_doc(), None, context).map(Arc::new);
     let projection = run.then(compile).transpose()?;
-    let (show_record_id, empty_sort_key) = (false, false);
-    Ok(Reshape { shown, projection, show_record_id, empty_sort_key, narrows: true })
+    Ok(Reshape {
+        shown,
+        projection,
+        show_record_id: false,
+        empty_sort_key: false,
+        narrows: true,
+        values_only: false,
+    })
 }
 
 #[cfg(test)]
