@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quire_collections::RecordId;
 use quire_document::ArrayWriter;
-use quire_error::Result;
+use quire_error::{Error, ErrorClass, Result};
 use quire_planner::Plan;
 use quire_storage::Interrupt;
 
@@ -32,6 +32,13 @@ pub struct Execution {
     pub(crate) generation: u64,
     pub(crate) returned: u64,
     pub(crate) plan: Arc<Plan>,
+}
+
+/// The records that a statement writes next.
+pub(crate) struct FoundRecords {
+    pub records: Vec<RecordId>,
+    /// The error of the document after them. The statement writes the records, then fails.
+    pub failed: Option<Error>,
 }
 
 impl Execution {
@@ -87,22 +94,30 @@ impl Execution {
 
     /// Returns the record ids of the next documents, at most `max`, for a statement that writes
     /// them and reads each of them again. Empty only at the end.
+    ///
+    /// # Errors
+    /// Those of the query, if it found nothing before it failed.
     pub(crate) fn next_records(
         &mut self,
         views: &mut dyn Views,
         interrupt: &Arc<Interrupt>,
         max: usize,
-    ) -> Result<Vec<RecordId>> {
+    ) -> Result<FoundRecords> {
         let (mut records, mut bytes) = (Vec::new(), 0);
-        self.rows(views, interrupt, max, |row| {
+        let ended = self.rows(views, interrupt, max, |row| {
             if bytes >= RECORDS_BYTES_MAX {
                 return false;
             }
             bytes += row.size();
             records.push(row.record);
             true
-        })?;
-        Ok(records)
+        });
+        match ended {
+            Err(error) if records.is_empty() || error.code().is_a(ErrorClass::Interruption) => {
+                Err(error)
+            }
+            ended => Ok(FoundRecords { records, failed: ended.err() }),
+        }
     }
 
     /// Returns true if no rows follow.
@@ -164,8 +179,13 @@ impl Execution {
             if left == 0 {
                 break false;
             }
-            let more = self.root.next(&mut run, left.min(ROWS_MAX), &mut rows)?;
-            self.exhausted = !more;
+            let more = self.root.next(&mut run, left.min(ROWS_MAX), &mut rows);
+            if let Err(error) = more {
+                // A write keeps what it found before.
+                rows.iter().take_while(|row| left > 0 && offer(row, &mut left)).for_each(drop);
+                return Err(error);
+            }
+            self.exhausted = matches!(more, Ok(false));
             let taken = rows.iter().take_while(|row| left > 0 && offer(row, &mut left)).count();
             self.pending.extend(rows.drain(taken..));
             rows.clear();

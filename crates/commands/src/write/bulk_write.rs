@@ -116,7 +116,9 @@ fn perform(
             Err(error) => {
                 totals.errors += 1;
                 cx.statement_failed.set(true);
-                let stop = !options.unordered || error.code().is_a(ErrorClass::Interruption);
+                let stop = !options.unordered
+                    || cx.in_transaction()
+                    || error.code().is_a(ErrorClass::Interruption);
                 // The outcome of an insert is that of its own document.
                 let error = shortening.shorten(match op.action {
                     Action::Insert(_) => error,
@@ -175,7 +177,6 @@ fn one(
             Ok(quire_document::doc! { "n": 1 })
         }
         Action::Update(statement) => {
-            statement.check_constants()?;
             let outcome = match unit.repeated(place)? {
                 Some(before) => crate::write::repeated::update(&before)?,
                 None => {

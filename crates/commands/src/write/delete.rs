@@ -56,7 +56,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             Ok(outcome) => deleted += outcome.deleted,
             Err(error) => {
                 let error = cx.without_values(&namespace, error);
-                if errors.note(at, error, options.ordered)? {
+                if errors.note(at, error, options.ordered || cx.in_transaction())? {
                     break;
                 }
             }

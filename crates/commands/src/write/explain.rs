@@ -4,15 +4,21 @@
 use crate::frame::args::missing;
 use crate::frame::command::Show;
 use crate::frame::context::Context;
+use crate::write::projecting::Projecting;
 use crate::write::{delete, find_and_modify, update};
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_executor::modify::check_upsert_filter;
 use quire_mql::collation::AskedCollation;
 use quire_planner::{FindRequest, ReadRequest, WriteKind};
 
 /// Shows the plan of an update with one statement.
 pub fn update(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
     let statement = update::parse(only_statement(body, "update", "updates")?)?;
+    statement.check_constants()?;
+    if statement.upsert {
+        check_upsert_filter(statement.filter)?;
+    }
     let request = FindRequest {
         namespace: cx.target(body)?.as_str().to_owned(),
         filter: statement.filter.to_owned(),
@@ -41,6 +47,10 @@ pub fn delete(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
 /// Shows the plan of a findAndModify.
 pub fn find_and_modify(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
     let found = find_and_modify::parse(cx, body)?;
+    if found.upsert {
+        check_upsert_filter(found.filter.as_doc())?;
+    }
+    Projecting::new(cx, None, &found)?;
     let request = FindRequest {
         namespace: cx.target(body)?.as_str().to_owned(),
         filter: found.filter,

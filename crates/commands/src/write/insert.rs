@@ -31,7 +31,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
     };
     cx.begin_statements(&mut unit, 0..pending.len())?;
-    let mut outcome = insert_many(&mut unit, &namespace, pending, options.ordered, &cx.interrupt)?;
+    // The first error aborts a transaction.
+    let ordered = options.ordered || cx.in_transaction();
+    let mut outcome = insert_many(&mut unit, &namespace, pending, ordered, &cx.interrupt)?;
     match outcome.errors.is_empty() {
         true => unit.note(outcome.committed.as_ref()),
         false => unit.note_some(outcome.committed.as_ref()),

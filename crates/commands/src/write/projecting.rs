@@ -5,7 +5,7 @@ use crate::write::find_and_modify_arguments::Arguments;
 use bumpalo::Bump;
 use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf};
-use quire_error::Result;
+use quire_error::{Error, Result};
 use quire_mql::Collation;
 use quire_mql::collation::as_collator;
 use quire_mql::context::{EvalContext, ParseContext};
@@ -21,6 +21,9 @@ pub struct Projecting {
 
 impl Projecting {
     /// Compiles `fields` for the documents of `collection`, if it exists.
+    ///
+    /// # Errors
+    /// The errors of `mql` about the projection; those of [`check`].
     pub fn new(
         cx: &Context<'_>,
         collection: Option<&Collection>,
@@ -36,8 +39,9 @@ impl Projecting {
         parse.collator = as_collator(collation.as_ref());
         parse.cluster_time = cx.shared().cluster_time.is_some();
         let (spec, filter) = (arguments.projection.as_doc(), arguments.filter.as_doc());
-        let projection = Some(Projection::parse_find(spec, Some(filter), &parse)?);
-        Ok(Projecting { projection, collation })
+        let projection = Projection::parse_find(spec, Some(filter), &parse)?;
+        check(&projection, arguments.new)?;
+        Ok(Projecting { projection: Some(projection), collation })
     }
 
     /// Returns the projected document.
@@ -47,4 +51,20 @@ impl Projecting {
         let arena = Bump::new();
         projection.apply_to(doc, &EvalContext::new(&arena, doc, &shared))
     }
+}
+
+/// Refuses projections that a findAndModify cannot answer.
+///
+/// # Errors
+/// `BadValue` for the position in a document that may not match any more, and for the sort key.
+fn check(projection: &Projection, new: bool) -> Result<()> {
+    if new && projection.needs_position() {
+        let text = "cannot use a positional projection and return the new document";
+        return Err(Error::bad_value(text));
+    }
+    if projection.needs().metadata.contains("sortKey") {
+        let text = "Cannot use a $meta sortKey projection in findAndModify commands.";
+        return Err(Error::bad_value(text));
+    }
+    Ok(())
 }

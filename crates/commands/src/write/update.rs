@@ -119,7 +119,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             }
             Err(error) => {
                 let error = cx.without_values(&namespace, error);
-                if errors.note(at, error, options.ordered)? {
+                if errors.note(at, error, options.ordered || cx.in_transaction())? {
                     break;
                 }
             }
@@ -152,6 +152,7 @@ pub fn run_one(
     let_vars: Doc<'_>,
     (unit, place): (&mut Unit, usize),
 ) -> Result<UpdateOutcome> {
+    statement.check_constants()?;
     check_single(unit, statement.multi, "multi=true")?;
     let update_value = statement.update.ok_or_else(|| missing("update.updates", "u"))?;
     let variables = variables(let_vars, statement.constants);
@@ -215,7 +216,6 @@ pub fn parse(doc: Doc<'_>) -> Result<UpdateStatement<'_>> {
     if statement.update.is_none() {
         return Err(missing(OWNER, "u"));
     }
-    statement.check_constants()?;
     statement.check_sort()?;
     Ok(statement)
 }

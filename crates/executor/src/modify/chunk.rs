@@ -30,7 +30,7 @@ pub(crate) type WriteOne<'f, T> = dyn FnMut(&mut Writer, &Collection, RecordId, 
 
 /// Calls `write_one` once for every document that the statement's query finds, with the document's
 /// state in the transaction that writes it. `on_commit` gets the results of a chunk's calls after
-/// the chunk is committed.
+/// the chunk is committed. After an error the documents that come before the failed one stay written.
 pub(crate) fn for_all<T>(
     unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
@@ -46,7 +46,8 @@ pub(crate) fn for_all<T>(
     let mut ids: Vec<RecordId> = Vec::new();
     loop {
         ids.clear();
-        for id in search.next(unit, statement, CHUNK_DOCS)? {
+        let found = search.next(unit, statement, CHUNK_DOCS)?;
+        for id in found.records {
             if !remember || !written.contains(id, &statement.env)? {
                 ids.push(id);
             }
@@ -78,6 +79,9 @@ pub(crate) fn for_all<T>(
             }
             last = committed.or(last);
             rest = rest.get(chunk.done..).unwrap_or(&[]);
+        }
+        if let Some(error) = found.failed {
+            return Err(error);
         }
         if search.is_done() {
             search.note_examined(&mut statement.examined);

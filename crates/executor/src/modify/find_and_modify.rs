@@ -14,7 +14,7 @@ use crate::examined::Examined;
 use crate::modify::delete::delete_one;
 use crate::modify::statement::{Applied, Query, Statement};
 use crate::modify::update::change_one;
-use crate::modify::upsert::upsert;
+use crate::modify::upsert::{check_upsert_filter, upsert};
 use crate::params::ExecParams;
 
 /// The change of the document.
@@ -92,6 +92,9 @@ pub fn find_and_modify(
             (Some(UpdateSpec { update, array_filters, multi: false }), upsert)
         }
     };
+    if upserts {
+        check_upsert_filter(request.filter)?;
+    }
     let removes = spec.is_none();
     let collection = unit.collection(&request.namespace)?;
     let mut statement =

@@ -19,7 +19,7 @@ use quire_planner::{
 use crate::UnitOfWork;
 use crate::env::Env;
 use crate::examined::{Counters, Examined};
-use crate::execution::Execution;
+use crate::execution::{Execution, FoundRecords};
 use crate::opening::open::open_query;
 use crate::operators::filtering::reset;
 use crate::params::ExecParams;
@@ -96,12 +96,15 @@ pub(crate) struct Search {
 impl Search {
     /// Returns the next records, at most `max`, read on a new view (in a transaction on its own
     /// view). Empty only at the end.
+    ///
+    /// # Errors
+    /// Those of the query, if it found nothing before it failed.
     pub fn next(
         &mut self,
         unit: &dyn UnitOfWork,
         statement: &Statement,
         max: usize,
-    ) -> Result<Vec<RecordId>> {
+    ) -> Result<FoundRecords> {
         let interrupt = &statement.env.params.interrupt;
         self.execution.next_records(&mut unit.views()?, interrupt, max)
     }

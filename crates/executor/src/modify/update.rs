@@ -15,7 +15,7 @@ use crate::UnitOfWork;
 use crate::examined::{Examined, WriteById};
 use crate::modify::chunk::for_all;
 use crate::modify::statement::{Applied, Query, Statement};
-use crate::modify::upsert::upsert;
+use crate::modify::upsert::{check_upsert_filter, upsert};
 use crate::params::ExecParams;
 
 /// One update statement.
@@ -64,6 +64,9 @@ pub fn update(
     request: &UpdateRequest<'_>,
     params: &ExecParams,
 ) -> Result<UpdateOutcome> {
+    if request.upsert {
+        check_upsert_filter(request.filter)?;
+    }
     let sort = if request.multi { Doc::empty() } else { request.sort };
     let (namespace, hint) = (request.namespace.as_str(), request.hint.clone());
     let query =
@@ -178,7 +181,7 @@ pub(super) fn change_one<T>(
     }
     loop {
         let Some(mut search) = statement.search(unit)? else { return Ok(None) };
-        let found = search.next(unit, statement, 1)?.first().copied();
+        let found = search.next(unit, statement, 1)?.records.first().copied();
         search.note_examined(&mut statement.examined);
         let Some(record) = found else { return Ok(None) };
         let (answer, committed) = unit.write_with(&interrupt, |writer| {

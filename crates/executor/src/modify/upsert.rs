@@ -49,6 +49,27 @@ pub(crate) fn upsert(
     }
 }
 
+/// Fails for a filter with `$expr`: an upsert cannot make a document of it.
+///
+/// # Errors
+/// 224 QueryFeatureNotAllowed.
+pub fn check_upsert_filter(filter: Doc<'_>) -> Result<()> {
+    for (name, value) in filter.fields() {
+        match (name, value) {
+            ("$expr", _) => {
+                let text = "$expr is not allowed in the query predicate for an upsert";
+                return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, text));
+            }
+            ("$and" | "$or" | "$nor", Value::Array(parts)) => {
+                let parts = parts.iter().filter_map(|part| part.as_document());
+                parts.into_iter().try_for_each(check_upsert_filter)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// How many times the search is repeated for a document that has the key but may not match, before
 /// the duplicate key is returned as the error.
 const CLASHES_MAX: u32 = 3;

@@ -30,6 +30,12 @@ impl Projection {
         ProjectionNeeds { whole_document, paths, metadata: read.metadata }
     }
 
+    /// Returns true if it has the positional operator, so that it needs the element that the filter
+    /// matched.
+    pub fn needs_position(&self) -> bool {
+        self.positional.is_some()
+    }
+
     /// Returns true if a top-level field is unchanged in every document.
     pub fn keeps_field(&self, name: &str) -> bool {
         match self.root.find(name.as_bytes()).and_then(|at| self.root.fields.get(at)) {

@@ -9,9 +9,19 @@ type Equalities<'f> = BTreeMap<&'f str, Value<'f>>;
 
 /// Returns a document with all values that the filter requires to be equal, or only `_id` (for
 /// replacements).
+///
+/// # Errors
+/// 54 NotSingleValueField if a path has two values; 111 NotExactValueField if a replacement would
+/// get only parts of its `_id` from the filter.
 pub(super) fn seed(filter: Doc<'_>, only_id: bool) -> Result<DocBuf> {
     let mut equalities = Equalities::new();
     collect(filter, only_id, &mut equalities)?;
+    let part_of_id = equalities.keys().find(|path| path.starts_with("_id."));
+    if let Some(path) = part_of_id.filter(|_| only_id) {
+        let text =
+            format!("field at '_id' must be exactly specified, field at sub-path '{path}'found");
+        return Err(Error::new(ErrorCode::NotExactValueField, text));
+    }
     let mut root = Branch::default();
     for (path, value) in &equalities {
         let parts: Vec<&str> = path.split('.').collect();
