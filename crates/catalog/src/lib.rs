@@ -39,12 +39,12 @@ pub use index_match::SpecMatch;
 pub use index_spec::IndexSpec;
 pub use multikey::{ARRAY_PATHS_MAX, Facts, FactsBuf, Multikey, MultikeyPaths};
 pub use names::{Namespace, split as split_namespace, validate_db_name};
-pub use options::CollectionOptions;
+pub use options::{CollectionOptions, parse_images};
 pub use partial::PartialFilter;
 pub use record::{
-    CATALOG_FORMAT, FormatRecord, collection_key, decode_collection, encode_collection, format_key,
-    low_water_key, multikey_key, number_in_key, parse_collection_key, prefix_of_collections,
-    prefixes_of_numbers,
+    CATALOG_FORMAT, FormatRecord, collection_key, decode_collection, dropped_key,
+    encode_collection, format_key, log_key, low_water_key, multikey_key, number_in_key,
+    parse_collection_key, prefix_of_collections, prefix_of_dropped, prefixes_of_numbers,
 };
 pub use text::{debug_doc, debug_value};
 pub use view::{SYSTEM_VIEWS, ViewDefinition};

@@ -1,7 +1,7 @@
 //! The options with which a collection is created. An option that is not built is refused by name,
 //! never stored and ignored.
 
-use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Collation;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ pub struct CollectionOptions {
 const TEMPORARY: &str = "temp";
 const CLUSTERED: &str = "clusteredIndex";
 const EXPIRE: &str = "expireAfterSeconds";
+const IMAGES: &str = "changeStreamPreAndPostImages";
 
 /// The options of `create` that are not built, with their description in the error.
 const NOT_BUILT: &[(&str, &str)] = &[
@@ -31,7 +32,6 @@ const NOT_BUILT: &[(&str, &str)] = &[
     ("validator", "a validator (create.validator)"),
     ("validationLevel", "a validator (create.validationLevel)"),
     ("validationAction", "a validator (create.validationAction)"),
-    ("changeStreamPreAndPostImages", "create.changeStreamPreAndPostImages"),
     ("encryptedFields", "an encrypted collection (create.encryptedFields)"),
     ("recordPreImages", "create.recordPreImages"),
 ];
@@ -63,6 +63,7 @@ impl CollectionOptions {
                     }
                 }
                 EXPIRE => keep_expiry(&mut writer, fields, value, now_ms)?,
+                IMAGES => keep_images(&mut writer, value)?,
                 "autoIndexId" => keep_auto_index_id(&mut writer, value)?,
                 TEMPORARY => {
                     return Err(Error::new(
@@ -141,15 +142,35 @@ impl CollectionOptions {
         self.document.get(EXPIRE)?.exact_i64()
     }
 
+    /// Returns true if the change log keeps the documents before and after each change.
+    pub fn keeps_images(&self) -> bool {
+        let images = self.document.get(IMAGES).and_then(|images| images.as_document());
+        images.and_then(|images| images.get("enabled")?.as_bool()).unwrap_or(false)
+    }
+
+    /// Returns the same options for a collection that keeps images, or does not.
+    #[must_use]
+    pub fn keeping_images(&self, enabled: bool) -> Self {
+        let mut document = self.without(IMAGES);
+        if enabled {
+            document.append(IMAGES, &doc! { "enabled": true });
+        }
+        CollectionOptions { document, ..self.clone() }
+    }
+
+    fn without(&self, name: &str) -> DocBuf {
+        DocBuf::build(|writer| {
+            let others = self.document.as_doc().fields().filter(|(field, _)| *field != name);
+            for (field, value) in others {
+                writer.append(field, value);
+            }
+        })
+    }
+
     /// Returns the same options with another expiry time, or with none.
     #[must_use]
     pub fn expiring_after(&self, seconds: Option<i64>) -> Self {
-        let mut document = DocBuf::build(|writer| {
-            for (name, value) in self.document.as_doc().fields().filter(|(name, _)| *name != EXPIRE)
-            {
-                writer.append(name, value);
-            }
-        });
+        let mut document = self.without(EXPIRE);
         if let Some(seconds) = seconds {
             document.append(EXPIRE, seconds);
         }
@@ -185,6 +206,41 @@ fn keep_expiry(
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
     writer.append(EXPIRE, clustered::parse_expiry(value, now_ms)?);
+    Ok(())
+}
+
+/// Parses `changeStreamPreAndPostImages`, of `create` and of `collMod`: true if it is enabled.
+///
+/// # Errors
+/// 14 TypeMismatch, 40414 without `enabled`, 40415 for an unknown field.
+pub fn parse_images(command: &str, value: Value<'_>) -> Result<bool> {
+    let Value::Document(images) = value else {
+        return Err(wrong_type(&format!("{command}.{IMAGES}"), value, "object"));
+    };
+    let mut enabled = None;
+    for (name, value) in images.fields() {
+        match (name, value) {
+            ("enabled", Value::Bool(flag)) => enabled = Some(flag),
+            ("enabled", other) => {
+                return Err(wrong_type(&format!("{command}.{IMAGES}.enabled"), other, "bool"));
+            }
+            (other, _) => {
+                let text = format!("BSON field '{command}.{IMAGES}.{other}' is an unknown field.");
+                return Err(Error::location(40415, text));
+            }
+        }
+    }
+    enabled.ok_or_else(|| {
+        let text =
+            format!("BSON field '{command}.{IMAGES}.enabled' is missing but a required field");
+        Error::location(40414, text)
+    })
+}
+
+fn keep_images(writer: &mut DocWriter<'_>, value: Value<'_>) -> Result<()> {
+    if !value.is_nullish() && parse_images("create", value)? {
+        writer.append(IMAGES, &doc! { "enabled": true });
+    }
     Ok(())
 }
 

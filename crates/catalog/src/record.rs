@@ -12,13 +12,15 @@ use crate::{
 };
 
 /// The format version of everything above the engine: catalog, documents, record ids, index
-/// entries. A newer version is refused.
-pub const CATALOG_FORMAT: i32 = 1;
+/// entries, the change log. A newer version is refused.
+pub const CATALOG_FORMAT: i32 = 2;
 
 const FORMAT: u8 = b'f';
 const COLLECTION: u8 = b'c';
 const MULTIKEY: u8 = b'm';
 const LOW_WATER: u8 = b'w';
+const DROPPED: u8 = b'd';
+const LOG: u8 = b'l';
 
 /// Returns the key of the [`FormatRecord`].
 pub fn format_key() -> Vec<u8> {
@@ -47,7 +49,7 @@ pub fn prefix_of_collections() -> ([u8; 1], [u8; 1]) {
 /// another key.
 pub fn number_in_key(key: &[u8]) -> Option<u32> {
     match key {
-        [COLLECTION | MULTIKEY | LOW_WATER, a, b, c, d] => {
+        [COLLECTION | MULTIKEY | LOW_WATER | DROPPED, a, b, c, d] => {
             Some(u32::from_be_bytes([*a, *b, *c, *d]))
         }
         _ => None,
@@ -55,8 +57,8 @@ pub fn number_in_key(key: &[u8]) -> Option<u32> {
 }
 
 /// Returns the key ranges of all records for which [`number_in_key`] returns an id.
-pub fn prefixes_of_numbers() -> [([u8; 1], [u8; 1]); 3] {
-    [COLLECTION, MULTIKEY, LOW_WATER].map(|tag| ([tag], [tag + 1]))
+pub fn prefixes_of_numbers() -> [([u8; 1], [u8; 1]); 4] {
+    [COLLECTION, MULTIKEY, LOW_WATER, DROPPED].map(|tag| ([tag], [tag + 1]))
 }
 
 /// Returns the key of an index's multikey record.
@@ -67,6 +69,21 @@ pub fn multikey_key(id: IndexId) -> [u8; 5] {
 /// Returns the key of a collection's low-water record id.
 pub fn low_water_key(id: CollectionId) -> [u8; 5] {
     tagged(LOW_WATER, id.0)
+}
+
+/// Returns the key of the record of a dropped collection whose documents the change log needs.
+pub fn dropped_key(id: CollectionId) -> [u8; 5] {
+    tagged(DROPPED, id.0)
+}
+
+/// Returns the range of the keys of all records of dropped collections.
+pub fn prefix_of_dropped() -> ([u8; 1], [u8; 1]) {
+    ([DROPPED], [DROPPED + 1])
+}
+
+/// Returns the key of the record of the beginning of the change log.
+pub fn log_key() -> Vec<u8> {
+    vec![LOG]
 }
 
 fn tagged(tag: u8, id: u32) -> [u8; 5] {

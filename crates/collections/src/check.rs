@@ -17,6 +17,7 @@ use quire_document::{limits::Limits, validate};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Counts, Interrupt, Mode, Snapshot, Space, begin};
 
+use crate::change_log::discard;
 use crate::clashes::entry_range;
 use crate::entry::EntryKeys;
 use crate::failure::from_storage;
@@ -32,6 +33,11 @@ use walks::{Unreadable, walk, walk_documents};
 /// out of the indexes. Nothing else may use the store meanwhile.
 pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
     let mut report = Report::default();
+    if repair && store.logs_changes() {
+        // Records may be missing, and what is repaired is not logged.
+        store.set_logs_changes(false);
+        discard(store.engine())?;
+    }
     let catalog = store.catalog();
     let mut collections: Vec<_> = catalog.collections().cloned().collect();
     collections.sort_by(|a, b| a.namespace.cmp(&b.namespace));

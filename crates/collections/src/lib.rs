@@ -7,6 +7,7 @@
 //! read and the snapshot taken under the same lock, so a view never shows an index whose entries its
 //! snapshot lacks.
 
+mod change_log;
 mod changes;
 mod check;
 mod chunk_size;
@@ -24,6 +25,8 @@ mod index_scan;
 mod key_order;
 mod late;
 mod layout;
+mod log_catalog;
+mod log_record;
 mod low_water;
 mod meta;
 mod multikey;
@@ -46,6 +49,10 @@ mod store;
 mod view;
 mod write;
 
+pub use change_log::{
+    ChangeEntry, ChangePlace, ChangeWhat, EntryCollection, LogBeginning, LogReader, LogWindow,
+    Origin, Trimmed,
+};
 pub use changes::{CatalogChange, CatalogObserver, Change, ChangeListener, ChangeLog, UpdatedDoc};
 pub use check::{CheckOptions, Conformance, check, check_collection};
 pub use chunk_size::ChunkSize;
@@ -73,6 +80,6 @@ pub use rules::{Budget, Deferred, Proposal, Rule, RuleWriter, Rules};
 pub use scan::CollectionCursor;
 pub use sorted_runs::{MergedRuns, RunWriter, SortedRecord, SortedRuns, Workspace};
 pub use spill::{SpillPages, SpillReader, SpillWriter};
-pub use store::{Store, StoreOptions};
+pub use store::{ChangeLogMode, Store, StoreOptions};
 pub use view::{ReadView, View};
 pub use write::{CommitOutcome, Writer, WriterMode, WriterSavepoint};

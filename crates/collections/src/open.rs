@@ -9,6 +9,7 @@ use quire_catalog::{
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Engine, Page, ScanRequest, Space};
 
+use crate::change_log;
 use crate::failure::from_storage;
 use crate::layout::damaged;
 use crate::meta::meta_doc;
@@ -22,11 +23,13 @@ impl Store {
     /// format (MustUpgrade).
     pub fn open(engine: Arc<dyn Engine>, options: StoreOptions) -> Result<Arc<Self>> {
         let (catalog, known_id) = load(&engine)?;
+        let logs_changes = change_log::open(&engine, options.change_log)?;
         let next_id = numbers::next(&engine, &catalog)?.max(known_id);
         if next_id > known_id {
             numbers::store(&engine, next_id)?;
         }
         let store = Arc::new(Store::new(engine, options, catalog, next_id));
+        store.set_logs_changes(logs_changes);
         store.load_views()?;
         store.drop_unfinished()?;
         Ok(store)

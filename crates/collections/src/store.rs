@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use quire_catalog::{Catalog, Collection, CollectionId, IndexId, Uuid, low_water_key};
@@ -22,6 +22,7 @@ use crate::id_cache::IdCache;
 use crate::index_builds::{IndexBuild, IndexBuildCounts, IndexBuilds};
 use crate::late::LateWriters;
 use crate::layout::{collection_end, damaged, record_id_of};
+use crate::log_record::{saved_range, saved_record_id};
 use crate::low_water::RecordIds;
 use crate::past_catalogs::PastCatalogs;
 
@@ -34,6 +35,20 @@ pub struct StoreOptions {
     pub random_seed: u64,
     /// The directory for index builds that exceed their memory.
     pub temporary: Arc<Path>,
+    /// Whether changes are logged for change streams.
+    pub change_log: ChangeLogMode,
+}
+
+/// Whether a store logs changes for change streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ChangeLogMode {
+    /// Continues the log that the data have, and begins none.
+    #[default]
+    AsFound,
+    /// Continues the log or begins one.
+    On,
+    /// Removes the log that the data have.
+    Off,
 }
 
 impl Default for StoreOptions {
@@ -44,7 +59,12 @@ impl Default for StoreOptions {
         let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
         hasher.write_u64(SystemClock.now_ms());
         let temporary = std::env::temp_dir().into();
-        StoreOptions { clock: Arc::new(SystemClock), random_seed: hasher.finish(), temporary }
+        StoreOptions {
+            clock: Arc::new(SystemClock),
+            random_seed: hasher.finish(),
+            temporary,
+            change_log: ChangeLogMode::default(),
+        }
     }
 }
 
@@ -63,6 +83,8 @@ pub struct Store {
     pub(crate) catalogs: Arc<Catalogs>,
     /// The listener and the observer of changes.
     pub(crate) observers: Observers,
+    /// True while changes are logged.
+    logs_changes: AtomicBool,
     /// Held by the running DDL statement; contains the next collection or index number.
     pub(crate) ddl: Mutex<u32>,
     record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>, foldhash::fast::RandomState>>,
@@ -95,6 +117,7 @@ impl Store {
                 past: Mutex::default(),
             }),
             observers: Observers::default(),
+            logs_changes: AtomicBool::new(false),
             ddl: Mutex::new(next_id),
             record_ids: RwLock::default(),
             late: LateWriters::default(),
@@ -122,6 +145,15 @@ impl Store {
     /// 1 InternalError if the store has a listener already.
     pub fn listen(&self, listener: Arc<dyn ChangeListener>) -> Result<()> {
         self.observers.listen(listener)
+    }
+
+    /// Returns true if changes are logged for change streams.
+    pub fn logs_changes(&self) -> bool {
+        self.logs_changes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_logs_changes(&self, logs: bool) {
+        self.logs_changes.store(logs, Ordering::Relaxed);
     }
 
     /// Returns the storage engine.
@@ -216,6 +248,7 @@ impl Store {
             Some((key, _)) => record_id_of(key)?.0,
             None => 0,
         };
+        let highest = highest.max(highest_saved(&*snapshot, id)?);
         let ids = Arc::new(RecordIds::new(highest, mark));
         all.insert(id, Arc::clone(&ids));
         Ok(ids)
@@ -280,4 +313,14 @@ impl Store {
     pub fn set_build_memory(&self, bytes: usize) {
         self.builds.set_memory(bytes);
     }
+}
+
+/// Returns the highest record id of the documents of a collection that the change log saves; 0 if
+/// there is none. The log still refers to these ids, so that no other document may get them.
+fn highest_saved(snapshot: &dyn Snapshot, id: CollectionId) -> Result<u64> {
+    let (start, end) = saved_range(id);
+    let request = ScanRequest::new(Space::Log, &start, &end).reverse().keys_only().rows_max(1);
+    let mut page = Page::default();
+    snapshot.scan(&request, &mut page).map_err(from_storage)?;
+    page.rows.first().map_or(Ok(0), |(key, _)| Ok(saved_record_id(key)?.0))
 }

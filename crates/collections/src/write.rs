@@ -3,6 +3,7 @@
 
 mod attempts;
 mod entries;
+mod log;
 mod pieces;
 mod remember;
 mod ruled;
@@ -35,6 +36,7 @@ use crate::view::Delta;
 use crate::{RecordId, Store, View, WritePolicy};
 pub(crate) use attempts::Attempts;
 use entries::Scratch;
+use log::{Run, WriterLog};
 use pieces::Pieces;
 use ruled::Derived;
 
@@ -73,6 +75,8 @@ pub struct Writer {
     now_ms: Option<u64>,
     /// The writes that rules derive; `None` until a rule derives one.
     derived: Option<Box<Derived>>,
+    /// The changes for the change log.
+    log: WriterLog,
     /// The share of the memory of all requests that the buffered writes hold.
     memory: Charge,
 }
@@ -87,6 +91,14 @@ pub struct WriterSavepoint {
     created: Vec<Arc<Collection>>,
     counts: SmallVec<[Delta; 2]>,
     grown: usize,
+    run: Option<Run>,
+}
+
+/// A state within one write to which an error rolls back.
+struct Mark {
+    txn: Savepoint,
+    grown: usize,
+    run: Option<Run>,
 }
 
 /// Record ids that this writer has taken from a collection.
@@ -132,6 +144,7 @@ impl Store {
             retry: None,
             now_ms: None,
             derived: None,
+            log: WriterLog::new(self.logs_changes()),
             memory: Charge::default(),
         })
     }
@@ -314,6 +327,7 @@ impl Writer {
             created: self.created.clone(),
             counts: self.counts.clone(),
             grown: self.grown.len(),
+            run: self.log.mark(),
         }
     }
 
@@ -325,6 +339,7 @@ impl Writer {
         self.known = None;
         self.counts = to.counts;
         self.grown.truncate(to.grown);
+        self.log.roll_back(to.run);
     }
 
     /// Lets the commit use a place in the queue of a key that was waited for.
@@ -343,6 +358,7 @@ impl Writer {
     /// Commits the writes and returns the version and the time of the commit. On a conflict nothing
     /// was written.
     pub fn commit(mut self, options: CommitOptions) -> Attempt<CommitOutcome> {
+        self.end_run();
         for delta in std::mem::take(&mut self.counts) {
             if delta.documents != 0 || delta.bytes != 0 {
                 self.txn.add_counts(delta.collection, delta.documents, delta.bytes);
@@ -372,22 +388,31 @@ impl Writer {
         Ok(committed)
     }
 
-    /// Reports a change to the store's listener, if there is one.
+    /// Adds a change to the change log, and reports it to the store's listener, if there is one.
     fn tell<'c>(&mut self, change: impl FnOnce() -> Change<'c>) -> Attempt<()> {
-        if let Some(listener) = self.store.observers.listener() {
-            listener.on_change(&change(), &mut ChangeLog::new(&mut self.txn, self.policy))?;
+        let listener = self.store.observers.listener().cloned();
+        if listener.is_none() && !self.log.is_on() {
+            return Ok(());
+        }
+        let change = change();
+        if self.log.is_on() {
+            self.log_change(&change)?;
+        }
+        if let Some(listener) = listener {
+            listener.on_change(&change, &mut ChangeLog::new(&mut self.txn, self.policy))?;
         }
         Ok(())
     }
 
-    fn mark(&self) -> (Savepoint, usize) {
-        (self.txn.savepoint(), self.grown.len())
+    fn mark(&self) -> Mark {
+        Mark { txn: self.txn.savepoint(), grown: self.grown.len(), run: self.log.mark() }
     }
 
-    fn undo_on_error<T>(&mut self, before: (Savepoint, usize), ended: Attempt<T>) -> Attempt<T> {
+    fn undo_on_error<T>(&mut self, before: Mark, ended: Attempt<T>) -> Attempt<T> {
         if ended.is_err() {
-            self.txn.rollback_to(before.0);
-            self.grown.truncate(before.1);
+            self.txn.rollback_to(before.txn);
+            self.grown.truncate(before.grown);
+            self.log.roll_back(before.run);
         }
         ended
     }
@@ -416,6 +441,10 @@ impl Writer {
     pub(crate) fn set_catalog(&mut self, after: Arc<Catalog>) -> Attempt<()> {
         let before = std::mem::replace(&mut self.catalog, after);
         self.known = None;
+        if self.log.is_on() {
+            let after = Arc::clone(&self.catalog);
+            self.log_catalog(&before, &after);
+        }
         if self.store.observers.listener().is_none() {
             return Ok(());
         }

@@ -28,6 +28,8 @@ pub enum Label {
     RetryableWriteError,
     /// The client may resume the change stream.
     ResumableChangeStreamError,
+    /// A change stream cannot continue after this error.
+    NonResumableChangeStreamError,
     /// No part of the write took effect.
     NoWritesPerformed,
 }
@@ -40,6 +42,7 @@ impl Label {
             Label::UnknownTransactionCommitResult => "UnknownTransactionCommitResult",
             Label::RetryableWriteError => "RetryableWriteError",
             Label::ResumableChangeStreamError => "ResumableChangeStreamError",
+            Label::NonResumableChangeStreamError => "NonResumableChangeStreamError",
             Label::NoWritesPerformed => "NoWritesPerformed",
         }
     }

@@ -124,11 +124,10 @@ pub struct CommitBatch {
 
 impl CommitBatch {
     /// Returns true if the batch adds data: if it writes more than it deletes, drops and changes in
-    /// `Meta`.
+    /// `Meta`. What it writes to the change log does not count, because a delete does that too.
     pub fn adds_data(&self) -> bool {
-        self.drops.is_empty()
-            && (!self.log.is_empty()
-                || self.ops.iter().any(|op| op.value.is_some() && op.space != Space::Meta))
+        let adds = |op: &Op| op.value.is_some() && matches!(op.space, Space::Doc | Space::Idx);
+        self.drops.is_empty() && self.ops.iter().any(adds)
     }
 
     /// Returns the size of keys and values in bytes.

@@ -275,6 +275,11 @@ impl Txn {
         self.log.push(record);
     }
 
+    /// Returns true if no change record was appended.
+    pub fn log_is_empty(&self) -> bool {
+        self.log.is_empty()
+    }
+
     /// Takes locks on every tracked key written since the last push. Fails with `Conflict` at once
     /// if another transaction has locked one or a newer commit has changed one. The locks are held
     /// until the transaction ends.

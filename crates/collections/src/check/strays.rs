@@ -13,6 +13,7 @@ use quire_storage::{
 };
 
 use super::check_collection;
+use crate::change_log::dropped_collections;
 use crate::failure::from_storage;
 use crate::findings::{Finding, Problem, Repair, Report};
 use crate::layout::DOC_KEY_BYTES;
@@ -33,6 +34,7 @@ pub(super) fn check(
     let indexes = collections.iter().flat_map(|collection| &collection.indexes);
     let entries: HashSet<u32> = indexes.map(|index| index.id.0).collect();
     let snapshot = engine.snapshot().map_err(from_storage)?;
+    known.extend(dropped_collections(&*snapshot)?.iter().map(|dropped| dropped.0));
     let documents = strays(&*snapshot, Space::Doc, &known, &leaving)?;
     let entries = strays(&*snapshot, Space::Idx, &entries, &leaving)?;
     drop(snapshot);

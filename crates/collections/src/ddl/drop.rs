@@ -39,6 +39,7 @@ impl Store {
         let dropped = self.change_catalog(options, |writer, catalog, _| {
             let Some(database) = catalog.database(db) else { return Ok((None, Vec::new())) };
             let collections: Vec<_> = database.collections().cloned().collect();
+            writer.note_database_dropped(db);
             collections.iter().try_for_each(|collection| drop_data(writer, collection))?;
             Ok((Some(catalog.without_database(db)), collections))
         })?;

@@ -33,8 +33,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quire_catalog::{
-    Collection, CollectionId, Index, collection_key, encode_collection, multikey_key,
+    Collection, CollectionId, Index, collection_key, dropped_key, encode_collection, multikey_key,
 };
+use quire_document::{Binary, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Space;
 
@@ -71,8 +72,21 @@ fn drop_data(writer: &mut Writer, collection: &Collection) -> Result<()> {
     delete_meta(writer, &collection_key(id))?;
     delete_meta(writer, &quire_catalog::low_water_key(id))?;
     writer.txn_mut().forget_counts(id.0);
-    drop_documents(writer, id);
+    match writer.keeps_dropped(collection) {
+        true => keep_documents(writer, collection)?,
+        false => drop_documents(writer, id),
+    }
     collection.indexes.iter().try_for_each(|index| drop_index_data(writer, index))
+}
+
+/// Leaves the documents of a dropped collection to the change log, which may refer to them.
+fn keep_documents(writer: &mut Writer, collection: &Collection) -> Result<()> {
+    let record = doc! { "ns": collection.namespace.as_str(), "uuid": uuid_value(collection) };
+    put_meta(writer.txn_mut(), &dropped_key(collection.id), record)
+}
+
+fn uuid_value(collection: &Collection) -> Value<'_> {
+    Value::Binary(Binary { subtype: 4, bytes: &collection.uuid.0 })
 }
 
 fn drop_documents(writer: &mut Writer, id: CollectionId) {

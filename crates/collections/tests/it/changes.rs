@@ -70,7 +70,7 @@ fn log(store: &Store) -> Vec<String> {
     lines.filter(|line| line != "other").collect()
 }
 
-fn operators(update: &DocBuf) -> Update {
+pub(super) fn operators(update: &DocBuf) -> Update {
     let update = Value::Document(update.as_doc());
     let spec = UpdateSpec { update, array_filters: &[], multi: false };
     Update::parse(spec, &ParseContext::default()).unwrap()

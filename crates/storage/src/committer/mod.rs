@@ -29,7 +29,7 @@ use keys::KeyTable;
 use records::{CountsByCollection, Recovered};
 use views::{Active, View};
 
-pub use records::{GroupPlace, group_place, log_key, seek_log, split_log_key};
+pub use records::{GroupPlace, LOG_END, group_place, log_key, seek_log, split_log_key};
 
 /// The options of a committer.
 #[derive(Clone)]

@@ -16,6 +16,9 @@ const COUNTS: u8 = 2;
 const DROPPED: u8 = 3;
 const LOG_BEGIN: [u8; 2] = [0, 4];
 
+/// The end of the keys of change records. The keys of `Log` from here on belong to the layer above.
+pub const LOG_END: [u8; 1] = [0xff];
+
 /// The counters of each collection, by its id. The hash is a fast one, because every commit looks
 /// up a counter. It need not resist chosen keys, because the server assigns the ids.
 pub(crate) type CountsByCollection = HashMap<u32, Counts, foldhash::fast::RandomState>;
@@ -167,7 +170,7 @@ pub fn seek_log(
     let mut page = Page::default();
     let mut first_from = |version: u64| -> Result<Option<(Bytes, ClusterTime)>> {
         let start = log_key(version, 0);
-        let request = ScanRequest::new(Space::Log, &start, &[]).rows_max(1);
+        let request = ScanRequest::new(Space::Log, &start, &LOG_END).rows_max(1);
         snapshot.scan(&request, &mut page)?;
         let Some((key, value)) = page.rows.pop() else { return Ok(None) };
         let time = log_time(&value).ok_or_else(|| corrupt(&key))?;
