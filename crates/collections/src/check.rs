@@ -3,6 +3,7 @@
 
 mod conformance;
 mod entries;
+mod jobs;
 mod low_water;
 mod strays;
 mod tally;
@@ -53,6 +54,7 @@ pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
         report.findings.extend(found.findings);
     }
     strays::check(store, &collections, repair, &mut report)?;
+    jobs::check(store, repair, &mut report)?;
     Ok(report)
 }
 

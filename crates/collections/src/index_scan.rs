@@ -136,6 +136,15 @@ impl IndexRange {
         range
     }
 
+    /// Returns the part of this range from a stored key on.
+    #[must_use]
+    pub(crate) fn beginning_at(mut self, key: &[u8]) -> Self {
+        if key > &self.start[..] {
+            self.start = key.to_vec();
+        }
+        self
+    }
+
     /// Returns true if no key can be in the range.
     pub fn is_empty(&self) -> bool {
         self.start >= self.end

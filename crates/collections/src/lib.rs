@@ -15,13 +15,15 @@ mod clashes;
 mod ddl;
 mod duplicate;
 mod entry;
-mod expire;
 mod failure;
 mod findings;
 mod helper_threads;
 mod id_cache;
 mod index_builds;
 mod index_scan;
+mod job;
+mod job_bell;
+mod jobs;
 mod key_order;
 mod late;
 mod layout;
@@ -37,7 +39,6 @@ mod policy;
 mod prepare;
 mod prepared;
 mod publish;
-mod reap;
 mod retry;
 mod rules;
 mod scan;
@@ -64,17 +65,21 @@ pub use ddl::{
 pub use ddl::{CollectionSizes, IndexSize};
 pub use duplicate::duplicate_key_error;
 pub use entry::{DecodedKey, EntryKeys, KeyOfEntry, decode_entry};
-pub use expire::{ExpireFailure, Expired, expire_documents};
 pub use failure::{Attempt, Failure, from_interruption, from_storage, is_in_doubt};
 pub use findings::{CollectionCheck, Finding, Problem, Repair, Report};
 pub use helper_threads::{Helpers, processors};
 pub use index_builds::{IndexBuild, IndexBuildCounts};
 pub use index_scan::{IndexCursor, IndexEntry, IndexRange};
+pub use job::{Job, JobId};
+pub use job_bell::JobBell;
+pub use jobs::{
+    ExpireFailure, Expired, Expiring, IsAlive, Progress, Rest, STEP_ROWS_MAX, Stepped, derive_step,
+    expire_documents, expire_step, reap_job, reap_step,
+};
 pub use key_order::{order_digits, shared_bytes};
 pub use layout::{Record, RecordId, StoredDoc, VisitedDoc};
 pub use policy::WritePolicy;
 pub use prepare::prepare_insert;
-pub use reap::IsAlive;
 pub use retry::{Effect, Image, Keep, Remembered, RetryLog, SessionKey, load_retry_log};
 pub use rules::{Budget, Deferred, Proposal, Rule, RuleWriter, Rules};
 pub use scan::CollectionCursor;

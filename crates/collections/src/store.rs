@@ -20,6 +20,7 @@ use crate::entry::index_range;
 use crate::failure::from_storage;
 use crate::id_cache::IdCache;
 use crate::index_builds::{IndexBuild, IndexBuildCounts, IndexBuilds};
+use crate::job_bell::JobBell;
 use crate::late::LateWriters;
 use crate::layout::{collection_end, damaged, record_id_of};
 use crate::log_record::{saved_range, saved_record_id};
@@ -91,6 +92,7 @@ pub struct Store {
     late: LateWriters,
     id_cache: IdCache,
     pub(crate) builds: IndexBuilds,
+    job_bell: JobBell,
     clock: Arc<dyn Clock>,
     process: [u8; 5],
     next_object: AtomicU32,
@@ -123,6 +125,7 @@ impl Store {
             late: LateWriters::default(),
             id_cache: IdCache::new(),
             builds: IndexBuilds::new(&options.temporary),
+            job_bell: JobBell::default(),
             clock: options.clock,
             process: [seed[0], seed[1], seed[2], seed[3], seed[4]],
             last_stamp: AtomicU64::new(0),
@@ -297,6 +300,11 @@ impl Store {
     /// Publishes a catalog that was read from the engine.
     pub(crate) fn publish_loaded(&self, catalog: Catalog) {
         *self.catalogs.published.write() = Arc::new(catalog);
+    }
+
+    /// Returns the bell that wakes the runner of jobs.
+    pub fn job_bell(&self) -> &JobBell {
+        &self.job_bell
     }
 
     /// Returns the index builds that are running now.

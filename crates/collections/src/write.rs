@@ -3,6 +3,7 @@
 
 mod attempts;
 mod entries;
+mod jobs;
 mod log;
 mod pieces;
 mod remember;
@@ -77,6 +78,8 @@ pub struct Writer {
     derived: Option<Box<Derived>>,
     /// The changes for the change log.
     log: WriterLog,
+    /// True if the commit adds a job.
+    adds_job: bool,
     /// The share of the memory of all requests that the buffered writes hold.
     memory: Charge,
 }
@@ -145,6 +148,7 @@ impl Store {
             now_ms: None,
             derived: None,
             log: WriterLog::new(self.logs_changes()),
+            adds_job: false,
             memory: Charge::default(),
         })
     }
@@ -377,7 +381,7 @@ impl Writer {
                 self.txn.put_entry(Space::Meta, Bytes::copy_from_slice(&key), value)?;
             }
         }
-        let Writer { store, txn, taken, grown, created, .. } = self;
+        let Writer { store, txn, taken, grown, created, adds_job, .. } = self;
         let ended = match created.is_empty() {
             true => txn.commit(options),
             false => store.commit_created(txn, &created, &options),
@@ -385,6 +389,9 @@ impl Writer {
         taken.into_iter().for_each(|taken| taken.finish(&ended));
         let committed = ended?;
         grown.iter().for_each(GrownFacts::committed);
+        if adds_job {
+            store.job_bell().ring();
+        }
         Ok(committed)
     }
 
@@ -415,6 +422,11 @@ impl Writer {
             self.log.roll_back(before.run);
         }
         ended
+    }
+
+    /// Wakes the runner of jobs when this writer has committed.
+    pub(crate) fn ring_after_commit(&mut self) {
+        self.adds_job = true;
     }
 
     pub(crate) fn txn_mut(&mut self) -> &mut Txn {

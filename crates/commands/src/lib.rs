@@ -22,6 +22,7 @@ pub use frame::audit_log::{AuditOptions, AuditSink};
 pub use frame::certificate::ServerCertificate;
 pub use frame::command::Command;
 pub use frame::in_process::Call;
+pub use frame::job_kind::{JobKind, StepContext};
 pub use frame::parameters::table::{PARAMETERS, Parameter};
 pub use frame::service::{
     Connection, ConnectionInfo, Outcome, Request, Sequence, Service, ServiceOptions, Topology,

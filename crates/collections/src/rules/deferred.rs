@@ -1,10 +1,15 @@
-//! A task of a rule that exceeds the budget of its commit. A later commit does it.
+//! A task of a rule that exceeds the budget of its commit. The commit adds a job, which does it later
+//! (`jobs/derive.rs`). Other writes can come in between, and deferred tasks of one rule run in any
+//! order, so a task must read what it copies when it runs.
 
 use quire_catalog::Uuid;
 use quire_document::{Binary, Doc, DocBuf, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 
-/// A task of a rule, as a durable row can hold it.
+/// The kind of the jobs that do deferred tasks.
+pub(crate) const DERIVED: &str = "derived";
+
+/// A task of a rule, as the parameters of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deferred {
     /// The collection that has the rule.

@@ -28,6 +28,7 @@ use crate::failure::Attempt;
 use crate::{RecordId, View, WritePolicy};
 
 pub use budget::Budget;
+pub(crate) use deferred::DERIVED;
 pub use deferred::Deferred;
 
 /// Returns the rule that a collection's options ask for, if they do.

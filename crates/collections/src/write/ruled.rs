@@ -12,7 +12,8 @@ use quire_mql::update::Update;
 use super::Writer;
 use crate::changes::{Change, UpdatedDoc};
 use crate::failure::Attempt;
-use crate::rules::{Budget, Deferred, Proposal, Rule, RuleWriter, Rules};
+use crate::job::{Job, JobId};
+use crate::rules::{Budget, DERIVED, Deferred, Proposal, Rule, RuleWriter, Rules};
 use crate::{RecordId, View, WritePolicy};
 
 /// The longest chain of derived writes: a task at this depth may not cause another one. Only rules
@@ -189,13 +190,12 @@ impl Writer {
         })
     }
 
-    /// Leaves a task to a later commit.
+    /// Leaves a task to a later commit: this commit adds the job that does it.
     fn defer(&mut self, deferred: &Deferred) -> Attempt<()> {
-        let text = format!(
-            "the rule '{}' of a collection has to write more documents than one commit may",
-            deferred.rule
-        );
-        Err(Error::new(ErrorCode::TransactionTooLarge, text).into())
+        let name = self.store.new_object_id().to_string();
+        let created_ms = i64::try_from(self.now_ms()).unwrap_or(0);
+        self.add_job(&Job::new(JobId::new(DERIVED, name), deferred.encode(), created_ms))?;
+        Ok(())
     }
 }
 

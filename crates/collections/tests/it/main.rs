@@ -8,6 +8,7 @@ mod changes;
 mod crash;
 mod damage;
 mod ddl;
+mod jobs;
 mod make_unique;
 mod model;
 mod pressure;

@@ -6,7 +6,7 @@ use super::*;
 use quire_catalog::{CollectionOptions, Uuid};
 use quire_collections::{
     Attempt, Change, ChangeListener, ChangeLog, CollectionCursor, Deferred, Proposal, Rule,
-    RuleWriter, Rules, WritePolicy,
+    RuleWriter, Rules, Stepped, WritePolicy, derive_step,
 };
 use quire_document::Value;
 use quire_document::literal::print;
@@ -263,13 +263,33 @@ fn rules_that_write_in_a_circle_end_with_an_error() {
 }
 
 #[test]
-fn derived_writes_beyond_the_budget_are_not_made_in_the_same_commit() {
+fn derived_writes_beyond_the_budget_become_a_job_of_the_same_commit() {
     let store = store();
-    let c = with_rules(&store, "d.t", vec![Arc::new(Copies { to: "d.copies", below: 1500 })]);
-    collection(&store, "d.copies");
-    let failed = put(&store, &c, &doc! { "_id": 1, "n": 1 }).unwrap_err();
-    assert_eq!(failed.code(), ErrorCode::TransactionTooLarge);
-    assert!(all(&store, "d.t").is_empty() && all(&store, "d.copies").is_empty());
+    let c = with_rules(&store, "d.t", vec![Arc::new(Copies { to: "d.copies", below: 2500 })]);
+    let copies = collection(&store, "d.copies");
+    let jobs = || store.jobs(|key| panic!("damaged: {key:?}")).unwrap();
+    let rung = store.job_bell().rung();
+    put(&store, &c, &doc! { "_id": 1, "n": 1 }).unwrap();
+    let written = || store.counts(&copies).documents;
+    assert_eq!((written(), jobs().len()), (1000, 1));
+    assert!(store.job_bell().rung() > rung);
+    let mut steps = 0;
+    while let Some(mut job) = jobs().pop() {
+        assert_eq!((job.id.kind.as_str(), written()), ("derived", 1000 * (steps + 1)));
+        let (stop, mut is_stored) = (Interrupt::new(), true);
+        let stepped = store.step_job(&mut job, &mut is_stored, &stop, derive_step).unwrap();
+        assert_eq!(stepped, Stepped::Ended);
+        steps += 1;
+    }
+    assert_eq!((written(), steps), (2500, 2));
+    assert_clean(&store);
+    // A write that is undone leaves no job.
+    let mut writer = store.writer(WriterMode::Statement).unwrap();
+    let before = writer.savepoint();
+    writer.insert(&c, doc! { "_id": 2, "n": 2 }.as_doc()).unwrap();
+    writer.rollback_to(before);
+    writer.commit(CommitOptions::buffered()).unwrap();
+    assert!(jobs().is_empty());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::frame::args::is_generic;
 use crate::frame::context::Context;
+use crate::frame::job_list::{Entry, State};
 use crate::frame::operation::Operation;
 use crate::frame::reply::number;
 use crate::frame::service::{Service, application_name, now_ms};
@@ -30,6 +31,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let own = body.get("$ownOps").and_then(|own| own.as_bool()).unwrap_or(false);
     let mut rows = rows(cx, !own);
     rows.extend(idle_transactions(cx, !own));
+    rows.extend(jobs(cx, !own));
     let kept = crate::frame::matching::filter_documents(cx, filter.as_doc(), &rows)?;
     {
         let mut inprog = reply.array("inprog");
@@ -90,6 +92,68 @@ pub fn idle_transactions(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
         })
     };
     open.iter().map(row).collect()
+}
+
+/// Returns one document for each job under way, and one for the ranges of dropped collections and
+/// indexes whose space the engine still has to free. They belong to the server, so a client that asks
+/// for its own operations gets none.
+pub fn jobs(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
+    if !all_users {
+        return Vec::new();
+    }
+    let host = crate::frame::host::host_name();
+    let service = cx.service;
+    let mut rows: Vec<_> =
+        service.jobs.list().iter().map(|entry| job_row(service, entry, &host)).collect();
+    let ranges = service.engine.stats().ranges_dropped;
+    if ranges > 0 {
+        rows.push(DocBuf::build(|row| {
+            row.append("type", "op").append("host", host.as_str());
+            row.append("desc", "Reclaimer").append("active", true);
+            row.append("currentOpTime", iso_time(now_ms()).as_str());
+            row.append("op", "none").append("ns", "");
+            row.document("command").finish();
+            row.append("msg", "Freeing the space of dropped collections and indexes");
+            row.document("job").append("kind", "droppedRanges").append("current", ranges as i64);
+        }));
+    }
+    rows
+}
+
+fn job_row(service: &Service, entry: &Entry, host: &str) -> DocBuf {
+    let elapsed = entry.since.elapsed();
+    let (state, interrupt) = match &entry.state {
+        State::Ready => ("ready", None),
+        State::Running(interrupt) => ("running", Some(interrupt)),
+        State::Until(_) if entry.failures > 0 => ("failed", None),
+        State::Until(_) | State::Resting => ("waiting", None),
+    };
+    DocBuf::build(|row| {
+        row.append("type", "op").append("host", host);
+        row.append("desc", entry.kind.thread);
+        row.append("active", matches!(entry.state, State::Ready | State::Running(_)));
+        row.append("currentOpTime", iso_time(now_ms()).as_str());
+        row.append("opid", entry.op as i32);
+        row.append("secs_running", elapsed.as_secs() as i64);
+        row.append("microsecs_running", elapsed.as_micros() as i64);
+        row.append("op", entry.kind.op);
+        row.append("ns", (entry.kind.namespace)(service, &entry.job).as_str());
+        row.document("command").finish();
+        {
+            let mut job = row.document("job");
+            job.append("kind", entry.kind.name).append("name", entry.job.id.name.as_str());
+            job.append("state", state);
+            entry.job.write(&mut job);
+            if let Some(error) = &entry.error {
+                job.append("failures", i64::from(entry.failures));
+                job.append("error", error.to_string().as_str());
+            }
+        }
+        row.append("numYields", 0);
+        row.append("waitingForLock", false);
+        let is_pending = interrupt.is_some_and(|interrupt| interrupt.check().is_err());
+        row.append("killPending", is_pending);
+    })
 }
 
 /// Returns the field `transaction` of a row.

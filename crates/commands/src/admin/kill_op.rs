@@ -25,7 +25,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if owner.is_none_or(|owner| owner.digest != cx.user_digest()) {
         cx.require(Target::Cluster, Action::Killop)?;
     }
-    cx.service.operations.kill(op);
+    if !cx.service.operations.kill(op) {
+        cx.service.jobs.kill(op);
+    }
     reply.append("info", "attempting to kill op");
     Ok(())
 }

@@ -94,6 +94,8 @@ pub fn set(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     for (at, value) in changes {
         cx.service.parameters.put(at, value);
     }
+    // The times at which the runner of jobs looks can depend on the parameters.
+    cx.service.store.job_bell().ring();
     if let Some(was) = was {
         reply.append("was", &was);
     }

@@ -27,6 +27,7 @@ const SECTIONS: &[Section] = &[
     ("extra_info", true, extra_info),
     ("globalLock", true, global_lock),
     ("indexBuilds", true, index_builds),
+    ("jobs", true, jobs),
     ("locks", true, empty),
     ("logicalSessionRecordCache", true, sessions),
     ("mem", true, memory),
@@ -194,7 +195,22 @@ fn metrics(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter
     }
     let mut ttl = section.document("ttl");
     ttl.append("deletedDocuments", metrics.ttl_deleted.get() as i64);
+    ttl.append("invalidTTLIndexSkips", 0i64);
     ttl.append("passes", metrics.ttl_passes.get() as i64);
+    ttl.append("subPasses", metrics.ttl_sub_passes.get() as i64);
+}
+
+/// Writes the counters of each kind of jobs, and the number of dropped ranges whose space the engine
+/// still has to free.
+fn jobs(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
+    for (kind, counts, current) in service.jobs.counts() {
+        let mut row = section.document(kind);
+        row.append("current", current as i64);
+        row.append("steps", counts.steps as i64).append("done", counts.done as i64);
+        row.append("failures", counts.failures as i64).append("ended", counts.ended as i64);
+    }
+    let ranges = service.engine.stats().ranges_dropped;
+    section.document("droppedRanges").append("current", ranges as i64);
 }
 
 /// Appends how often each command ran and failed.

@@ -5,9 +5,10 @@
 
 use crate::frame::command::Command;
 use crate::frame::concern::{ReadLevel, WriteConcern};
+use crate::frame::executions::interrupt_check;
 use crate::frame::generic_fields::Generic;
 use crate::frame::reply;
-use crate::frame::service::{Connection, Outcome, Sequence, Service, Topology, now_ms};
+use crate::frame::service::{Connection, Outcome, Sequence, Service, Topology};
 use crate::frame::tally::Tally;
 use quire_catalog::Namespace;
 use quire_document::{Doc, Timestamp, Value};
@@ -145,10 +146,7 @@ impl Context<'_> {
     /// Returns `$$NOW` in milliseconds and `$$CLUSTER_TIME` (`None` on a standalone). The clock is
     /// read once for the whole command.
     pub fn clock(&self) -> (i64, Option<Timestamp>) {
-        *self.clock.get_or_init(|| {
-            let replicates = self.service.options.topology != Topology::Standalone;
-            (now_ms(), replicates.then(|| self.service.clock.now()))
-        })
+        *self.clock.get_or_init(|| self.service.read_clock())
     }
 
     /// Returns the context for parsing a part of the command that is not planned.
@@ -160,11 +158,7 @@ impl Context<'_> {
 
     /// Returns the operation's interrupt in the form that expressions check.
     pub fn interrupt_check(&self) -> Arc<dyn InterruptCheck> {
-        let check = self.check.get_or_init(|| {
-            let interrupt = Arc::clone(&self.interrupt);
-            Arc::new(move || interrupt.check().map_err(reply::from_interruption))
-        });
-        Arc::clone(check)
+        Arc::clone(self.check.get_or_init(|| interrupt_check(&self.interrupt)))
     }
 
     /// Returns what the evaluation of the command's expressions shares: clock, interrupts,

@@ -241,8 +241,10 @@ pub struct Metrics {
     pub by_command: CommandCounts,
     /// Documents that TTL indexes removed.
     pub ttl_deleted: Counter,
-    /// Passes of the TTL job.
+    /// Passes over the expiring indexes.
     pub ttl_passes: Counter,
+    /// Rounds of these passes in which each index got its share.
+    pub ttl_sub_passes: Counter,
     /// Assertions: errors that users caused.
     pub user_errors: Counter,
     /// Commands that failed with an internal error or a panic.

@@ -9,6 +9,7 @@ use crate::frame::command::Commands;
 use crate::frame::concern_defaults::ConcernDefaults;
 use crate::frame::dispatch;
 use crate::frame::fail_points::FailPoints;
+use crate::frame::job_list::JobList;
 use crate::frame::log::LogSink;
 use crate::frame::login::Login;
 use crate::frame::metrics::Metrics;
@@ -82,6 +83,7 @@ pub struct Service {
     pub(crate) options: ServiceOptions,
     pub(crate) parameters: Parameters,
     pub(crate) operations: Operations,
+    pub(crate) jobs: JobList,
     pub(crate) fail_points: FailPoints,
     pub(crate) write_gate: WriteGate,
     pub(crate) profiler: Profiler,
@@ -236,6 +238,7 @@ impl Service {
             options,
             parameters,
             operations: Operations::default(),
+            jobs: JobList::default(),
             fail_points: FailPoints::default(),
             write_gate: WriteGate::default(),
             profiler: Profiler::default(),

@@ -4,10 +4,10 @@ use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
 use quire_collections::Store;
 use quire_error::Result;
-use quire_executor::{ExecParams, ServerRows};
+use quire_executor::ExecParams;
 use quire_session::{Autocommit, Unit};
 use quire_storage::{ClusterTime, CommitOptions};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 impl Context<'_> {
     /// Returns the unit of work of a command that reads: its transaction, else the latest committed
@@ -59,21 +59,9 @@ impl Context<'_> {
 
     /// Returns the external parameters of an execution for this command.
     pub fn exec_params(&self) -> ExecParams {
-        let service = self.service;
-        let (now_ms, cluster_time) = self.clock();
-        let mut params = ExecParams::new(Arc::clone(&self.interrupt), now_ms);
-        params.cluster_time = cluster_time;
-        let parameters = &service.parameters.cached;
-        params.disk_by_default = parameters.disk_by_default();
-        params.no_table_scan = parameters.no_table_scan();
+        let mut params = self.service.exec_params(&self.interrupt, self.clock());
         params.api_strict = self.generic.api.strict == Some(true);
-        params.server_rows = Some(Arc::downgrade(service) as Weak<dyn ServerRows>);
         params.as_written = self.keeps_pipelines();
-        params.stage_bytes_max = parameters.stage_bytes_max();
-        params.group_bytes_max = parameters.group_bytes_max();
-        if let Some(directory) = &service.spill_directory {
-            params.spill_directory = Some(Arc::clone(directory));
-        }
         params
     }
 }

@@ -135,6 +135,7 @@ fn running_operations(
     if flag("idleSessions", true) {
         rows.extend(current_op::idle_transactions(cx, flag("allUsers", false)));
     }
+    rows.extend(current_op::jobs(cx, flag("allUsers", false)));
     Ok(rows)
 }
 

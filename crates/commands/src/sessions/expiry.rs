@@ -1,51 +1,20 @@
 //! Ends unused sessions: their cursors close, and the stored results of their writes are removed,
 //! first from memory, then from the store.
 
-use crate::frame::service::{Service, now_ms};
+use crate::frame::service::Service;
+use quire_collections::{Attempt, Job, Progress, Writer, reap_step};
 use quire_error::{ErrorCode, Result};
 use quire_session::{Session, SessionId};
-use quire_storage::Interrupt;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The interval between two checks of the sessions in memory.
-const IDLE_LOOK: Duration = Duration::from_secs(10);
-/// The interval between two scans of the records of retryable writes. MongoDB:
-/// `logicalSessionRefreshMillis`.
-const RECORDS_LOOK: Duration = Duration::from_secs(5 * 60);
 /// The idle time after which a session without a cursor, a transaction and a retryable write ends, if
 /// there are many sessions.
 const EMPTY_KEPT_MS: i64 = 5 * 60_000;
 /// The idle time after which a session drops its retry records from memory; later it reads them
 /// from the store.
 const WRITES_KEPT_MS: i64 = 60_000;
-
-/// The times of the last checks.
-pub struct Expiry {
-    idle: Instant,
-    records: Instant,
-}
-
-impl Expiry {
-    /// Begins with the current time.
-    pub fn new() -> Self {
-        Expiry { idle: Instant::now(), records: Instant::now() }
-    }
-
-    /// Does the checks that are due.
-    pub fn run(&mut self, service: &Arc<Service>, stop: &Arc<Interrupt>) {
-        if self.idle.elapsed() >= IDLE_LOOK {
-            self.idle = Instant::now();
-            service.end_idle_sessions(now_ms());
-        }
-        if self.records.elapsed() >= RECORDS_LOOK {
-            self.records = Instant::now();
-            // A failure is retried at the next pass; a poisoned engine is reported elsewhere.
-            let _ = service.reap_retry_records(now_ms(), stop);
-        }
-    }
-}
 
 impl Service {
     /// Returns the session with this id, and notes its use. If the table is full, sessions without
@@ -89,16 +58,23 @@ impl Service {
         }
     }
 
-    /// Deletes the stored results of the writes of sessions that have ended. Returns the number of
-    /// deleted keys.
+    /// Runs a step of the job that deletes the stored results of the writes of sessions that have
+    /// ended by `now`.
     ///
     /// # Errors
-    /// The errors of the engine.
-    pub fn reap_retry_records(&self, now: i64, stop: &Arc<Interrupt>) -> Result<u64> {
+    /// Those of [`reap_step`].
+    pub fn reap_step(
+        &self,
+        writer: &mut Writer,
+        job: &Job,
+        now: i64,
+        rows_max: usize,
+    ) -> Attempt<Progress> {
         let is_alive = |id: &[u8; 16], user: Option<&[u8; 32]>| {
             self.sessions.contains(&SessionId::from_key(id, user))
         };
-        self.store.reap_retry_records(now - self.session_timeout_ms(), &is_alive, stop)
+        let before_ms = now - self.session_timeout_ms();
+        reap_step(writer, job, (before_ms, &is_alive), rows_max)
     }
 
     fn session_timeout_ms(&self) -> i64 {

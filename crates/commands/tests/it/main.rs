@@ -17,6 +17,7 @@ mod full_disk;
 mod index_builds;
 mod index_filters;
 mod isolation;
+mod jobs;
 mod late;
 mod maintenance;
 mod many_documents;

@@ -1,6 +1,7 @@
 //! Logical sessions: their members, what ends with them, and their times.
 
 use crate::{Client, Server, at, code, number, text};
+use quire_collections::{Stepped, reap_job};
 use quire_document::{Binary, DocBuf, Timestamp, Value, doc};
 use quire_storage::{Clock, Interrupt, ManualClock, open_memory};
 use std::sync::Arc;
@@ -111,19 +112,29 @@ fn idle_sessions_and_their_records_expire() {
     client.works(insert(1));
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let now = now.as_millis() as i64;
-    let stop = Interrupt::new();
+    let reap = |now: i64| {
+        let (mut job, mut is_stored) = (reap_job(now), false);
+        let stepped = server.0.store().step_job(
+            &mut job,
+            &mut is_stored,
+            &Interrupt::new(),
+            |writer, job| server.0.reap_step(writer, job, now, 500),
+        );
+        assert_eq!((stepped.unwrap(), is_stored), (Stepped::Ended, false));
+        job.done
+    };
     server.0.end_idle_sessions(now + 29 * 60_000);
     assert_eq!(local_sessions(&mut client), 1);
     server.0.end_idle_sessions(now + 31 * 60_000);
     assert_eq!(local_sessions(&mut client), 0);
     assert_eq!(code(&client.run(get_more(id, Some(1)))), 43);
     // The record is younger than the time-out: a repeated write is still recognised.
-    assert_eq!(server.0.reap_retry_records(now, &stop).unwrap(), 0);
+    assert_eq!(reap(now), 0);
     assert!(client.works(insert(2)).get("retriedStmtIds").is_some());
     // A session in use keeps its records, however old they are.
-    assert_eq!(server.0.reap_retry_records(now + 31 * 60_000, &stop).unwrap(), 0);
+    assert_eq!(reap(now + 31 * 60_000), 0);
     server.0.end_idle_sessions(now + 40 * 60_000);
-    assert_eq!(server.0.reap_retry_records(now + 40 * 60_000, &stop).unwrap(), 1);
+    assert_eq!(reap(now + 40 * 60_000), 1);
     assert!(client.works(insert(2)).get("retriedStmtIds").is_none());
 }
 

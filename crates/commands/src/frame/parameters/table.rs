@@ -200,11 +200,35 @@ pub static PARAMETERS: &[Parameter] = &[
         Always,
         "How long a transaction may be open.",
     ),
+    row(
+        "ttlIndexDeleteTargetDocs",
+        Long(50_000, 0, i64::MAX),
+        Always,
+        "The documents of an index after which expiry turns to the next index; 0 for no limit.",
+    ),
+    row(
+        "ttlIndexDeleteTargetTimeMS",
+        Long(1000, 0, i64::MAX),
+        Always,
+        "The time after which expiry turns to the next index; 0 for no limit.",
+    ),
+    row(
+        "ttlMonitorBatchDeletes",
+        Bool(true),
+        Always,
+        "Whether expired documents are deleted many in a commit, or each in a commit of its own.",
+    ),
     row("ttlMonitorEnabled", Bool(true), Always, "Removes expired documents."),
     row(
         "ttlMonitorSleepSecs",
         Int(60, 1, i32::MAX),
         Always,
         "The interval of the removal of expired documents.",
+    ),
+    row(
+        "ttlMonitorSubPassTargetSecs",
+        Int(60, 0, i32::MAX),
+        Always,
+        "The time after which a pass of expiry looks again for indexes with expired documents.",
     ),
 ];

@@ -1,0 +1,65 @@
+//! The kinds of jobs: one row each.
+
+use super::expiry::{ENABLED, IN_BATCHES};
+use crate::frame::job_kind::JobKind;
+use crate::frame::service::now_ms;
+use quire_catalog::CollectionId;
+use quire_collections::{Deferred, derive_step, expire_step};
+use std::time::Duration;
+
+/// The deletion of expired documents: a job for each index that has some.
+pub(super) const TTL: &str = "ttl";
+/// What the rules of collections have to write after the commit that caused it.
+const DERIVED: &str = "derived";
+/// The deletion of the results of old retryable writes.
+const RETRY_RECORDS: &str = "retryRecords";
+
+/// All kinds of the server itself.
+pub(super) static KINDS: &[JobKind] = &[
+    JobKind {
+        name: TTL,
+        summary: "Deletes the documents of an index, or of a clustered collection, that have expired.",
+        thread: "TTLMonitor",
+        op: "remove",
+        step_time_max: Duration::from_secs(1),
+        may_run: |service| service.parameters.flag(ENABLED),
+        namespace: |service, job| {
+            let number = job.parameter("collection").and_then(|number| u32::try_from(number).ok());
+            let catalog = service.store.catalog();
+            let found = number.and_then(|number| catalog.by_id(CollectionId(number)));
+            found.map(|found| found.namespace.to_string()).unwrap_or_default()
+        },
+        step: |cx, writer, job| {
+            let in_batches = cx.service.parameters.flag(IN_BATCHES);
+            expire_step(writer, job, if in_batches { cx.rows_max } else { 1 })
+        },
+        count: |service, deleted| service.metrics.ttl_deleted.add(deleted),
+    },
+    JobKind {
+        name: DERIVED,
+        summary: "Writes other documents for a rule of a collection, beyond what one commit may.",
+        thread: "DerivedWriter",
+        op: "update",
+        step_time_max: Duration::from_secs(5),
+        may_run: |_| true,
+        namespace: |service, job| {
+            let uuid = Deferred::decode(job.parameters.as_doc()).map(|task| task.collection);
+            let catalog = service.store.catalog();
+            let found = uuid.ok().and_then(|uuid| catalog.by_uuid(&uuid).cloned());
+            found.map(|found| found.namespace.to_string()).unwrap_or_default()
+        },
+        step: |_, writer, job| derive_step(writer, job),
+        count: |_, _| {},
+    },
+    JobKind {
+        name: RETRY_RECORDS,
+        summary: "Deletes the stored results of the writes of sessions that have ended.",
+        thread: "LogicalSessionCacheReap",
+        op: "remove",
+        step_time_max: Duration::from_secs(1),
+        may_run: |_| true,
+        namespace: |_, _| "config.transactions".to_owned(),
+        step: |cx, writer, job| cx.service.reap_step(writer, job, now_ms(), cx.rows_max),
+        count: |_, _| {},
+    },
+];
