@@ -67,9 +67,9 @@ fn count(_: &StepContext<'_>, writer: &mut Writer, job: &Job) -> Attempt<Progres
 /// Writes the result of an aggregation into the log.
 fn copy(cx: &StepContext<'_>, writer: &mut Writer, _: &Job) -> Attempt<Progress> {
     let group = doc! { "$group": { "_id": "sums", "sum": { "$sum": "$n" } } };
-    let mut request = AggregateRequest::default();
-    request.namespace = "test.odd".to_owned();
-    request.pipeline = vec![group];
+    let namespace = "test.odd".to_owned();
+    let request =
+        AggregateRequest { namespace, pipeline: vec![group], ..AggregateRequest::default() };
     let rows = cx.aggregate(writer, &request, BatchLimits::docs(10))?;
     let collection = log(writer);
     for row in rows.as_array().iter() {
