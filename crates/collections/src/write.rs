@@ -424,11 +424,6 @@ impl Writer {
         ended
     }
 
-    /// Wakes the runner of jobs when this writer has committed.
-    pub(crate) fn ring_after_commit(&mut self) {
-        self.adds_job = true;
-    }
-
     pub(crate) fn txn_mut(&mut self) -> &mut Txn {
         &mut self.txn
     }

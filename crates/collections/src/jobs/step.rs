@@ -20,7 +20,7 @@ pub struct Progress {
     pub position: DocBuf,
     /// The units of work of the step.
     pub done: u64,
-    /// What follows.
+    /// Whether and when the next step follows.
     pub rest: Rest,
 }
 

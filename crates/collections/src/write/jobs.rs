@@ -19,7 +19,7 @@ impl Writer {
             return Ok(false);
         }
         self.put_job(job)?;
-        self.ring_after_commit();
+        self.adds_job = true;
         Ok(true)
     }
 

@@ -37,7 +37,7 @@ pub struct JobKind {
 
 /// What a step has besides its writer and its job.
 pub struct StepContext<'s> {
-    /// The server.
+    /// The server whose data the step changes.
     pub service: &'s Arc<Service>,
     /// Ends the step early.
     pub interrupt: &'s Arc<Interrupt>,
