@@ -14,6 +14,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("access", 2),
     ("tls", 2),
     ("mql", 2),
+    ("advisor", 2),
     ("catalog", 3),
     ("collections", 4),
     ("planner", 4),

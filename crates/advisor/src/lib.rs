@@ -1,0 +1,18 @@
+//! What data look like, and later what to do about it: pure functions over documents, without a
+//! server, a socket or a clock.
+//!
+//! A [`Source`] hands out collections and documents: a server of MongoDB's protocol, a folder of
+//! dumps. [`profile_database`] reads them once and returns a [`DatabaseProfile`]: for each
+//! collection its paths with their types, values, bytes and array lengths ([`profile`]), and the
+//! references between collections ([`references`]). [`report`] and [`json_schema`] write it down.
+
+pub mod json_schema;
+pub mod profile;
+pub mod references;
+pub mod report;
+mod sketch;
+pub mod source;
+
+pub use profile::{CollectionProfile, Limits};
+pub use references::Reference;
+pub use source::{DatabaseProfile, Extent, Progress, Source, SourceCollection, profile_database};

@@ -1,0 +1,168 @@
+//! A profile of one collection: what its documents look like, from one pass over them.
+
+mod path;
+
+pub use path::{ArrayLengths, Growth, PathProfile};
+
+use crate::sketch::Quantiles;
+use path::Room;
+use quire_document::{Doc, Value};
+use std::collections::HashMap;
+
+/// The bounds of a profile. What exceeds them is counted, not kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The largest number of paths. Each takes 4 to 60 KB.
+    pub paths_max: usize,
+    /// The largest number of sets of top-level fields.
+    pub field_sets_max: usize,
+    /// From so many names on, the fields of one path are treated as data in field names: they are
+    /// summarised together, as the field `*`.
+    pub names_max: usize,
+    /// The largest depth of a path.
+    pub depth_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { paths_max: 2_000, field_sets_max: 200, names_max: 300, depth_max: 20 }
+    }
+}
+
+/// The names of a set of top-level fields, and the number of documents that have exactly these.
+pub type FieldSet<'p> = (&'p [Box<str>], u64);
+
+/// The profile of a collection.
+pub struct CollectionProfile {
+    limits: Limits,
+    room: Room,
+    documents: u64,
+    root: PathProfile,
+    sizes: Quantiles,
+    /// The sets of top-level field names, sorted, with the number of documents that have each.
+    field_sets: HashMap<Vec<Box<str>>, u64>,
+    /// Documents whose set is not kept.
+    other_sets: u64,
+}
+
+impl CollectionProfile {
+    /// Returns the profile of no documents.
+    pub fn new(limits: Limits) -> CollectionProfile {
+        CollectionProfile {
+            limits,
+            room: Room::new(&limits),
+            documents: 0,
+            root: PathProfile::new(),
+            sizes: Quantiles::new(),
+            field_sets: HashMap::new(),
+            other_sets: 0,
+        }
+    }
+
+    /// Adds a document.
+    pub fn add(&mut self, document: Doc<'_>) {
+        self.documents += 1;
+        self.sizes.add(document.as_bytes().len() as f64);
+        // The time of an ObjectId is the only age that every such document has.
+        let born_days = match document.get("_id") {
+            Some(Value::ObjectId(id)) => Some(f64::from(id.seconds()) / 86_400.0),
+            _ => None,
+        };
+        self.root.add_document(document, born_days, &mut self.room, 0);
+        self.add_field_set(document);
+    }
+
+    fn add_field_set(&mut self, document: Doc<'_>) {
+        let mut names: Vec<&str> = document.iter().map(|element| element.key()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let key: Vec<Box<str>> = names.into_iter().map(Box::from).collect();
+        let is_full = self.field_sets.len() >= self.limits.field_sets_max;
+        match self.field_sets.get_mut(&key) {
+            Some(count) => *count += 1,
+            None if is_full => self.other_sets += 1,
+            None => {
+                self.field_sets.insert(key, 1);
+            }
+        }
+    }
+
+    /// Returns the number of documents.
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Returns the profile of the documents as a whole: its fields are the paths of the first level.
+    pub fn root(&self) -> &PathProfile {
+        &self.root
+    }
+
+    /// Returns the document size in bytes at a rank between 0 and 1.
+    pub fn size_at(&self, rank: f64) -> f64 {
+        self.sizes.at(rank)
+    }
+
+    /// Returns the bytes of all documents together.
+    pub fn bytes(&self) -> f64 {
+        self.sizes.sum()
+    }
+
+    /// Returns the sets of top-level fields with their counts, the most frequent first, and the
+    /// number of documents whose set is not among them.
+    pub fn field_sets(&self) -> (Vec<FieldSet<'_>>, u64) {
+        let mut sets: Vec<_> =
+            self.field_sets.iter().map(|(names, count)| (names.as_slice(), *count)).collect();
+        sets.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(right.0)));
+        (sets, self.other_sets)
+    }
+
+    /// Returns how many fields were left out because of [`Limits::paths_max`] or
+    /// [`Limits::depth_max`].
+    pub fn left_out(&self) -> u64 {
+        self.room.left_out()
+    }
+
+    /// Calls `visit` with each path, its profile and its parent's, a parent before its fields. The
+    /// elements of an array have the name `[]`. A field name that is empty or contains a dot or a
+    /// bracket is written as `['name']`.
+    pub fn for_each_path<'p>(
+        &'p self,
+        visit: &mut dyn FnMut(&str, &'p PathProfile, &'p PathProfile),
+    ) {
+        for (name, profile) in self.root.fields() {
+            let mut path = String::new();
+            push_name(&mut path, name);
+            visit(&path, profile, &self.root);
+            walk(profile, &mut path, visit);
+        }
+    }
+}
+
+/// Visits the paths below `parent`, whose own path is `path`.
+fn walk<'p>(
+    parent: &'p PathProfile,
+    path: &mut String,
+    visit: &mut dyn FnMut(&str, &'p PathProfile, &'p PathProfile),
+) {
+    let length = path.len();
+    for (name, profile) in parent.fields() {
+        path.push('.');
+        push_name(path, name);
+        visit(path, profile, parent);
+        walk(profile, path, visit);
+        path.truncate(length);
+    }
+    if let Some(items) = parent.items() {
+        path.push_str("[]");
+        visit(path, items, parent);
+        walk(items, path, visit);
+        path.truncate(length);
+    }
+}
+
+fn push_name(path: &mut String, name: &str) {
+    match name.is_empty() || name.contains(['.', '[']) {
+        true => path.extend(["['", name, "']"]),
+        false => path.push_str(name),
+    }
+}

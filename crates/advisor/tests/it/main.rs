@@ -1,0 +1,72 @@
+//! Profiles against what brute force says, and references between collections in memory.
+
+#![allow(clippy::unwrap_used)]
+
+mod database;
+mod profiles;
+
+use quire_advisor::{Extent, Progress, Source, SourceCollection};
+use quire_document::{ArrayBuf, Doc, DocBuf, ValueKey};
+use std::collections::BTreeMap;
+
+/// Collections in memory.
+#[derive(Default)]
+struct Memory(BTreeMap<String, (Vec<DocBuf>, Vec<DocBuf>)>);
+
+impl Memory {
+    fn add(&mut self, name: &str, documents: Vec<DocBuf>, indexes: Vec<DocBuf>) {
+        self.0.insert(name.to_owned(), (documents, indexes));
+    }
+}
+
+impl Source for Memory {
+    type Error = String;
+
+    fn collections(&mut self) -> Result<Vec<SourceCollection>, String> {
+        let all = self.0.iter().map(|(name, (documents, indexes))| SourceCollection {
+            name: name.clone(),
+            documents: Some(documents.len() as u64),
+            indexes: indexes.clone(),
+        });
+        Ok(all.collect())
+    }
+
+    fn read(
+        &mut self,
+        collection: &str,
+        extent: Extent,
+        each: &mut dyn FnMut(Doc<'_>),
+    ) -> Result<(), String> {
+        let count = match extent {
+            Extent::All => usize::MAX,
+            Extent::Sample(count) => count as usize,
+        };
+        let (documents, _) = self.0.get(collection).ok_or("no such collection")?;
+        documents.iter().take(count).for_each(|document| each(document.as_doc()));
+        Ok(())
+    }
+
+    fn count_present(
+        &mut self,
+        collection: &str,
+        field: &str,
+        values: &ArrayBuf,
+    ) -> Result<u64, String> {
+        let (documents, _) = self.0.get(collection).ok_or("no such collection")?;
+        let there: std::collections::HashSet<ValueKey> = documents
+            .iter()
+            .filter_map(|document| document.get(field))
+            .map(ValueKey::new)
+            .collect();
+        let found = values.as_array().iter().filter(|value| there.contains(&ValueKey::new(*value)));
+        Ok(found.count() as u64)
+    }
+}
+
+/// Progress that nobody looks at.
+struct Unseen;
+
+impl Progress for Unseen {
+    fn begins(&mut self, _: &SourceCollection, _: Extent) {}
+    fn read(&mut self) {}
+}
