@@ -248,6 +248,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "connect",
             "export",
             "import",
+            "profile",
             "check",
             "backup",
             "serve",

@@ -79,15 +79,10 @@ fn write_path(writer: &mut DocWriter<'_>, path: &PathProfile, parent: &PathProfi
 }
 
 fn write_metadata(writer: &mut DocWriter<'_>, path: &PathProfile, parent: &PathProfile) {
-    let scalars: u64 = path
-        .types()
-        .filter(|(name, _)| ![Type::Document, Type::Array].map(Type::alias).contains(name))
-        .map(|(_, count)| count)
-        .sum();
     let share = path.present() as f64 / parent.present().max(1) as f64;
     writer
         .document("x-metadata")
-        .append("hasDuplicates", path.distinct() < scalars)
+        .append("hasDuplicates", path.distinct() < path.scalars())
         .append("probability", share.min(1.0))
         .append("count", path.present() as i64);
     let mut examples = writer.array("x-sampleValues");

@@ -15,4 +15,6 @@ pub mod source;
 
 pub use profile::{CollectionProfile, Limits};
 pub use references::Reference;
-pub use source::{DatabaseProfile, Extent, Progress, Source, SourceCollection, profile_database};
+pub use source::{
+    DatabaseProfile, Extent, Lookup, Progress, Source, SourceCollection, profile_database,
+};

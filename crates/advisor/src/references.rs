@@ -3,8 +3,8 @@
 //! chance, need a name that agrees.
 
 use crate::profile::{CollectionProfile, PathProfile};
-use crate::source::{Extent, SourceCollection};
-use quire_document::{ArrayBuf, Type};
+use crate::source::{Extent, Lookup, SourceCollection};
+use quire_document::Type;
 
 /// The smallest share of values that must be found: the rest are orphans.
 const CONTAINED_MIN: f64 = 0.8;
@@ -47,17 +47,17 @@ impl Reference {
 
 /// A path and a field whose values may be the same.
 pub(crate) struct Candidate {
+    /// The collection in which the values are looked up.
     pub(crate) to: String,
-    pub(crate) field: String,
-    /// The distinct values to look up.
-    pub(crate) values: ArrayBuf,
+    pub(crate) lookup: Lookup,
     reference: Reference,
 }
 
 impl Candidate {
     /// Returns the reference if enough of its values exist.
-    pub(crate) fn confirm(self, found: u64, extent: Extent) -> Option<Reference> {
-        let reference = Reference { found, sampled: extent != Extent::All, ..self.reference };
+    pub(crate) fn confirm(&self, found: u64, extent: Extent) -> Option<Reference> {
+        let sampled = extent != Extent::All;
+        let reference = Reference { found, sampled, ..self.reference.clone() };
         let contained = found as f64 / reference.looked_up.max(1) as f64;
         (contained >= CONTAINED_MIN).then_some(reference)
     }
@@ -122,7 +122,7 @@ fn candidate(
         sampled: false,
     };
     let values = values.sample().map(|(value, _)| value.as_value()).collect();
-    Candidate { to: to.name.clone(), field, values, reference }
+    Candidate { to: to.name.clone(), lookup: Lookup { field, values }, reference }
 }
 
 /// The sorts of values that identify documents.

@@ -23,8 +23,7 @@ const CENTROIDS: u16 = 200;
 /// Longer values are summarised by type and size only.
 pub(crate) const VALUE_BYTES_MAX: usize = 128;
 
-/// An estimate of the number of distinct values (HyperLogLog; Flajolet and others, 2007). It is
-/// exact up to [`SAMPLE_VALUES`].
+/// An estimate of the number of distinct values (HyperLogLog; Flajolet and others, 2007).
 pub(crate) struct Distinct(HllSketch);
 
 impl Distinct {

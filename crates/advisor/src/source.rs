@@ -65,16 +65,20 @@ pub trait Source {
         each: &mut dyn FnMut(Doc<'_>),
     ) -> Result<(), Self::Error>;
 
-    /// Returns how many of the values, which are distinct, the field has in some document.
+    /// Returns for each of the lookups how many of its values are there.
     ///
     /// # Errors
     /// Those of the source.
-    fn count_present(
-        &mut self,
-        collection: &str,
-        field: &str,
-        values: &ArrayBuf,
-    ) -> Result<u64, Self::Error>;
+    fn look_up(&mut self, collection: &str, lookups: &[Lookup]) -> Result<Vec<u64>, Self::Error>;
+}
+
+/// A question to a collection: how many of these values does a field have in some document?
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    /// The field, whose values are unique.
+    pub field: String,
+    /// Distinct values.
+    pub values: ArrayBuf,
 }
 
 /// Is told what has been done.
@@ -122,12 +126,25 @@ pub fn profile_database<S: Source>(
         })?;
         collections.push((collection.clone(), profile));
     }
+    let candidates: Vec<Candidate> = collections
+        .iter()
+        .flat_map(|(from, profile)| references::candidates(from, profile, &all))
+        .collect();
     let mut references = Vec::new();
-    for (from, profile) in &collections {
-        for candidate in references::candidates(from, profile, &all) {
-            let found = source.count_present(&candidate.to, &candidate.field, &candidate.values)?;
-            references.extend(Candidate::confirm(candidate, found, extent));
+    for to in &all {
+        let (of_this, lookups): (Vec<&Candidate>, Vec<Lookup>) = candidates
+            .iter()
+            .filter(|candidate| candidate.to == to.name)
+            .map(|candidate| (candidate, candidate.lookup.clone()))
+            .unzip();
+        if lookups.is_empty() {
+            continue;
         }
+        let found = source.look_up(&to.name, &lookups)?;
+        let confirmed = of_this.into_iter().zip(found);
+        references
+            .extend(confirmed.filter_map(|(candidate, found)| candidate.confirm(found, extent)));
     }
+    references.sort_by(|left, right| (&left.from, &left.path).cmp(&(&right.from, &right.path)));
     Ok(DatabaseProfile { collections, extent, references })
 }

@@ -12,6 +12,7 @@ mod engine;
 mod exit;
 mod export;
 mod import;
+mod profile;
 mod progress;
 pub mod serve;
 mod version;
@@ -56,6 +57,11 @@ pub static COMMANDS: &[Subcommand] = &[
         name: "export",
         summary: "Writes the documents of a collection as JSON or CSV.",
         run: export::run,
+    },
+    Subcommand {
+        name: "profile",
+        summary: "Shows what documents look like and what refers to what, of Quire, MongoDB or a dump.",
+        run: profile::run,
     },
 ];
 

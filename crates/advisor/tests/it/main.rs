@@ -5,9 +5,9 @@
 mod database;
 mod profiles;
 
-use quire_advisor::{Extent, Progress, Source, SourceCollection};
-use quire_document::{ArrayBuf, Doc, DocBuf, ValueKey};
-use std::collections::BTreeMap;
+use quire_advisor::{Extent, Lookup, Progress, Source, SourceCollection};
+use quire_document::{Doc, DocBuf, ValueKey};
+use std::collections::{BTreeMap, HashSet};
 
 /// Collections in memory.
 #[derive(Default)]
@@ -46,21 +46,16 @@ impl Source for Memory {
         Ok(())
     }
 
-    fn count_present(
-        &mut self,
-        collection: &str,
-        field: &str,
-        values: &ArrayBuf,
-    ) -> Result<u64, String> {
+    fn look_up(&mut self, collection: &str, lookups: &[Lookup]) -> Result<Vec<u64>, String> {
         let (documents, _) = self.0.get(collection).ok_or("no such collection")?;
-        let there: std::collections::HashSet<ValueKey> = documents
-            .iter()
-            .filter_map(|document| document.get(field))
-            .map(ValueKey::new)
-            .collect();
-        let found = values.as_array().iter().filter(|value| there.contains(&ValueKey::new(*value)));
-        Ok(found.count() as u64)
+        Ok(lookups.iter().map(|lookup| present(documents, lookup)).collect())
     }
+}
+
+fn present(documents: &[DocBuf], Lookup { field, values }: &Lookup) -> u64 {
+    let there: HashSet<ValueKey> =
+        documents.iter().filter_map(|document| document.get(field)).map(ValueKey::new).collect();
+    values.as_array().iter().filter(|value| there.contains(&ValueKey::new(*value))).count() as u64
 }
 
 /// Progress that nobody looks at.

@@ -102,6 +102,11 @@ impl Target {
         Ok(())
     }
 
+    /// Returns true if the command line names a server or a directory.
+    pub(crate) fn is_given(&self) -> bool {
+        self.dbpath.is_some() || self.names_a_server()
+    }
+
     /// Returns true if the command line names a server.
     pub(crate) fn names_a_server(&self) -> bool {
         let login = self.user.is_some() || self.mechanism.is_some();

@@ -18,6 +18,7 @@ mod full_disk;
 mod import;
 mod login;
 mod names;
+mod profile;
 mod refusals;
 mod retries;
 mod serving;

@@ -1,0 +1,152 @@
+//! The command line of `quire profile`.
+
+use crate::call::Call;
+use crate::connect::{self, Target};
+use crate::exit::Failure;
+use lexopt::{Arg, Parser, ValueExt};
+use quire_advisor::Extent;
+use quire_advisor::json_schema::Form;
+use std::path::PathBuf;
+
+/// The documents that are read of a collection unless the user says otherwise.
+const SAMPLE: u64 = 10_000;
+/// The documents that are read a second of a server, so that its other clients do not suffer.
+const RATE: u64 = 20_000;
+
+/// Returns the text of `--help`.
+pub(crate) fn help() -> String {
+    format!(
+        "Usage: quire profile [OPTIONS]
+
+Shows what the documents of a database look like: paths, types, values, bytes, lengths of
+arrays, and which collection refers to which. It only reads. The server may be Quire or
+MongoDB.
+
+Data:
+{}
+  --dump DIR           The folder of one database that mongodump wrote, instead of a server.
+  -d, --db NAME        The database. Default: that of the URI, or 'test'.
+  -c, --collection NAME
+                       Profiles this collection only; can be given several times.
+
+Input:
+  --sample N           Reads N random documents of each collection. Default: {SAMPLE}.
+  --all                Reads every document.
+  --rate N             Reads at most N documents a second of a server. Default: {RATE}.
+
+Output:
+  --json               One document as JSON; docs/profile.md describes it.
+  --schema             A JSON Schema that a validator can use, of one collection.
+  --expandedSchema     The same with counts and example values, as Compass writes it.
+  --quiet              Shows no progress.
+  -h, --help           Shows this help.",
+        connect::HELP
+    )
+}
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    Screen,
+    Json,
+    Schema(Form),
+}
+
+/// The parsed command line.
+pub(crate) struct ProfileOptions {
+    pub(crate) target: Target,
+    pub(crate) dump: Option<PathBuf>,
+    pub(crate) db: String,
+    pub(crate) collections: Vec<String>,
+    pub(crate) extent: Extent,
+    pub(crate) rate: u64,
+    pub(crate) output: Output,
+    pub(crate) quiet: bool,
+}
+
+impl ProfileOptions {
+    /// Parses the command line; `None` if help was requested.
+    pub(crate) fn parse(call: &Call) -> Result<Option<ProfileOptions>, Failure> {
+        let bad = |text: String| {
+            Failure::options(format!("{text}\n\n'quire profile --help' lists the options"))
+        };
+        let mut options = ProfileOptions {
+            target: Target::default(),
+            dump: None,
+            db: String::new(),
+            collections: Vec::new(),
+            extent: Extent::Sample(SAMPLE),
+            rate: RATE,
+            output: Output::Screen,
+            quiet: false,
+        };
+        let mut parser = Parser::from_args(call.words.iter().cloned());
+        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
+            if let Some(taken) = options.target.take(&word) {
+                options.target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
+                continue;
+            }
+            let name = match word {
+                Arg::Long("help") | Arg::Short('h') => return Ok(None),
+                Arg::Long(name) => name.to_owned(),
+                Arg::Short('d') => "db".into(),
+                Arg::Short('c') => "collection".into(),
+                other => return Err(bad(other.unexpected().to_string())),
+            };
+            options.set(&name, &mut parser).map_err(bad)?;
+        }
+        options.complete().map_err(bad)?;
+        Ok(Some(options))
+    }
+
+    fn set(&mut self, name: &str, parser: &mut Parser) -> Result<(), String> {
+        match name {
+            "all" => self.extent = Extent::All,
+            "json" => self.output = Output::Json,
+            "schema" => self.output = Output::Schema(Form::Validator),
+            "expandedSchema" => self.output = Output::Schema(Form::Expanded),
+            "quiet" => self.quiet = true,
+            _ => return self.set_value(name, parser),
+        }
+        Ok(())
+    }
+
+    fn set_value(&mut self, name: &str, parser: &mut Parser) -> Result<(), String> {
+        if !["dump", "db", "collection", "sample", "rate"].contains(&name) {
+            return Err(format!("unexpected option '--{name}'"));
+        }
+        let value = parser.value().map_err(|error| error.to_string())?;
+        if name == "dump" {
+            self.dump = Some(value.into());
+            return Ok(());
+        }
+        let value = value.string().map_err(|error| error.to_string())?;
+        let count = || match value.parse() {
+            Ok(count) if count > 0 => Ok(count),
+            _ => Err(format!("--{name} takes a number greater than 0, not '{value}'")),
+        };
+        match name {
+            "sample" => self.extent = Extent::Sample(count()?),
+            "rate" => self.rate = count()?,
+            "db" => self.db = value,
+            _ => self.collections.push(value),
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(), String> {
+        if self.dump.is_some() && self.target.is_given() {
+            return Err("--dump excludes the options that name a server or a directory".into());
+        }
+        if self.db.is_empty() {
+            let named = self.target.database().map_err(|failure| failure.message)?;
+            let folder = self.dump.as_ref().and_then(|path| path.file_name());
+            let folder = folder.map(|name| name.to_string_lossy().into_owned());
+            self.db = named.or(folder).unwrap_or_else(|| "test".into());
+        }
+        if matches!(self.output, Output::Schema(_)) && self.collections.len() != 1 {
+            return Err("a schema is of one collection: use --collection".into());
+        }
+        Ok(())
+    }
+}
