@@ -6,6 +6,7 @@
 //! collection its paths with their types, values, bytes and array lengths ([`profile`]), and the
 //! references between collections ([`references`]). [`report`] and [`json_schema`] write it down.
 
+mod database;
 pub mod json_schema;
 pub mod profile;
 pub mod references;
@@ -13,8 +14,7 @@ pub mod report;
 mod sketch;
 pub mod source;
 
+pub use database::{DatabaseProfile, Progress, profile_database};
 pub use profile::{CollectionProfile, Limits};
 pub use references::Reference;
-pub use source::{
-    DatabaseProfile, Extent, Lookup, Progress, Source, SourceCollection, profile_database,
-};
+pub use source::{Extent, Lookup, Source, SourceCollection};

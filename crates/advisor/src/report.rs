@@ -1,8 +1,9 @@
 //! A profile as one document, whose form docs/profile.md describes. Version 1.
 
+use crate::database::DatabaseProfile;
 use crate::profile::{CollectionProfile, PathProfile};
 use crate::references::Reference;
-use crate::source::{DatabaseProfile, Extent, SourceCollection};
+use crate::source::{Extent, SourceCollection};
 use quire_document::{DocBuf, DocWriter};
 
 /// The version of the form. It rises when a field changes its meaning.

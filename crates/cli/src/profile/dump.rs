@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The largest document of a dump: 16 MiB and what a server adds.
 const DOCUMENT_BYTES_MAX: usize = (16 << 20) + (16 << 10);
 
-/// A folder.
+/// The folder of a database.
 pub(super) struct DumpSource {
     folder: PathBuf,
 }

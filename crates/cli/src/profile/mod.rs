@@ -10,7 +10,7 @@ use crate::call::{Call, print};
 use crate::exit::{FAILED, Failure};
 use crate::progress::Progress as Bar;
 use dump::DumpSource;
-use options::{Output, ProfileOptions};
+use options::{ProfileOptions, Report};
 use quire_advisor::json_schema::json_schema;
 use quire_advisor::report::report;
 use quire_advisor::{
@@ -62,9 +62,9 @@ fn profiled<S: Source<Error = Failure>>(
 fn show(options: &ProfileOptions, profile: &DatabaseProfile) -> Result<(), Failure> {
     let pretty = |document| extjson::print(document, Format { pretty: true, ..Format::default() });
     match options.output {
-        Output::Screen => print(&screen::screen(&options.db, profile)),
-        Output::Json => print(&pretty(report(&options.db, profile).as_doc())),
-        Output::Schema(form) => {
+        Report::Screen => print(&screen::screen(&options.db, profile)),
+        Report::Json => print(&pretty(report(&options.db, profile).as_doc())),
+        Report::Schema(form) => {
             if let Some((_, collection)) = profile.collections.first() {
                 print(&pretty(json_schema(collection, form).as_doc()));
             }

@@ -46,7 +46,7 @@ Output:
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Output {
+pub(crate) enum Report {
     Screen,
     Json,
     Schema(Form),
@@ -60,7 +60,7 @@ pub(crate) struct ProfileOptions {
     pub(crate) collections: Vec<String>,
     pub(crate) extent: Extent,
     pub(crate) rate: u64,
-    pub(crate) output: Output,
+    pub(crate) output: Report,
     pub(crate) quiet: bool,
 }
 
@@ -77,7 +77,7 @@ impl ProfileOptions {
             collections: Vec::new(),
             extent: Extent::Sample(SAMPLE),
             rate: RATE,
-            output: Output::Screen,
+            output: Report::Screen,
             quiet: false,
         };
         let mut parser = Parser::from_args(call.words.iter().cloned());
@@ -102,9 +102,9 @@ impl ProfileOptions {
     fn set(&mut self, name: &str, parser: &mut Parser) -> Result<(), String> {
         match name {
             "all" => self.extent = Extent::All,
-            "json" => self.output = Output::Json,
-            "schema" => self.output = Output::Schema(Form::Validator),
-            "expandedSchema" => self.output = Output::Schema(Form::Expanded),
+            "json" => self.output = Report::Json,
+            "schema" => self.output = Report::Schema(Form::Validator),
+            "expandedSchema" => self.output = Report::Schema(Form::Expanded),
             "quiet" => self.quiet = true,
             _ => return self.set_value(name, parser),
         }
@@ -144,7 +144,7 @@ impl ProfileOptions {
             let folder = folder.map(|name| name.to_string_lossy().into_owned());
             self.db = named.or(folder).unwrap_or_else(|| "test".into());
         }
-        if matches!(self.output, Output::Schema(_)) && self.collections.len() != 1 {
+        if matches!(self.output, Report::Schema(_)) && self.collections.len() != 1 {
             return Err("a schema is of one collection: use --collection".into());
         }
         Ok(())
