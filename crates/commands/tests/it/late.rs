@@ -340,6 +340,44 @@ fn long_lists_of_values_have_checks_in_every_step() {
     }
 }
 
+/// 63 `$in` of 1,000 values, each over a multikey index of its own, were planned 0.5 to 0.9 seconds
+/// late.
+#[test]
+fn planning_many_lists_over_many_indexes_has_checks() {
+    const INDEXES: i32 = 24;
+    const VALUES: i32 = 300;
+    let (_server, mut client) = loaded();
+    let names: Vec<String> = (0..INDEXES).map(|at| format!("m{at}")).collect();
+    let mut document = doc! { "_id": 100 };
+    for name in &names {
+        document.append(name, &ArrayBuf::from_iter([1, 2]));
+    }
+    client.works(doc! { "insert": "c", "documents": [&document], "$db": "test" });
+    let index = |name: &String| {
+        let key = one(name, 1);
+        doc! { "key": &key, "name": name.as_str() }
+    };
+    let indexes: Vec<DocBuf> = names.iter().map(index).collect();
+    let indexes: ArrayBuf = indexes.iter().collect();
+    client.works(doc! { "createIndexes": "c", "indexes": &indexes, "$db": "test" });
+    let values: ArrayBuf = (0..VALUES).collect();
+    let mut filter = DocBuf::new();
+    for name in &names {
+        filter.append(name, &doc! { "$in": &values });
+    }
+    let find = doc! { "find": "c", "filter": &filter, "$db": "test" };
+    let (code, looks, most) = run(&mut client, &find, 0);
+    assert_eq!(code, 0);
+    assert!(looks >= 3 * INDEXES as u64, "{looks} looks");
+    let calls_max = (INDEXES * VALUES * 4) as u64;
+    assert!(most < calls_max, "{most} calls between two of {looks} looks");
+    for kill_at in [INDEXES as u64 / 2, looks / 2] {
+        let (code, ended, most) = run(&mut client, &find, kill_at);
+        assert!(code == 11601 && ended < kill_at + 10, "{code} after {ended} looks");
+        assert!(most < calls_max, "{most} calls after the look {kill_at}");
+    }
+}
+
 #[test]
 fn a_request_has_a_limited_number_of_parts() {
     let (_server, mut client) = loaded();
@@ -434,6 +472,79 @@ fn long_strings_under_a_collation_have_checks_in_every_step() {
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// Commands that sort, search and compare lists of strings, whose comparisons were not counted below
+/// 64 KiB: an update with `$addToSet` answered ok after ten seconds.
+fn lists_under_a_collation(list: &ArrayBuf) -> Vec<DocBuf> {
+    let update = |filter: DocBuf, change: DocBuf| doc! { "q": &filter, "u": &change };
+    let all = doc! { "_id": 0 };
+    let push = doc! { "$push": { "v": { "$each": list, "$sort": 1 } } };
+    let add = doc! { "$addToSet": { "v": { "$each": list } } };
+    let pull = doc! { "$pullAll": { "v": list } };
+    let filtered = doc! {
+        "q": &all, "u": { "$set": { "v.$[one]": 1 } },
+        "arrayFilters": [{ "one": { "$in": list } }]
+    };
+    let stage = |stage: DocBuf| {
+        let pipeline = ArrayBuf::from_iter([&stage]);
+        doc! { "aggregate": "lists", "pipeline": &pipeline, "cursor": {} }
+    };
+    let both = doc! { "$setIntersection": ["$v", list] };
+    let kept = doc! { "$cond": [{ "$setIsSubset": [["$s"], list] }, "$$KEEP", "$$PRUNE"] };
+    vec![
+        doc! { "find": "lists", "filter": { "s": { "$in": list } } },
+        doc! { "find": "lists", "filter": { "s": { "$nin": list } } },
+        doc! { "find": "lists", "filter": { "$or": [{ "s": { "$in": list } }, { "n": 1 }] } },
+        doc! { "delete": "lists", "deletes": [{ "q": { "n": 1, "s": { "$in": list } }, "limit": 0 }] },
+        doc! { "update": "lists", "updates": [&update(doc! { "s": { "$nin": list } }, doc! { "$set": { "a": 1 } })] },
+        doc! { "update": "lists", "updates": [&update(all.clone(), push)] },
+        doc! { "update": "lists", "updates": [&update(all.clone(), add)] },
+        doc! { "update": "lists", "updates": [&update(all.clone(), pull)] },
+        doc! { "update": "lists", "updates": [&filtered] },
+        stage(doc! { "$project": { "x": &both } }),
+        stage(doc! { "$redact": &kept }),
+    ]
+}
+
+#[test]
+fn lists_of_strings_under_a_collation_have_checks() {
+    /// The strings of the lists.
+    const STRINGS: usize = 12;
+    let (_server, mut client) = loaded();
+    for spec in [
+        doc! { "locale": "en", "numericOrdering": true },
+        doc! { "locale": "en", "alternate": "shifted" },
+        doc! { "locale": "en", "strength": 5 },
+        doc! { "locale": "en", "backwards": true },
+    ] {
+        client.run(doc! { "drop": "lists", "$db": "test" });
+        client.works(doc! { "create": "lists", "collation": &spec, "$db": "test" });
+        let part =
+            if spec.as_doc().contains("numericOrdering") { "1234567891" } else { "e\u{301} " };
+        let text = |at: usize| format!("{}{}", part.repeat(250), (at * 7919) % STRINGS);
+        let list: ArrayBuf =
+            (0..STRINGS).map(text).collect::<Vec<_>>().iter().map(String::as_str).collect();
+        let rest: ArrayBuf = (0..STRINGS)
+            .map(|at| text(at * 3 + 1))
+            .collect::<Vec<_>>()
+            .iter()
+            .map(String::as_str)
+            .collect();
+        let document = doc! { "_id": 0, "s": text(1).as_str(), "v": &rest };
+        for mut command in lists_under_a_collation(&list) {
+            client.works(
+                doc! { "delete": "lists", "deletes": [{ "q": {}, "limit": 0 }], "$db": "test" },
+            );
+            client.works(doc! { "insert": "lists", "documents": [&document], "$db": "test" });
+            command.append("$db", "test");
+            let name = format!("{spec:?} {:.80}", format!("{command:?}"));
+            let (code, looks, _) = run(&mut client, &command, 0);
+            assert!(code == 0 && looks >= STRINGS as u64, "{name}: {code} after {looks} looks");
+            let (code, ended, _) = run(&mut client, &command, STRINGS as u64 / 2);
+            assert!(code == 11601 && ended <= STRINGS as u64, "{name}: {code} after {ended} looks");
+        }
+    }
 }
 
 /// The keys of one document were made, encoded and sorted without a check: a tenth of a second for

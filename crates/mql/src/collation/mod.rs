@@ -6,6 +6,7 @@
 mod key_thread;
 mod locales;
 mod long_key;
+mod marks;
 mod order;
 mod parse;
 mod spec;

@@ -2,6 +2,7 @@
 
 use super::key_thread::{OWN_THREAD_BYTES_MAX, on_own_thread};
 use super::long_key::LongKey;
+use super::marks::divided;
 use super::spec::{Alternate, CaseFirst, CollationSpec, MaxVariable};
 use crate::context::work::units;
 use crate::context::work_or_unwind;
@@ -22,12 +23,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The longest string in bytes that is compared, or whose key is made, without checks of the
-/// interrupt. It takes about 4 ms.
-pub const SHORT_BYTES_MAX: usize = 64 << 10;
+/// interrupt meanwhile. It takes 3 ms at most, for a letter of Tibetan with marks.
+pub const SHORT_BYTES_MAX: usize = 2 << 10;
+
+/// The longest string whose comparisons are not counted as work: those who compare many strings
+/// count the comparisons.
+const UNCOUNTED_BYTES_MAX: usize = 32;
 
 /// The bytes of the first prefixes of keys that a comparison makes. Each step makes four times as
 /// many, so that all prefixes together take a third more time than the last.
 const FIRST_PREFIX_BYTES: usize = 64;
+
+/// The bytes at the beginning of a string in which letters are looked for.
+const BEGINNING_BYTES_MAX: usize = 64 << 10;
 
 /// The letters that make at least one byte of a key: some pairs of letters have one weight together.
 const LETTERS_FOR_BYTE: usize = 4;
@@ -62,9 +70,27 @@ impl Order {
 
     #[inline]
     pub fn compare(&self, a: &str, b: &str) -> Ordering {
-        if a.len().max(b.len()) > SHORT_BYTES_MAX {
-            return self.compare_long(a, b);
+        if a.len().max(b.len()) > UNCOUNTED_BYTES_MAX {
+            return self.compare_counted(a, b);
         }
+        self.compare_short(a, b)
+    }
+
+    /// Compares, and counts the work before it begins.
+    fn compare_counted(&self, a: &str, b: &str) -> Ordering {
+        if a == b {
+            return Ordering::Equal;
+        }
+        let longer = a.len().max(b.len());
+        work_or_unwind(comparison_units(longer));
+        let (a, b) = (divided(a), divided(b));
+        match longer > SHORT_BYTES_MAX {
+            true => self.compare_long(&a, &b),
+            false => self.compare_short(&a, &b),
+        }
+    }
+
+    fn compare_short(&self, a: &str, b: &str) -> Ordering {
         if self.by_keys {
             return self.compare_keys(a, b);
         }
@@ -79,18 +105,15 @@ impl Order {
             return Ordering::Equal;
         }
         let (mut left, mut right) = (Vec::new(), Vec::new());
-        self.sort_key(a, &mut left);
-        self.sort_key(b, &mut right);
+        self.short_key(a, &mut left);
+        self.short_key(b, &mut right);
         left.cmp(&right)
     }
 
     /// Compares prefixes of the keys, which get longer until they differ. The interrupt is checked
     /// meanwhile.
     #[cold]
-    pub fn compare_long(&self, a: &str, b: &str) -> Ordering {
-        if a == b {
-            return Ordering::Equal;
-        }
+    fn compare_long(&self, a: &str, b: &str) -> Ordering {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let mut bytes = FIRST_PREFIX_BYTES;
         loop {
@@ -116,12 +139,17 @@ impl Order {
     }
 
     pub fn sort_key(&self, text: &str, key: &mut Vec<u8>) {
+        if text.len() <= UNCOUNTED_BYTES_MAX {
+            return self.short_key(text, key);
+        }
+        work_or_unwind(comparison_units(text.len()));
+        let text = divided(text);
         if text.len() > SHORT_BYTES_MAX {
             // It does not end early, since no key has `usize::MAX` bytes.
-            self.long_key(text, usize::MAX, key);
+            self.long_key(&text, usize::MAX, key);
             return;
         }
-        self.short_key(text, key);
+        self.short_key(&text, key);
     }
 
     /// Appends `bytes` bytes or more of a string's key, with checks of the interrupt. Returns true if
@@ -150,13 +178,21 @@ impl Order {
         })
     }
 
-    /// Appends the key of a string, without checks of the interrupt.
+    /// Appends the key of a string, without checks of the interrupt. Its sequences of marks are
+    /// divided already.
     pub fn short_key(&self, text: &str, key: &mut Vec<u8>) {
         let written: Result<(), Infallible> = self.collator.write_key(text, key);
         match written {
             Ok(()) => {}
         }
     }
+}
+
+/// Returns the units of a comparison of strings of at most `bytes` bytes, or of making the key of one,
+/// up to the first check within it. The time of both can grow with the square of the bytes.
+fn comparison_units(bytes: usize) -> u32 {
+    let bytes = u32::try_from(bytes.min(SHORT_BYTES_MAX)).unwrap_or(u32::MAX);
+    bytes.saturating_mul(bytes) / 16
 }
 
 impl Data {
@@ -175,7 +211,7 @@ impl Data {
 /// Returns true if the first `bytes` bytes of a string's key come from its beginning, because that
 /// has many letters: each has a primary weight, which is written at once.
 fn begins_with_letters(text: &str, bytes: usize) -> bool {
-    let beginning = text.as_bytes().iter().take(SHORT_BYTES_MAX);
+    let beginning = text.as_bytes().iter().take(BEGINNING_BYTES_MAX);
     beginning.filter(|byte| byte.is_ascii_alphabetic()).count() / LETTERS_FOR_BYTE >= bytes
 }
 

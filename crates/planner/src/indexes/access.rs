@@ -1,6 +1,6 @@
 //! Finds which indexes can serve a filter, and how: one candidate plan for each way.
 
-use crate::indexes::choose::{Statistics, cheapest};
+use crate::indexes::choose::{Statistics, UNCOUNTED_INTERVALS_MAX, cheapest};
 use crate::plan::{IndexScan, Node};
 use quire_catalog::key::{Bounds, Intervals, KeySpec, PathView, Predicate, Tightness};
 use quire_catalog::{Collection, Index, MultikeyPaths};
@@ -170,7 +170,7 @@ impl Access<'_> {
                     assigned.iter().flatten().any(|at| usable[*at].conjunct < conjuncts.len());
                 // Each way has a copy of the conjuncts that its bounds do not answer.
                 if own && ways.len() * all.len() <= CONJUNCTS_COPIED_MAX {
-                    if all.len() > UNCOUNTED_MAX {
+                    if all.len() > UNCOUNTED_MAX || has_long_bounds(&served) {
                         self.stats.check_interrupt()?;
                     }
                     ways.push(scan_way(
@@ -276,8 +276,9 @@ impl Access<'_> {
                     continue;
                 }
                 if let Some(bounds) = self.usable_bounds(usable, candidate, field) {
+                    let is_long = bounds.0.0.len() > UNCOUNTED_INTERVALS_MAX;
                     served.push((at, bounds));
-                    if served.len() > 1 {
+                    if served.len() > 1 || is_long {
                         self.stats.check_interrupt()?;
                     }
                 }
@@ -286,6 +287,12 @@ impl Access<'_> {
         }
         Ok(fields)
     }
+}
+
+/// Returns true if copying and intersecting the bounds takes long.
+fn has_long_bounds(served: &FieldsServed) -> bool {
+    let mut bounds = served.iter().flatten().map(|(_, (intervals, _))| intervals);
+    bounds.any(|intervals| intervals.0.len() > UNCOUNTED_INTERVALS_MAX)
 }
 
 /// Returns the way to answer a conjunction by a scan with the assigned bounds. It tests the conjuncts that

@@ -47,8 +47,9 @@ const DIVE_FIRST: u64 = 128;
 /// Last depth of a dive.
 const DIVE_LAST: u64 = 1 << 14;
 
-/// The most intervals that are prepared for a dive without a check of the interrupt.
-const UNCOUNTED_INTERVALS_MAX: usize = 10_000;
+/// The most intervals of a scan that are made, or prepared for a dive, without a check of the
+/// interrupt.
+pub(crate) const UNCOUNTED_INTERVALS_MAX: usize = 64;
 
 /// The number of results by which a plan without a limit is judged.
 const RESULTS_JUDGED: u64 = 101;
