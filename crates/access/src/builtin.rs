@@ -442,6 +442,9 @@ fn restore() -> Vec<Privilege> {
         on("local", "", RESTORE_COLLECTION),
         on("admin", "system.version", RESTORE_VERSION),
         on("admin", "system.roles", &[CreateIndex]),
+        // The collections from which mongorestore lets users and roles be merged.
+        on("admin", "tempusers", &[Find]),
+        on("admin", "temproles", &[Find]),
         on("admin", "system.users", RESTORE_USERS),
         on("", "system.users", RESTORE_USERS),
         on("", "system.views", &[DropCollection]),

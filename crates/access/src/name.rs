@@ -79,14 +79,6 @@ impl UserName {
         format!("{}.{}", self.db, self.user)
     }
 
-    /// Returns the SHA-256 of `user@db`, by which MongoDB identifies the owner of a session.
-    pub fn digest(&self) -> [u8; 32] {
-        let hash = ring::digest::digest(&ring::digest::SHA256, self.to_string().as_bytes());
-        let mut out = [0; 32];
-        out.copy_from_slice(hash.as_ref());
-        out
-    }
-
     /// Reads a user: `{user, db}`, or a string that names a user of the database `db`.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
+use ring::digest::{Context, SHA256};
 
 use crate::name::{RoleName, UserName};
 use crate::restriction::Restrictions;
@@ -70,6 +71,26 @@ impl User {
         self.id == earlier.id && self.credentials == earlier.credentials
     }
 
+    /// Returns the number to which the user's sessions, cursors and transactions belong: SHA-256 of
+    /// 1 and `userId`, or, for a user that was stored without one, of 0, the length of the
+    /// database's name, that name and the user's. A later user of the same name has another number,
+    /// and no two names have the same.
+    pub fn owner(&self) -> [u8; 32] {
+        let mut of = Context::new(&SHA256);
+        if self.id.is_empty() {
+            of.update(&[0]);
+            of.update(&(self.name.db.len() as u64).to_be_bytes());
+            of.update(self.name.db.as_bytes());
+            of.update(self.name.user.as_bytes());
+        } else {
+            of.update(&[1]);
+            of.update(&self.id);
+        }
+        let mut owner = [0; 32];
+        owner.copy_from_slice(of.finish().as_ref());
+        owner
+    }
+
     /// Returns the user's credential for a mechanism.
     pub fn credential(&self, mechanism: Mechanism) -> Option<&Credential> {
         self.credentials.iter().find(|(own, _)| *own == mechanism).map(|(_, credential)| credential)
@@ -78,4 +99,35 @@ impl User {
 
 fn inconsistent(text: &str) -> Error {
     Error::new(ErrorCode::UserDataInconsistent, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::{Binary, doc};
+
+    fn stored(user: &str, db: &str, id: &[u8]) -> User {
+        let id = Value::Binary(Binary { subtype: 4, bytes: id });
+        User::parse(doc! { "user": user, "db": db, "userId": id }.as_doc()).unwrap()
+    }
+
+    /// `alice@corp` of `admin` and `alice` of `corp@admin` had the same digest, and a user that was
+    /// created again had that of the dropped one.
+    #[test]
+    fn no_two_users_own_the_same() {
+        let nameless = |user, db| User::parse(doc! { "user": user, "db": db }.as_doc()).unwrap();
+        let users = [
+            stored("alice", "admin", &[1; 16]),
+            stored("alice", "admin", &[2; 16]),
+            nameless("alice@corp", "admin"),
+            nameless("alice", "corp@admin"),
+            nameless("alice", "admin"),
+            nameless("ealice", "admin"),
+            nameless("alice", "eadmin"),
+        ];
+        for (at, user) in users.iter().enumerate() {
+            assert!(users.iter().skip(at + 1).all(|other| other.owner() != user.owner()), "{at}");
+        }
+        assert_eq!(stored("a", "b", &[1; 16]).owner(), stored("renamed", "b", &[1; 16]).owner());
+    }
 }

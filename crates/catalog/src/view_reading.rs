@@ -20,6 +20,9 @@ pub struct ResolvedView {
     /// The stages of all views between the collection and the reader, in the order in which they
     /// run.
     pub pipeline: Vec<DocBuf>,
+    /// The positions in `pipeline` at which the stages of each view end, the innermost view's
+    /// first. What a view leaves out must not reach the stages behind its end as metadata.
+    pub ends: Vec<usize>,
     /// The collation of the view.
     pub collation: Option<Arc<Collation>>,
 }
@@ -47,11 +50,16 @@ impl Catalog {
             last = below;
         }
         check_bytes(chain.iter().map(|view| view.pipeline_bytes()).sum())?;
-        let stages = chain.iter().rev().flat_map(|view| view.pipeline.iter().cloned());
+        let (mut stages, mut ends) = (Vec::new(), Vec::with_capacity(chain.len()));
+        for view in chain.iter().rev() {
+            stages.extend(view.pipeline.iter().cloned());
+            ends.push(stages.len());
+        }
         Ok(Some(ResolvedView {
             view: first.namespace.clone(),
             namespace: format!("{db}.{}", last.on),
-            pipeline: stages.collect(),
+            pipeline: stages,
+            ends,
             collation: first.collation.clone(),
         }))
     }

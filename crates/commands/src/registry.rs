@@ -457,7 +457,9 @@ pub static COMMANDS: &[Command] = &[
         .secrets(&["payload"]),
     Command::new("authenticate", Other, users::authenticate::run, "Logs in by certificate.")
         .v1()
-        .before_login(),
+        .before_login()
+        // The secrets of MONGODB-CR, which old clients still send.
+        .secrets(&["pwd", "key", "nonce"]),
     Command::new("logout", Other, users::logout::run, "Ends a login.").v1().before_login(),
     Command::new("createUser", Write, users::create_user::run, "Creates a user.")
         .target(Target::Database)

@@ -153,11 +153,21 @@ fn profile(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     }
 }
 
-/// A backup contains every document, also the users.
+/// Requires the right to read each collection that the backup copies: all of them, also those that
+/// hold users, roles, views, scripts and profiles.
 fn backup(cx: &Context<'_>, _body: Doc<'_>) -> Result<()> {
     cx.require(Target::Cluster, Fsync)?;
-    cx.require(Target::Collection("admin", "system.users"), Find)?;
-    cx.require(Target::Collection("admin", "any"), Find)
+    // Collections may be created after this check.
+    cx.require(Target::Collection("", ""), Find)?;
+    for collection in ["system.users", "system.roles"] {
+        cx.require(Target::Collection("admin", collection), Find)?;
+    }
+    let catalog = cx.service.store.catalog();
+    for collection in catalog.collections() {
+        let namespace = &collection.namespace;
+        cx.require(Target::Collection(namespace.db(), namespace.collection()), Find)?;
+    }
+    Ok(())
 }
 
 fn insert(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
@@ -458,7 +468,8 @@ fn revoke_privileges(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     privileges(cx, body, RevokeRole)
 }
 
-/// Requires a login; the command checks the rights for each merged document.
+/// Requires the rights without which no document could be merged; the command checks those for each
+/// document.
 fn merge_accounts(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let db = body.get("db").and_then(|db| db.as_str()).filter(|db| !db.is_empty());
     let target = Target::Database(db.unwrap_or("admin"));

@@ -4,6 +4,9 @@
 /// The largest document that a user stores, in bytes: 16 MiB (BSONObjectTooLarge 10334, on the wire
 /// also InvalidBSON).
 pub const USER_DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The longest password of a user, in bytes (BadValue 2). Normalising a password takes time, and its
+/// user waits for it.
+pub const PASSWORD_BYTES_MAX: usize = 64 * 1024;
 /// The largest document inside the server (a command, a reply, a change event), in bytes: 16 MiB +
 /// 16 KiB (10334).
 pub const INTERNAL_DOCUMENT_BYTES_MAX: usize = USER_DOCUMENT_BYTES_MAX + 16 * 1024;

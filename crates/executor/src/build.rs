@@ -23,7 +23,7 @@ use crate::operators::densify::DensifyOp;
 use crate::operators::feed::{Feed, FeedOp, ServedOp};
 use crate::operators::fetch::Fetch;
 use crate::operators::intersection::Intersection;
-use crate::operators::metadata::SortKeys;
+use crate::operators::metadata::{HiddenMetadata, SortKeys};
 use crate::operators::projection::{Project, Shaper};
 use crate::operators::sample::Sample;
 use crate::operators::scores::{FusionInputs, Scores};
@@ -116,8 +116,9 @@ impl Needs {
     /// Returns the needs of a stage's input. `self` are the needs of the stage's output.
     fn below(self, stage: &Stage) -> Needs {
         let kinds = stage.needs().reads.metadata;
-        // A `$group` passes no metadata on.
-        let above = if matches!(stage, Stage::Group(_)) { Needs::default() } else { self };
+        // These stages pass no metadata on.
+        let ends = matches!(stage, Stage::Group(_) | Stage::HideMetadata(_));
+        let above = if ends { Needs::default() } else { self };
         Needs {
             keys: above.keys || kinds.contains("indexKey"),
             sort_keys: above.sort_keys || kinds.contains("sortKey"),
@@ -355,6 +356,7 @@ impl Builder<'_> {
             Stage::SetScore(stage) => {
                 Box::new(Scores::new(self.node(input, below)?, Arc::clone(stage)))
             }
+            Stage::HideMetadata(_) => Box::new(HiddenMetadata::new(self.node(input, below)?)),
             Stage::BucketAuto(stage) => {
                 let input = self.node(input, below)?;
                 Box::new(BucketAutoOp::new(input, Arc::clone(stage)))

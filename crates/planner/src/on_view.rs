@@ -37,7 +37,11 @@ pub fn on_view(request: &ReadRequest<'_>, view: &ResolvedView) -> Result<Aggrega
             return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
         }
     };
-    answer.view = Some(ViewStages { namespace: view.view.to_string(), count: view.pipeline.len() });
+    answer.view = Some(ViewStages {
+        namespace: view.view.to_string(),
+        count: view.pipeline.len(),
+        ends: view.ends.clone(),
+    });
     answer.namespace.clone_from(&view.namespace);
     answer.collation = AskedCollation::Own(view.collation.clone());
     answer.pipeline.splice(0..0, view.pipeline.iter().cloned());
@@ -148,6 +152,7 @@ mod tests {
             view: Namespace::new("d", "v").unwrap(),
             namespace: "d.t".to_owned(),
             pipeline: vec![doc! { "$unwind": "$a" }],
+            ends: vec![1],
             collation: None,
         }
     }

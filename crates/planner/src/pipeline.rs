@@ -58,7 +58,9 @@ pub(crate) fn plan_pipeline(
 ) -> Result<Plan> {
     let behind_source = request.fed_by.is_some();
     let view = request.view.clone();
-    let context = &context.at(Place { behind_source, view, ..Place::of(&request.namespace) });
+    let view_ends = view.as_ref().map(|view| view.ends.clone()).unwrap_or_default();
+    let place = Place { behind_source, view, view_ends, ..Place::of(&request.namespace) };
+    let context = &context.at(place);
     let stages = request.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
     let stages = parse_pipeline(stages, context)?;
     check_target(stages.last(), request, stats)?;

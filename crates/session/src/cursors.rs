@@ -57,10 +57,10 @@ pub trait Source: Send {
 /// An open cursor.
 pub struct Cursor {
     /// `database.collection`, which getMore must name.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// The session that opened it. A getMore from another session is refused.
     pub session: Option<SessionId>,
-    /// The digest of the user who opened it.
+    /// The number of the user who opened it.
     pub owner: [u8; 32],
     /// The number of the transaction that opened it. Only that transaction may continue it.
     pub transaction: Option<i64>,
@@ -122,6 +122,7 @@ enum Slot {
     Pinned {
         session: Option<SessionId>,
         owner: [u8; 32],
+        namespace: Arc<str>,
         interrupt: Arc<Interrupt>,
         killed: bool,
         no_timeout: bool,
@@ -205,6 +206,7 @@ impl Cursors {
         let pinned = Slot::Pinned {
             session: cursor.session,
             owner: cursor.owner,
+            namespace: Arc::clone(&cursor.namespace),
             interrupt: Arc::clone(interrupt),
             killed: false,
             no_timeout: cursor.no_timeout,
@@ -215,12 +217,12 @@ impl Cursors {
         Ok(Checkout { cursors: self, id, cursor: Some(cursor) })
     }
 
-    /// Returns the digest of the user who opened a cursor, and the cursor's namespace unless a
-    /// getMore uses it now; `None` if there is no cursor with this id.
-    pub fn owner(&self, id: i64) -> Option<([u8; 32], Option<String>)> {
+    /// Returns the number of the user who opened a cursor, and the cursor's namespace; `None` if there
+    /// is no cursor with this id.
+    pub fn owner(&self, id: i64) -> Option<([u8; 32], Arc<str>)> {
         match self.lock().slots.get(&id)? {
-            Slot::Idle { cursor, .. } => Some((cursor.owner, Some(cursor.namespace.clone()))),
-            Slot::Pinned { owner, .. } => Some((*owner, None)),
+            Slot::Idle { cursor, .. } => Some((cursor.owner, Arc::clone(&cursor.namespace))),
+            Slot::Pinned { owner, namespace, .. } => Some((*owner, Arc::clone(namespace))),
         }
     }
 
@@ -310,7 +312,7 @@ fn check_owner(
     namespace: &str,
     session: Option<SessionId>,
 ) -> Result<()> {
-    if cursor.namespace != namespace {
+    if *cursor.namespace != *namespace {
         let owner = &cursor.namespace;
         let text = format!(
             "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {owner}"

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use quire_access::Action;
 use quire_collections::Writer;
 use quire_document::DocBuf;
 use quire_storage::ClusterTime;
@@ -19,6 +20,19 @@ pub(crate) struct Held {
     pub active: Duration,
     /// The full names of the collections that it has read or written.
     pub used: Vec<String>,
+    /// The rights that its statements needed.
+    pub rights: Vec<NeededRight>,
+}
+
+/// A right that a statement of a transaction needed. Its commit needs it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NeededRight {
+    /// The database that it is on.
+    pub db: String,
+    /// The collection; `None` for the database as a whole.
+    pub collection: Option<String>,
+    /// What the statement did there.
+    pub action: Action,
 }
 
 /// The state of a transaction.

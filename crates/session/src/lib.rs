@@ -16,7 +16,7 @@ mod unit;
 pub use autocommit::{Autocommit, Finished, WriteSettings};
 pub use catalog_changes::{Changed, RunningChange};
 pub use cursors::{Checkout, Cursor, CursorCounts, Cursors, Source, parsed_bytes};
-pub use held_transaction::{Start, TransactionCounters, TransactionCounts};
+pub use held_transaction::{NeededRight, Start, TransactionCounters, TransactionCounts};
 pub use plan_source::PlanSource;
 pub use session_id::{NO_USER, SessionId};
 pub use sessions::{Session, Sessions, Turn};

@@ -12,7 +12,7 @@ use quire_error::{Error, ErrorCode, Label, Result};
 use quire_storage::{ClusterTime, CommitOptions, Interrupt};
 
 use crate::catalog_changes::{Changed, RunningChange};
-use crate::held_transaction::{Held, Start, State};
+use crate::held_transaction::{Held, NeededRight, Start, State};
 use crate::sessions::{Session, Turn};
 use crate::transaction::Transaction;
 use crate::{SessionId, Sessions};
@@ -93,6 +93,7 @@ impl Session {
             joined: None,
             active: Duration::ZERO,
             used: Vec::new(),
+            rights: Vec::new(),
             start,
         });
         self.counters.started.fetch_add(1, Ordering::Relaxed);
@@ -216,6 +217,17 @@ impl Session {
     /// Returns true if a command runs in the session's newest transaction.
     fn is_active(&self) -> bool {
         self.numbered.lock().transaction.as_ref().is_some_and(|held| held.joined.is_some())
+    }
+
+    /// Returns the rights that the statements of the open transaction with this number needed; empty
+    /// if it is not open.
+    pub fn transaction_rights(&self, number: i64) -> Vec<NeededRight> {
+        let numbered = self.numbered.lock();
+        let open = numbered
+            .transaction
+            .as_ref()
+            .filter(|held| held.number == number && matches!(held.state, State::InProgress(_)));
+        open.map(|held| held.rights.clone()).unwrap_or_default()
     }
 
     /// Returns the Stable API parameters with which the transaction of this number began; `None` if
@@ -352,6 +364,20 @@ impl TransactionTurn {
             && !held.used.iter().any(|used| used == namespace)
         {
             held.used.push(namespace.to_owned());
+        }
+    }
+
+    /// Notes the rights that the command needed, so that the commit can check them again.
+    pub fn note_rights(&self, rights: Vec<NeededRight>) {
+        let mut numbered = self.session.numbered.lock();
+        if let Some(held) = &mut numbered.transaction
+            && held.number == self.number
+        {
+            for right in rights {
+                if !held.rights.contains(&right) {
+                    held.rights.push(right);
+                }
+            }
         }
     }
 

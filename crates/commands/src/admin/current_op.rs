@@ -51,9 +51,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 /// client's own.
 pub fn rows(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
     let service = cx.service;
-    let own = cx.identity().filter(|_| !all_users).map(|identity| identity.digest);
+    let own = cx.identity().filter(|_| !all_users).map(|identity| identity.owner);
     let is_shown = |operation: &&Arc<Operation>| {
-        own.is_none_or(|own| operation.user.as_ref().is_some_and(|user| user.digest == own))
+        own.is_none_or(|own| operation.user.as_ref().is_some_and(|user| user.owner == own))
     };
     let host = crate::frame::host::host_name();
     let builds = service.store.index_builds();
@@ -74,7 +74,7 @@ pub fn rows(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
 /// Returns one document for each open transaction that no command runs in: those of every user, or
 /// the client's own.
 pub fn idle_transactions(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
-    let own = cx.identity().filter(|_| !all_users).map(|identity| identity.digest);
+    let own = cx.identity().filter(|_| !all_users).map(|identity| identity.owner);
     let host = crate::frame::host::host_name();
     let mut open = cx.service.sessions.list_transactions();
     open.retain(|open| !open.is_active && own.is_none_or(|own| own == open.session.user));

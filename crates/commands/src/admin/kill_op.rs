@@ -22,7 +22,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::location(26823, "invalid op : must be a 32-bit number"));
     }
     let owner = cx.service.operations.find(op).and_then(|operation| operation.user.clone());
-    if owner.is_none_or(|owner| owner.digest != cx.user_digest()) {
+    if owner.is_none_or(|owner| owner.owner != cx.owner()) {
         cx.require(Target::Cluster, Action::Killop)?;
     }
     if !cx.service.operations.kill(op) {

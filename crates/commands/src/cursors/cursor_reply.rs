@@ -103,8 +103,8 @@ impl Context<'_> {
         let id = match done {
             true => 0,
             false => self.service.cursors.open(Cursor {
-                owner: self.user_digest(),
-                namespace: opening.namespace.clone(),
+                owner: self.owner(),
+                namespace: opening.namespace.as_str().into(),
                 session: self.generic.session,
                 transaction: self.generic.txn_number.filter(|_| self.in_transaction()),
                 api: self.generic.api.to_doc(),

@@ -25,7 +25,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = format!("{}.{collection}", cx.db);
     let transaction = cx.generic.txn_number.filter(|_| cx.in_transaction());
     let owner = (cx.generic.session, transaction);
-    if cx.service.cursors.owner(id).is_some_and(|(owner, _)| owner != cx.user_digest()) {
+    if cx.service.cursors.owner(id).is_some_and(|(owner, _)| owner != cx.owner()) {
         // Checked before the reply says anything about the cursor, also its namespace.
         let text = format!("cursor id {id} was not created by the authenticated user");
         return Err(Error::new(ErrorCode::Unauthorized, text));

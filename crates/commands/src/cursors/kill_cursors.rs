@@ -3,6 +3,7 @@
 use crate::frame::args::{arguments, missing};
 use crate::frame::context::Context;
 use quire_access::{Action, Target};
+use quire_catalog::split_namespace;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -42,7 +43,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         wanted.push(id);
     }
     for id in &wanted {
-        check_owner(cx, *id, collection)?;
+        check_owner(cx, *id)?;
     }
     let (killed, unknown): (Vec<i64>, Vec<i64>) =
         wanted.into_iter().partition(|id| cx.service.cursors.kill(*id));
@@ -60,14 +61,15 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 }
 
 /// Checks the right to close a cursor: a client may close its own, and with a privilege those of
-/// other users on the collection.
-fn check_owner(cx: &Context<'_>, id: i64, collection: &str) -> Result<()> {
+/// other users on the cursor's collection, whichever collection the command names.
+fn check_owner(cx: &Context<'_>, id: i64) -> Result<()> {
     match cx.service.cursors.owner(id) {
-        Some((owner, _)) if owner != cx.user_digest() => {
-            match cx.may(Target::Cluster, Action::KillAnyCursor) {
-                true => Ok(()),
-                false => cx.require(Target::Collection(cx.db, collection), Action::KillCursors),
+        Some((owner, namespace)) if owner != cx.owner() => {
+            if cx.may(Target::Cluster, Action::KillAnyCursor) {
+                return Ok(());
             }
+            let (db, collection) = split_namespace(&namespace).unwrap_or((&namespace, ""));
+            cx.require(Target::Collection(db, collection), Action::KillCursors)
         }
         _ => Ok(()),
     }

@@ -37,14 +37,16 @@ pub struct AccessControl {
     /// Failed logins by address.
     pub failed_logins: FailedLogins,
     roles: Mutex<Option<(u64, Arc<Roles>)>>,
+    /// Held by a client without a login while it creates the first user.
+    pub(crate) first_user: Mutex<()>,
 }
 
 /// A logged-in user.
 pub struct Identity {
     /// The name of the user.
     pub name: UserName,
-    /// SHA-256 of the name, which identifies the user's sessions and cursors.
-    pub digest: [u8; 32],
+    /// The number to which the user's sessions, cursors and transactions belong.
+    pub owner: [u8; 32],
     /// The privileges, roles and restrictions of all its roles.
     pub inherited: Inherited,
     /// `userId` of the stored user.
@@ -73,6 +75,7 @@ impl AccessControl {
             secret: quire_access::scram::random(32)?,
             failed_logins: FailedLogins::default(),
             roles: Mutex::new(None),
+            first_user: Mutex::default(),
         })
     }
 
@@ -126,6 +129,12 @@ impl Service {
         };
         let found = view.view().get_by_id(&users, Value::String(&name.id()))?;
         found.map(|record| User::parse(record.doc.as_doc())).transpose()
+    }
+
+    /// Returns the number to which the sessions of the user of this name belong; `None` if no such
+    /// user is stored.
+    pub(crate) fn owner_of(&self, name: &UserName) -> Result<Option<[u8; 32]>> {
+        Ok(self.find_user(name)?.map(|user| user.owner()))
     }
 
     /// Returns the current user-defined roles.
@@ -192,7 +201,7 @@ impl Service {
         restrictions.push(user.restrictions.clone());
         let identity = Identity {
             name: user.name.clone(),
-            digest: user.name.digest(),
+            owner: user.owner(),
             inherited,
             id: user.id.clone(),
             restrictions,
@@ -229,6 +238,7 @@ impl Context<'_> {
         &self,
         mut change: impl FnMut(&mut Accounts<'_>) -> Attempt<T>,
     ) -> Result<T> {
+        let _alone = self.alone_as_first_user()?;
         let mut unit = self.server_unit()?;
         let mut own = |namespace| unit.own_collection(&namespace, &self.interrupt);
         let users = own(users_namespace()?)?;

@@ -11,7 +11,13 @@ use quire_catalog::Namespace;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_mql::stage::find_stage;
-use std::sync::Arc;
+use quire_session::{NeededRight, Session};
+use std::sync::{Arc, MutexGuard, TryLockError};
+use std::time::Duration;
+
+/// The interval at which a client that would create the first user looks whether another one still
+/// does.
+const FIRST_USER_LOOK: Duration = Duration::from_millis(5);
 
 /// The privileges that a command requires.
 #[derive(Clone, Copy)]
@@ -86,7 +92,47 @@ impl Context<'_> {
     /// # Errors
     /// 13 Unauthorized.
     pub(crate) fn require(&self, target: Target<'_>, action: Action) -> Result<()> {
-        match self.may(target, action) {
+        if !self.may(target, action) {
+            return Err(self.unauthorized());
+        }
+        if self.service.access.enforced && self.in_transaction() {
+            self.note_right(target, action);
+        }
+        Ok(())
+    }
+
+    /// Notes a right that the command needs and that the commit of its transaction checks again.
+    fn note_right(&self, target: Target<'_>, action: Action) {
+        let (db, collection) = match target {
+            // No command on the server as a whole runs in a transaction.
+            Target::Cluster => return,
+            Target::Database(db) => (db, None),
+            Target::Collection(db, collection) => (db, Some(collection.to_owned())),
+        };
+        let right = NeededRight { db: db.to_owned(), collection, action };
+        let mut rights = self.rights.borrow_mut();
+        if !rights.contains(&right) {
+            rights.push(right);
+        }
+    }
+
+    /// Fails unless the client still has the rights that the statements of its open transaction
+    /// needed.
+    ///
+    /// # Errors
+    /// 13 Unauthorized.
+    pub(crate) fn authorize_commit(&self, session: &Session, number: i64) -> Result<()> {
+        if !self.service.access.enforced {
+            return Ok(());
+        }
+        let has = |right: &NeededRight| {
+            let target = match &right.collection {
+                Some(collection) => Target::Collection(&right.db, collection),
+                None => Target::Database(&right.db),
+            };
+            self.may(target, right.action)
+        };
+        match session.transaction_rights(number).iter().all(has) {
             true => Ok(()),
             false => Err(self.unauthorized()),
         }
@@ -145,9 +191,9 @@ impl Context<'_> {
         self.connection.identity.as_ref()
     }
 
-    /// Returns the digest of the user whose sessions and cursors belong to the client.
-    pub(crate) fn user_digest(&self) -> [u8; 32] {
-        self.identity().map_or(quire_session::NO_USER, |identity| identity.digest)
+    /// Returns the number to which the client's sessions and cursors belong.
+    pub(crate) fn owner(&self) -> [u8; 32] {
+        self.identity().map_or(quire_session::NO_USER, |identity| identity.owner)
     }
 
     /// Returns the collection that the command's first field names, or its database.
@@ -160,12 +206,38 @@ impl Context<'_> {
 
     /// Returns true if the command creates the first user, or a role for it, the client is on this
     /// machine and no user is stored. (MongoDB manual, "Localhost Exception".)
+    ///
+    /// Another client may create a user after this check: [`alone_as_first_user`]
+    /// (Self::alone_as_first_user) checks again.
     fn is_first_user(&self) -> Result<bool> {
         let makes_one = matches!(self.command.name, "createUser" | "createRole");
         if !makes_one || self.db != "admin" || self.connection.info.is_remote() {
             return Ok(false);
         }
         Ok(!self.service.has_users()?)
+    }
+
+    /// Lets one client at a time use the exception for the first user, from its check until its
+    /// commit: of several clients that create a user at once, one succeeds. Returns `None` at once
+    /// for clients that have logged in and on servers without access control.
+    ///
+    /// # Errors
+    /// 13 Unauthorized if there is a user by now; the error of an interrupted wait.
+    pub(crate) fn alone_as_first_user(&self) -> Result<Option<MutexGuard<'_, ()>>> {
+        if !self.service.access.enforced || self.connection.identity.is_some() {
+            return Ok(None);
+        }
+        let alone = loop {
+            match self.service.access.first_user.try_lock() {
+                Ok(alone) => break alone,
+                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => self.pause(FIRST_USER_LOOK)?,
+            }
+        };
+        match self.is_first_user()? {
+            true => Ok(Some(alone)),
+            false => Err(needs_login(self.command.name)),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use quire_catalog::Namespace;
 use quire_document::{Doc, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::{InterruptCheck, ParseContext, Shared};
-use quire_session::{Session, TransactionTurn};
+use quire_session::{NeededRight, Session, TransactionTurn};
 use quire_storage::{CommitOptions, Interrupt};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub struct Context<'c> {
     pub writing: Cell<bool>,
     /// The command's turn in its session's transaction, from the moment that it needs it.
     pub(crate) transaction: RefCell<Option<TransactionTurn>>,
+    /// The rights that the command needed, if it runs in a transaction with access control.
+    pub(crate) rights: RefCell<Vec<NeededRight>>,
     /// True if a statement of the command failed, which aborts its transaction.
     pub statement_failed: Cell<bool>,
     /// True if the command's writes were not on disk when its `wtimeout` ended.

@@ -214,7 +214,9 @@ fn prepare<'c>(
     let mut generic = generic?;
     check_api(&generic.api, command, request.body, service)?;
     operation_session::check(&generic, command, &service.options.topology)?;
-    gossip::receive(service, generic.cluster_time)?;
+    let identity = if service.access.enforced { connection.identity()? } else { None };
+    let trusted = !service.access.enforced || identity.is_some();
+    gossip::receive(service, generic.cluster_time, trusted)?;
     let member = service.options.topology != Topology::Standalone;
     generic.read_concern.check_reached(member.then(|| service.clock.now()))?;
     operation_session::check_namespace(&generic, db, request.body)?;
@@ -227,7 +229,6 @@ fn prepare<'c>(
             .interrupt
             .set_deadline(Some(Instant::now() + Duration::from_millis(generic.max_time_ms)));
     }
-    let identity = if service.access.enforced { connection.identity()? } else { None };
     generic.session = operation_session::owned(generic.session, service, identity.as_deref())?;
     let session = operation_session::attach(service, generic.session)?;
     let operation_id = service.operations.next_id();
@@ -245,6 +246,7 @@ fn prepare<'c>(
         session,
         writing: Cell::new(false),
         transaction: RefCell::new(None),
+        rights: RefCell::default(),
         statement_failed: Cell::new(false),
         timed_out: Cell::new(false),
         integer_ok: Cell::new(false),

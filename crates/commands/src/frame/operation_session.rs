@@ -172,8 +172,8 @@ pub fn owned(
 ) -> Result<Option<SessionId>> {
     let (Some(id), true) = (id, service.access.enforced) else { return Ok(id) };
     let Some(identity) = identity else { return Ok(None) };
-    match id.user == NO_USER || id.user == identity.digest {
-        true => Ok(Some(SessionId { user: identity.digest, ..id })),
+    match id.user == NO_USER || id.user == identity.owner {
+        true => Ok(Some(SessionId { user: identity.owner, ..id })),
         false => {
             let text = "the session belongs to another user";
             Err(Error::new(ErrorCode::Unauthorized, text))

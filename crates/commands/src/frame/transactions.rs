@@ -154,7 +154,8 @@ impl Context<'_> {
         Ok(())
     }
 
-    fn pause(&self, time: Duration) -> Result<()> {
+    /// Waits for `time`, or until the operation is interrupted.
+    pub(crate) fn pause(&self, time: Duration) -> Result<()> {
         let waited = self.interrupt.wait(Some(time), || false);
         waited.map(|_| ()).map_err(crate::frame::reply::from_interruption)
     }
@@ -164,6 +165,7 @@ impl Context<'_> {
     pub(crate) fn leave_transaction(&self, failed: bool, namespace: &str) {
         if let Some(place) = self.transaction.take() {
             place.note_use(namespace);
+            place.note_rights(self.rights.take());
             match failed || self.statement_failed.get() {
                 true => place.abort(),
                 false => place.leave(),

@@ -30,6 +30,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         let text = "commitTransaction cannot provide commitTimestamp to unprepared transaction.";
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
+    if let Err(error) = cx.authorize_commit(session, number) {
+        // A command that fails after it has joined aborts the transaction.
+        cx.join_transaction()?;
+        return Err(error);
+    }
     let options = cx.commit_options();
     let ended = session.commit_transaction(&cx.service.store, number, options, &cx.interrupt);
     // A commit that failed has no write concern to report.

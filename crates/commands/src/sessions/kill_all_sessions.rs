@@ -9,10 +9,10 @@ use quire_session::SessionId;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     const ELEMENT: &str = "KillAllSessionsCmd.killAllSessions";
-    let users = elements("KillAllSessionsCmd", body)?
-        .map(|doc| Ok(user_name(ELEMENT, doc?)?.digest()))
+    let owners = elements("KillAllSessionsCmd", body)?
+        .map(|doc| user_name(ELEMENT, doc?)?.owner(cx.service))
         .collect::<Result<Vec<_>>>()?;
-    let meant = |session: &SessionId| users.is_empty() || users.contains(&session.user);
+    let meant = |session: &SessionId| owners.is_empty() || owners.contains(&Some(session.user));
     cx.service.kill_sessions(&meant, cx.operation_id);
     Ok(())
 }

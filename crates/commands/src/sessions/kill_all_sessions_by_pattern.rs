@@ -1,5 +1,5 @@
 //! `killAllSessionsByPattern`: stops the operations of sessions that match one of some patterns (a
-//! session, a user's digest); without patterns, of all sessions.
+//! session, the owner's number); without patterns, of all sessions.
 
 use super::{documents, elements, user_name};
 use crate::frame::args::{fields, missing};

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let ids = named_sessions(cx, "KillSessionsCmd", "KillSessionsCmd.killSessions", body)?;
     let ids: HashSet<SessionId> = ids.into_iter().collect();
-    let own = cx.user_digest();
+    let own = cx.owner();
     let is_meant = |session: &SessionId| match ids.is_empty() {
         true => session.user == own,
         false => ids.contains(session),

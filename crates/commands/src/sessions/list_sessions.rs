@@ -1,7 +1,7 @@
 //! `$listSessions` and `$listLocalSessions`: the recently used sessions. A single server knows only
 //! its own, so that both stages return the same.
 
-use super::{UserName, documents, user_name};
+use super::{documents, user_name};
 use crate::frame::args::fields;
 use crate::frame::context::Context;
 use quire_document::{DocBuf, Value};
@@ -12,7 +12,7 @@ use quire_planner::AggregateRequest;
 enum Whose {
     Everybodys,
     Own,
-    Of(Vec<UserName>),
+    Of(Vec<[u8; 32]>),
 }
 
 /// Returns the rows of `$listLocalSessions`.
@@ -21,7 +21,7 @@ pub fn local(
     request: &AggregateRequest,
     operand: Value<'_>,
 ) -> Result<Vec<DocBuf>> {
-    let whose = parse("$listLocalSessions", operand)?;
+    let whose = parse(cx, "$listLocalSessions", operand)?;
     if !request.namespace.ends_with(".$cmd.aggregate") {
         let text = "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
@@ -35,7 +35,7 @@ pub fn all(
     request: &AggregateRequest,
     operand: Value<'_>,
 ) -> Result<Vec<DocBuf>> {
-    let whose = parse("$listSessions", operand)?;
+    let whose = parse(cx, "$listSessions", operand)?;
     if request.namespace != "config.system.sessions" {
         let text = "$listSessions may only be run against config.system.sessions";
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
@@ -43,26 +43,27 @@ pub fn all(
     Ok(rows(cx, &whose))
 }
 
-fn parse(stage: &'static str, operand: Value<'_>) -> Result<Whose> {
+fn parse(cx: &Context<'_>, stage: &'static str, operand: Value<'_>) -> Result<Whose> {
     let Value::Document(options) = operand else {
         let found = operand.type_name();
         let text = format!("{stage} options must be specified in an object, but found: {found}");
         return Err(Error::type_mismatch(text));
     };
-    let (mut users, mut everybody) = (Vec::new(), false);
+    let (mut users, mut named_any, mut everybody) = (Vec::new(), false, false);
     for arg in fields(stage, options) {
         match arg.name() {
             "users" | "allUsers" if arg.is_null() => {}
             "allUsers" => everybody = arg.bool()?,
             "users" => {
                 for named in documents(arg)? {
-                    users.push(user_name(stage, named?)?);
+                    named_any = true;
+                    users.extend(user_name(stage, named?)?.owner(cx.service)?);
                 }
             }
             _ => return Err(arg.unknown()),
         }
     }
-    match (everybody, users.is_empty()) {
+    match (everybody, !named_any) {
         (true, false) => {
             let text = format!("{stage} may not specify {{allUsers: true}} and {{users: [...]}}");
             Err(Error::new(ErrorCode::UnsupportedFormat, text))
@@ -74,11 +75,11 @@ fn parse(stage: &'static str, operand: Value<'_>) -> Result<Whose> {
 }
 
 fn rows(cx: &Context<'_>, whose: &Whose) -> Vec<DocBuf> {
-    let own = cx.user_digest();
+    let own = cx.owner();
     let is_meant = |user: &[u8; 32]| match whose {
         Whose::Everybodys => true,
         Whose::Own => *user == own,
-        Whose::Of(users) => users.iter().any(|named| *user == named.digest()),
+        Whose::Of(users) => users.contains(user),
     };
     let sessions = cx.service.sessions.list();
     let meant = sessions.into_iter().filter(|(id, _)| is_meant(&id.user));

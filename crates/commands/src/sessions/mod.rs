@@ -30,12 +30,12 @@ pub struct UserName {
 }
 
 impl UserName {
-    /// Returns the digest in the ids of the user's sessions. An empty name means clients that have
-    /// not logged in.
-    fn digest(&self) -> [u8; 32] {
+    /// Returns the number to which the user's sessions belong; `None` if there is no such user. An
+    /// empty name means clients that have not logged in.
+    fn owner(&self, service: &Service) -> Result<Option<[u8; 32]>> {
         match self.user.is_empty() && self.db.is_empty() {
-            true => NO_USER,
-            false => quire_access::UserName::new(&self.user, &self.db).digest(),
+            true => Ok(Some(NO_USER)),
+            false => service.owner_of(&quire_access::UserName::new(&self.user, &self.db)),
         }
     }
 }
@@ -89,7 +89,7 @@ fn named_sessions(
     element: &'static str,
     body: Doc<'_>,
 ) -> Result<Vec<SessionId>> {
-    let own = cx.user_digest();
+    let own = cx.owner();
     let named = elements(owner, body)?.map(|doc| {
         let named = session_id(element, doc?)?;
         match named.user {

@@ -4,6 +4,7 @@ use crate::frame::args::{Arg, missing};
 use crate::frame::context::Context;
 use quire_access::scram::{Credential, Mechanism, digest_password};
 use quire_access::{Privileges, Restrictions, RoleName, UserName};
+use quire_document::limits::PASSWORD_BYTES_MAX;
 use quire_document::{ArrayBuf, Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use std::num::NonZeroU32;
@@ -87,6 +88,10 @@ impl<'a> UserFields<'a> {
         let password = self.password.unwrap_or_default();
         if password.is_empty() {
             return Err(Error::bad_value("Password cannot be empty"));
+        }
+        if password.len() > PASSWORD_BYTES_MAX {
+            let text = format!("Password cannot be longer than {PASSWORD_BYTES_MAX} bytes");
+            return Err(Error::bad_value(text));
         }
         if self.is_digested && mechanisms.contains(&Mechanism::Sha256) {
             let text = "Use of SCRAM-SHA-256 requires undigested passwords";

@@ -1,12 +1,13 @@
 //! `_mergeAuthzCollections`: makes the users and roles that mongorestore has put into two
-//! collections those of the server. Each document needs the rights of the command that would create
-//! it.
+//! collections those of the server. Each document needs the rights of the commands that would have
+//! the same effect (`merged_rights.rs`).
 
 use crate::frame::accounts::{Accounts, granted};
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use crate::users::arguments::{check_privileges_reach, check_roles_reach};
 use crate::users::create_role::check_name;
+use crate::users::merged_rights::{may_merge_role, may_merge_user};
 use quire_access::{Action, Role, RoleName, Target, User, UserName};
 use quire_catalog::Namespace;
 use quire_collections::Attempt;
@@ -33,16 +34,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     }
     let users = read(cx, request.users, &request)?;
     let roles = read(cx, request.roles, &request)?;
-    let users: Vec<(UserName, DocBuf)> =
-        users.into_iter().map(|doc| check_user(cx, doc)).collect::<Result<_>>()?;
-    let roles: Vec<(RoleName, DocBuf)> =
-        roles.into_iter().map(|doc| check_role(cx, doc)).collect::<Result<_>>()?;
+    let users: Vec<_> = users.into_iter().map(check_user).collect::<Result<_>>()?;
+    let roles: Vec<_> = roles.into_iter().map(check_role).collect::<Result<_>>()?;
     cx.change_accounts(|accounts| {
         if !request.roles.is_empty() {
-            merge_roles(accounts, &roles, &request)?;
+            merge_roles(cx, accounts, &roles, &request)?;
         }
         if !request.users.is_empty() {
-            merge_users(accounts, &users, &request)?;
+            merge_users(cx, accounts, &users, &request)?;
         }
         Ok(())
     })
@@ -63,41 +62,34 @@ fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Request<'a>> {
 }
 
 /// Returns the documents of a collection that belong to the requested database.
+///
+/// # Errors
+/// 13 Unauthorized if the client may not read the collection.
 fn read(cx: &Context<'_>, collection: &str, request: &Request<'_>) -> Result<Vec<DocBuf>> {
     if collection.is_empty() {
         return Ok(Vec::new());
     }
     let (db, name) = collection.split_once('.').unwrap_or((collection, ""));
+    cx.require(Target::Collection(db, name), Action::Find)?;
     let is_wanted = |doc: Doc<'_>| {
         request.db.is_empty() || doc.get("db").and_then(|db| db.as_str()) == Some(request.db)
     };
     cx.service.stored_accounts(&Namespace::new(db, name)?, &cx.interrupt, is_wanted)
 }
 
-fn check_user(cx: &Context<'_>, doc: DocBuf) -> Result<(UserName, DocBuf)> {
+fn check_user(doc: DocBuf) -> Result<(UserName, DocBuf)> {
     let user = User::parse(doc.as_doc())?;
     check_id(doc.as_doc(), &user.name.id())?;
-    cx.require(Target::Database(&user.name.db), Action::CreateUser)?;
-    may_grant(cx, &user.roles)?;
     Ok((user.name, doc))
 }
 
-fn check_role(cx: &Context<'_>, doc: DocBuf) -> Result<(RoleName, DocBuf)> {
+fn check_role(doc: DocBuf) -> Result<(RoleName, DocBuf)> {
     let role = Role::parse(doc.as_doc())?;
     check_id(doc.as_doc(), &role.name.id())?;
     check_name(&role.name)?;
     check_roles_reach(&role.roles, &role.name.db)?;
     check_privileges_reach(&role.privileges, &role.name.db)?;
-    cx.require(Target::Database(&role.name.db), Action::CreateRole)?;
-    may_grant(cx, &role.roles)?;
-    role.privileges.iter().try_for_each(|privilege| {
-        cx.require(Target::Database(privilege.resource.home()), Action::GrantRole)
-    })?;
     Ok((role.name, doc))
-}
-
-fn may_grant(cx: &Context<'_>, roles: &[RoleName]) -> Result<()> {
-    roles.iter().try_for_each(|role| cx.require(Target::Database(&role.db), Action::GrantRole))
 }
 
 fn check_id(doc: Doc<'_>, id: &str) -> Result<()> {
@@ -108,12 +100,15 @@ fn check_id(doc: Doc<'_>, id: &str) -> Result<()> {
 }
 
 fn merge_roles(
+    cx: &Context<'_>,
     accounts: &mut Accounts<'_>,
     roles: &[(RoleName, DocBuf)],
     request: &Request<'_>,
 ) -> Attempt<()> {
     for (name, doc) in roles {
-        match accounts.role(name)? {
+        let old = accounts.role(name)?;
+        may_merge_role(cx, name, old.as_ref().map(|old| old.doc.as_doc()), doc.as_doc())?;
+        match old {
             Some(old) => accounts.update_role(&old, doc)?,
             None => accounts.insert_role(doc)?,
         }
@@ -123,6 +118,7 @@ fn merge_roles(
             let name = Role::parse(old.doc.as_doc())?.name;
             let is_kept = roles.iter().any(|(new, _)| *new == name);
             if !is_kept && (request.db.is_empty() || request.db == name.db) {
+                cx.require(Target::Database(&name.db), Action::DropRole)?;
                 accounts.delete_role(&name, &old)?;
             }
         }
@@ -137,6 +133,7 @@ fn merge_roles(
 }
 
 fn merge_users(
+    cx: &Context<'_>,
     accounts: &mut Accounts<'_>,
     users: &[(UserName, DocBuf)],
     request: &Request<'_>,
@@ -144,7 +141,9 @@ fn merge_users(
     let all = accounts.all_roles()?;
     for (name, doc) in users {
         all.check_exist(&granted(doc.as_doc()))?;
-        match accounts.user(name)? {
+        let old = accounts.user(name)?;
+        may_merge_user(cx, name, old.as_ref().map(|old| old.doc.as_doc()), doc.as_doc())?;
+        match old {
             Some(old) => accounts.update_user(&old, doc)?,
             None => accounts.insert_user(doc)?,
         }
@@ -154,6 +153,7 @@ fn merge_users(
             let name = User::parse(old.doc.as_doc())?.name;
             let is_kept = users.iter().any(|(new, _)| *new == name);
             if !is_kept && (request.db.is_empty() || request.db == name.db) {
+                cx.require(Target::Database(&name.db), Action::DropUser)?;
                 accounts.delete_user(&old)?;
             }
         }

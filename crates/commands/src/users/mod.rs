@@ -13,6 +13,7 @@ pub mod invalidate_user_cache;
 pub mod logout;
 pub mod mechanisms;
 pub mod merge_accounts;
+mod merged_rights;
 pub mod roles_info;
 pub mod sasl;
 pub mod update_role;

@@ -323,7 +323,13 @@ fn users_and_roles_are_taken_over_from_other_collections() {
     };
     // A user who manages the users of one database cannot merge those of others, and cannot grant
     // root.
-    root.works(doc! { "createUser": "some", "pwd": "s", "roles": ["userAdmin"], "$db": "shop" });
+    root.works(doc! { "createRole": "temps", "roles": [], "privileges": [
+        { "resource": { "db": "admin", "collection": "tempusers" }, "actions": ["find"] },
+    ], "$db": "admin" });
+    let roles =
+        [doc! { "role": "userAdmin", "db": "shop" }, doc! { "role": "temps", "db": "admin" }];
+    let roles: ArrayBuf = roles.iter().collect();
+    root.works(doc! { "createUser": "some", "pwd": "s", "roles": &roles, "$db": "shop" });
     let mut some = server.client(2);
     assert_eq!(some.log_in("shop", "some", "s", Mechanism::Sha256), 0);
     let mut own = merge(false);

@@ -144,7 +144,10 @@ fn make_world(root: &mut Client) {
             .collect();
         root.works(doc! { "insert": collection, "documents": &docs, "$db": db });
         let unique = doc! { "key": { "code": 1 }, "name": index.as_str(), "unique": true };
-        root.works(doc! { "createIndexes": collection, "indexes": [&unique], "$db": db });
+        // Its keys hold what a view shows beside what it hides.
+        let both = format!("{index}both");
+        let both = doc! { "key": { "open": 1, "code": 1 }, "name": both.as_str() };
+        root.works(doc! { "createIndexes": collection, "indexes": [&unique, &both], "$db": db });
     }
     root.works(doc! {
         "create": VIEW.1, "viewOn": "secret", "pipeline": [{ "$project": { "code": 0, "same": 0 } }],
@@ -204,8 +207,25 @@ impl Dice {
         }
     }
 
+    /// Returns a `$meta`.
+    fn meta(&mut self) -> DocBuf {
+        let kinds = ["indexKey", "indexKey", "sortKey", "recordId", "score", "scoreDetails"];
+        doc! { "$meta": self.pick::<str>(&kinds) }
+    }
+
+    /// Returns a hint, by key or by the name of an index of some collection.
+    fn hint(&mut self) -> DocBuf {
+        let of = COLLECTIONS[self.0.below(COLLECTIONS.len() as u64) as usize];
+        match self.0.below(3) {
+            0 => doc! { "v": { "code": 1 } },
+            1 => doc! { "v": { "open": 1, "code": 1 } },
+            _ => doc! { "v": format!("{}both", index_mark(of)).as_str() },
+        }
+    }
+
     fn filter(&mut self) -> DocBuf {
-        match self.0.below(8) {
+        match self.0.below(9) {
+            7 => doc! { "open": "PUBLIC" },
             0 => doc! {},
             1 => doc! { "_id": self.0.below(7) as i32 },
             2 => doc! { "code": { "$regex": "^MARK" } },
@@ -226,8 +246,11 @@ impl Dice {
         let (_, from) = self.namespace();
         let named = self.named();
         let named = named.get("v").unwrap();
-        match self.0.below(16) {
+        match self.0.below(20) {
             0 => doc! { "$match": &self.filter() },
+            16 | 17 => doc! { "$addFields": { "m": &self.meta() } },
+            18 => doc! { "$replaceWith": { "m": &self.meta() } },
+            19 => doc! { "$match": { "$expr": { "$eq": [{ "$toInt": &self.meta() }, 1] } } },
             1 => doc! { "$lookup": { "from": from, "pipeline": &inner, "as": "j" } },
             2 => {
                 doc! { "$lookup": { "from": from, "localField": "k", "foreignField": "k", "as": "j" } }
@@ -269,6 +292,18 @@ impl Dice {
             2 => doc! { "distinct": collection, "key": "code", "query": &self.filter() },
             _ => doc! { "aggregate": collection, "pipeline": &self.pipeline(2), "cursor": {} },
         };
+        if self.yes(3) {
+            let hint = self.hint();
+            command.append("hint", hint.get("v").unwrap());
+        }
+        if command.as_doc().contains("find") {
+            match self.0.below(5) {
+                0 => command.append("projection", &doc! { "m": &self.meta() }),
+                1 => command.append("returnKey", true).append("hint", &doc! { "code": 1 }),
+                2 => command.append("showRecordId", true),
+                _ => command.append("sort", &doc! { "open": 1, "code": 1 }),
+            };
+        }
         match self.yes(5) {
             true => doc! { "explain": &command, "verbosity": "executionStats", "$db": db },
             false => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use quire_collections::RecordId;
 use quire_document::{ArrayBuf, DocBuf, ValueBuf};
 use quire_error::Result;
 use quire_mql::EvalContext;
@@ -11,7 +12,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
 use crate::operators::filtering::reset;
-use crate::operators::{BoxedOperator, Operator};
+use crate::operators::{BoxedOperator, Operator, over, pass_on};
 use crate::row::Row;
 
 /// Returns the metadata of a row.
@@ -50,6 +51,38 @@ pub(crate) fn add_sort_key(
     let array: ArrayBuf = values.into_iter().collect();
     row.extra.get_or_insert_default().sort_key = Some(ValueBuf::from(array));
     Ok(())
+}
+
+/// The end of a view's stages: passes rows on without metadata.
+pub(crate) struct HiddenMetadata {
+    input: BoxedOperator,
+    stats: NodeStats,
+}
+
+impl HiddenMetadata {
+    pub fn new(input: BoxedOperator) -> Self {
+        HiddenMetadata { input, stats: NodeStats::default() }
+    }
+}
+
+impl Operator for HiddenMetadata {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let start = out.len();
+        let more = pass_on(&mut self.input, &mut self.stats, run, max, out)?;
+        for row in out.iter_mut().skip(start) {
+            row.know_doc()?;
+            *row = Row { record: RecordId(0), doc: row.doc.take(), extra: None };
+        }
+        Ok(more)
+    }
+
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
+    fn stats(&self) -> NodeStats {
+        over(&self.input, &self.stats)
+    }
 }
 
 /// Sets the sort keys of rows if no sort has done so, because an index provides the order.

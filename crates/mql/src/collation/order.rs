@@ -113,7 +113,7 @@ impl Order {
     /// Compares prefixes of the keys, which get longer until they differ. The interrupt is checked
     /// meanwhile.
     #[cold]
-    fn compare_long(&self, a: &str, b: &str) -> Ordering {
+    pub(super) fn compare_long(&self, a: &str, b: &str) -> Ordering {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let mut bytes = FIRST_PREFIX_BYTES;
         loop {

@@ -32,6 +32,8 @@ pub struct Place {
     pub behind_source: bool,
     /// The view that the client named, if the first stages are those of the view.
     pub view: Option<ViewStages>,
+    /// The positions at which the stages of views end; ascending.
+    pub view_ends: Vec<usize>,
     /// True if an earlier stage sets the `score` of documents.
     pub has_score: bool,
     /// True if an earlier stage sets the `scoreDetails` of documents.
@@ -45,6 +47,8 @@ pub struct ViewStages {
     pub namespace: String,
     /// The number of stages, including those of the views below it.
     pub count: usize,
+    /// The positions at which the stages of each of these views end, the innermost view's first.
+    pub ends: Vec<usize>,
 }
 
 impl Place {

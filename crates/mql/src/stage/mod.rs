@@ -22,6 +22,7 @@ mod fusion_input;
 mod granularity;
 mod graph_lookup;
 mod group;
+mod hide_metadata;
 mod limit;
 mod lookup;
 mod matching;
@@ -63,6 +64,7 @@ pub use fusion_input::{FusionInput, Ranks};
 pub use granularity::Granularity;
 pub use graph_lookup::GraphLookup;
 pub use group::{Group, GroupKey};
+pub use hide_metadata::HideMetadata;
 pub use limit::{Limit, Skip};
 pub use lookup::{Lookup, VariableEquality};
 pub use matching::Match;
@@ -121,6 +123,8 @@ pub enum Stage {
     FusionInput(Arc<FusionInput>),
     /// `$score`, and the end of `$rankFusion` and `$scoreFusion`: sets the score of each document.
     SetScore(Arc<dyn SetScore>),
+    /// The end of a view's stages, if its reader reads metadata.
+    HideMetadata(HideMetadata),
     /// The first stage of those that replace `$documents`.
     OneDocument(OneDocument),
     /// A stage whose documents the server generates, such as `$collStats`.
@@ -162,6 +166,7 @@ impl Stage {
             Stage::WindowFields(stage) => &**stage,
             Stage::FusionInput(stage) => &**stage,
             Stage::SetScore(stage) => &**stage,
+            Stage::HideMetadata(stage) => stage,
             Stage::OneDocument(stage) => stage,
             Stage::Served(stage) => &**stage,
             Stage::UnionWith(stage) => &**stage,

@@ -2,7 +2,7 @@
 
 use super::facts::{Reads, Standing, check_facet, check_first, check_place, check_source};
 use super::registry::{StageRow, find_stage, first_only};
-use super::{Stage, StageBody};
+use super::{HideMetadata, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::context::{Inside, Place};
 use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
@@ -40,9 +40,14 @@ pub fn parse_pipeline<'s>(
     let first_written = view.as_ref().map_or(0, |view| view.count);
     let mut cx = Cow::Borrowed(cx);
     let mut parsed = Vec::with_capacity(count);
+    let view_ends = cx.place.as_deref().map(|place| place.view_ends.clone()).unwrap_or_default();
+    let mut parsed_ends = Vec::new();
     for (at, stage) in stages.enumerate() {
         if let Some(view) = view.as_ref().filter(|view| view.count == at) {
             cx = Cow::Owned(cx.changed(|place| place.namespace.clone_from(&view.namespace)));
+        }
+        if view_ends.contains(&at) {
+            parsed_ends.push(parsed.len());
         }
         let cx = &mut cx;
         let (row, operand) = row_of(stage)?;
@@ -83,6 +88,7 @@ pub fn parse_pipeline<'s>(
     if count == 0 && !behind_source {
         check_first(None, &cx)?;
     }
+    HideMetadata::insert(&mut parsed, &parsed_ends);
     Ok(parsed)
 }
 

@@ -45,6 +45,7 @@ fn hides_documents(stage: &Stage) -> bool {
             | Stage::Lookup(_)
             | Stage::GraphLookup(_)
             | Stage::WindowFields(_)
+            | Stage::HideMetadata(_)
     )
 }
 

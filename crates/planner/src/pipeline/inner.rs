@@ -16,7 +16,8 @@ use quire_mql::collation::AskedCollation;
 use quire_mql::expression::Expression;
 use quire_mql::filter::{InList, Node as Condition, PathNode, Test};
 use quire_mql::stage::{
-    From, GraphLookup, Inside, Lookup, Match, OneDocument, OtherPipeline, Stage, first_only,
+    From, GraphLookup, HideMetadata, Inside, Lookup, Match, OneDocument, OtherPipeline, Stage,
+    first_only,
 };
 use std::sync::Arc;
 
@@ -49,8 +50,11 @@ pub(crate) fn plan_inner(stage: &Stage, behind: &[Stage], around: Around<'_>) ->
         Stage::UnionWith(union) => {
             let plan = |other: &OtherPipeline| {
                 let ForeignSource { source, mut stages, context } =
-                    foreign_source(&other.from, Inside::Union, around)?;
+                    foreign_source(&other.from, &other.pipeline, Inside::Union, around)?;
                 stages.extend(other.pipeline.iter().cloned());
+                if source.of_view && passes_metadata(behind, around.context) {
+                    stages.push(Stage::HideMetadata(HideMetadata));
+                }
                 plan_stages(&source, stages, &context, around.stats)
             };
             Inner::Union(union.others.iter().map(plan).collect::<Result<_>>()?)
@@ -78,11 +82,19 @@ pub(crate) fn plan_inner(stage: &Stage, behind: &[Stage], around: Around<'_>) ->
         | Stage::WindowFields(_)
         | Stage::FusionInput(_)
         | Stage::SetScore(_)
+        | Stage::HideMetadata(_)
         | Stage::OneDocument(_)
         | Stage::Served(_)
         | Stage::Out(_)
         | Stage::Merge(_) => Inner::Nothing,
     })
+}
+
+/// Returns true if the metadata of a `$unionWith`'s documents may be read: by one of the stages that
+/// follow it, or, if its pipeline is one inside of another stage, by those of an outer pipeline.
+fn passes_metadata(behind: &[Stage], context: &ParseContext) -> bool {
+    let depth = context.place.as_deref().map_or(0, |place| place.depth);
+    depth > 0 || HideMetadata::is_needed_before(behind)
 }
 
 /// The collection that a stage reads beside its input.
@@ -94,8 +106,14 @@ struct ForeignSource {
     context: ParseContext,
 }
 
-/// Returns the collection and the view stages of a stage's `from`.
-fn foreign_source(from: &From, inside: Inside, around: Around<'_>) -> Result<ForeignSource> {
+/// Returns the collection and the view stages of a stage's `from`. `own` are the stages over it that
+/// the client wrote.
+fn foreign_source(
+    from: &From,
+    own: &[Stage],
+    inside: Inside,
+    around: Around<'_>,
+) -> Result<ForeignSource> {
     let context = around.context.below(inside, &from.namespace)?;
     let resolved = resolve(&from.namespace, around.collation, &context, around.stats)?;
     let source = Source {
@@ -103,13 +121,17 @@ fn foreign_source(from: &From, inside: Inside, around: Around<'_>) -> Result<For
         hint: None::<Hint>,
         collation: around.collation.clone(),
         fed_by: None,
-        of_view: !resolved.stages.is_empty(),
+        of_view: resolved.of_view,
     };
-    Ok(ForeignSource { source, stages: resolved.stages, context })
+    let mut stages = resolved.stages;
+    if source.of_view && HideMetadata::is_needed_before(own) {
+        stages.push(Stage::HideMetadata(HideMetadata));
+    }
+    Ok(ForeignSource { source, stages, context })
 }
 
 fn plan_lookup(lookup: &Lookup, behind: &[Stage], around: Around<'_>) -> Result<Foreign> {
-    let mut foreign = foreign_source(&lookup.from, Inside::Lookup, around)?;
+    let mut foreign = foreign_source(&lookup.from, &lookup.pipeline, Inside::Lookup, around)?;
     let own = &lookup.pipeline;
     let shared = shared_stages(lookup)?;
     let equality = lookup.equality.as_ref().filter(|_| shared == 0 && !own.is_empty());
@@ -175,7 +197,7 @@ fn keeps_record(stage: &Stage) -> bool {
 }
 
 fn plan_graph(graph: &GraphLookup, around: Around<'_>) -> Result<Foreign> {
-    let mut foreign = foreign_source(&graph.from, Inside::Lookup, around)?;
+    let mut foreign = foreign_source(&graph.from, &[], Inside::Lookup, around)?;
     foreign.stages.extend(graph.restriction.clone().map(Stage::Match));
     let key = Some(ForeignKey::Field(graph.connect_to.clone()));
     Foreign::new(foreign, key, Vec::new(), around)
@@ -291,6 +313,7 @@ mod tests {
                 view: Namespace::parse(namespace).unwrap(),
                 namespace: "db.c".into(),
                 pipeline: vec![join; self.joins],
+                ends: vec![self.joins],
                 collation: None,
             }))
         }
@@ -353,6 +376,7 @@ mod tests {
                 view: Namespace::parse(namespace).unwrap(),
                 namespace: "db.c".into(),
                 pipeline: vec![stage],
+                ends: vec![1],
                 collation: None,
             }))
         }

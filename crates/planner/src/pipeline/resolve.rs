@@ -14,6 +14,8 @@ pub(crate) struct Resolved {
     pub namespace: String,
     /// The stages of the views in between, the innermost view's first; empty for a collection.
     pub stages: Vec<Stage>,
+    /// True if the namespace is that of a view.
+    pub of_view: bool,
 }
 
 /// Resolves `namespace`. Every namespace that a stage names is resolved here before it is planned:
@@ -31,15 +33,18 @@ pub(crate) fn resolve(
     stats: &dyn Statistics,
 ) -> Result<Resolved> {
     let Some(view) = stats.view(namespace)? else {
-        return Ok(Resolved { namespace: namespace.to_owned(), stages: Vec::new() });
+        let namespace = namespace.to_owned();
+        return Ok(Resolved { namespace, stages: Vec::new(), of_view: false });
     };
     if collation.or(None) != view.collation.as_ref() {
         let text = format!("Cannot override default collation of view {}", view.view);
         return Err(Error::new(ErrorCode::OptionNotSupportedOnView, text));
     }
     let depth = context.place.as_deref().map_or(0, |place| place.depth);
-    let mut own = context.at(Place { depth, ..Place::of(&view.namespace) });
+    let mut own =
+        context.at(Place { depth, view_ends: view.ends.clone(), ..Place::of(&view.namespace) });
     own.variables = Arc::default();
     let stages = view.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
-    Ok(Resolved { stages: parse_pipeline(stages, &own)?, namespace: view.namespace })
+    let stages = parse_pipeline(stages, &own)?;
+    Ok(Resolved { stages, namespace: view.namespace, of_view: true })
 }
