@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use quire_document::Doc;
+use quire_error::{Error, ErrorCode, Result};
 
 use crate::{
     CollectionId, CollectionOptions, Index, IndexFilters, IndexId, IndexSpec, IndexState, Namespace,
@@ -94,6 +95,25 @@ impl Collection {
             frozen: false,
             index_filters: Arc::default(),
             rules: RulesSlot::default(),
+        }
+    }
+
+    /// Refuses a validator on a collection of a system database, and on a system collection.
+    ///
+    /// # Errors
+    /// 72 InvalidOptions.
+    pub fn check_validator(&self) -> Result<()> {
+        let Collection { namespace, uuid, .. } = self;
+        let refused = |text: String| Err(Error::new(ErrorCode::InvalidOptions, text));
+        match namespace.db() {
+            _ if self.options.validation().validator().is_none() => Ok(()),
+            _ if namespace.is_system() => refused(format!(
+                "Document validators not allowed on system collection {namespace} with UUID {uuid}"
+            )),
+            db @ ("admin" | "local" | "config") => refused(format!(
+                "Document validators are not allowed on collection {namespace} with UUID {uuid} in the {db} internal database"
+            )),
+            _ => Ok(()),
         }
     }
 

@@ -24,6 +24,7 @@ mod partial;
 mod record;
 mod storage_engine;
 mod text;
+mod validator;
 mod view;
 mod view_graph;
 mod view_reading;
@@ -47,6 +48,9 @@ pub use record::{
     parse_collection_key, prefix_of_collections, prefix_of_dropped, prefixes_of_numbers,
 };
 pub use text::{debug_doc, debug_value};
+pub use validator::{
+    Validation, ValidationAction, ValidationLevel, ValidationOptions, Validator, validation_error,
+};
 pub use view::{SYSTEM_VIEWS, ViewDefinition};
 pub use view_reading::ResolvedView;
 

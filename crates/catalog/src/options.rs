@@ -7,6 +7,7 @@ use quire_mql::Collation;
 use std::sync::Arc;
 
 use crate::storage_engine::check_storage_engine;
+use crate::validator::{Validation, ValidationOptions};
 use crate::{IndexSpec, clustered};
 
 /// The options of a collection.
@@ -18,6 +19,8 @@ pub struct CollectionOptions {
     id_index_version: Option<i32>,
     /// The default collation of operations and indexes.
     collation: Option<Arc<Collation>>,
+    /// The validator with its level and action.
+    validation: Validation,
 }
 
 /// An option that no client can give.
@@ -29,9 +32,6 @@ const IMAGES: &str = "changeStreamPreAndPostImages";
 /// The options of `create` that are not built, with their description in the error.
 const NOT_BUILT: &[(&str, &str)] = &[
     ("timeseries", "a time-series collection (create.timeseries)"),
-    ("validator", "a validator (create.validator)"),
-    ("validationLevel", "a validator (create.validationLevel)"),
-    ("validationAction", "a validator (create.validationAction)"),
     ("encryptedFields", "an encrypted collection (create.encryptedFields)"),
     ("recordPreImages", "create.recordPreImages"),
 ];
@@ -42,6 +42,8 @@ impl CollectionOptions {
     /// of `expireAfterSeconds`.
     pub fn parse(fields: Doc<'_>, now_ms: i64) -> Result<Self> {
         let (mut document, mut id_index, mut default) = (Vec::new(), None, None);
+        let mut validation = ValidationOptions::default();
+        refuse_beside_timeseries(fields)?;
         let mut writer = DocWriter::new(&mut document);
         for (name, value) in fields.fields() {
             if let Some((_, feature)) = NOT_BUILT.iter().find(|(option, _)| *option == name) {
@@ -49,6 +51,9 @@ impl CollectionOptions {
                     continue;
                 }
                 return Err(Error::not_built(feature));
+            }
+            if validation.take("create", name, value)? {
+                continue;
             }
             match name {
                 "capped" => refuse_capped(fields, value)?,
@@ -80,6 +85,8 @@ impl CollectionOptions {
                 }
             }
         }
+        let validation = Validation::compile(validation, default.as_ref())?;
+        validation.write(&mut writer);
         if let Some(collation) = &default {
             writer.append("collation", &collation.to_document());
         }
@@ -94,6 +101,7 @@ impl CollectionOptions {
             document: DocBuf::from_valid_bytes(document),
             id_index_version: id_index.map(|spec| spec.version),
             collation: default,
+            validation,
         })
     }
 
@@ -104,7 +112,8 @@ impl CollectionOptions {
             Some(Value::Document(stored)) => Collation::parse(stored)?,
             _ => None,
         };
-        Ok(CollectionOptions { document, id_index_version: None, collation })
+        let validation = Validation::restored(document.as_doc(), collation.as_ref());
+        Ok(CollectionOptions { document, id_index_version: None, collation, validation })
     }
 
     /// Returns the same options for a collection that is dropped at the next start, such as the
@@ -129,6 +138,34 @@ impl CollectionOptions {
     /// Returns the default collation of operations and indexes.
     pub fn collation(&self) -> Option<&Arc<Collation>> {
         self.collation.as_ref()
+    }
+
+    /// Returns the validation of documents.
+    pub fn validation(&self) -> &Validation {
+        &self.validation
+    }
+
+    /// Returns the same options with another validation. What `change` does not give stays.
+    ///
+    /// # Errors
+    /// Those of [`Validation::compile`].
+    pub fn validated_by(&self, change: &ValidationOptions) -> Result<Self> {
+        let changed = self.validation.changed(change);
+        let validation = Validation::compile(changed, self.collation.as_ref())?;
+        let document = DocBuf::build(|writer| {
+            let others = self.document.as_doc().fields();
+            let others = others.filter(|(name, _)| !Validation::is_option(name));
+            let (before, after): (Vec<_>, Vec<_>) =
+                others.partition(|(name, _)| *name != "collation");
+            for (name, value) in before {
+                writer.append(name, value);
+            }
+            validation.write(writer);
+            for (name, value) in after {
+                writer.append(name, value);
+            }
+        });
+        Ok(CollectionOptions { document, validation, ..self.clone() })
     }
 
     /// Returns the name of the clustered index; `None` if the collection is not clustered.
@@ -242,6 +279,21 @@ fn keep_images(writer: &mut DocWriter<'_>, value: Value<'_>) -> Result<()> {
         writer.append(IMAGES, &doc! { "enabled": true });
     }
     Ok(())
+}
+
+/// Refuses a validator of a time-series collection.
+fn refuse_beside_timeseries(fields: Doc<'_>) -> Result<()> {
+    if fields.get("timeseries").is_none_or(|timeseries| timeseries.is_nullish()) {
+        return Ok(());
+    }
+    let mut given = fields.fields().filter(|(_, value)| !value.is_nullish());
+    match given.find(|(name, _)| Validation::is_option(name)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let text = format!("'timeseries' is not allowed with '{name}'");
+            Err(Error::new(ErrorCode::InvalidOptions, text))
+        }
+    }
 }
 
 fn refuse_capped(fields: Doc<'_>, value: Value<'_>) -> Result<()> {

@@ -100,7 +100,7 @@ fn signature(node: &Node) -> Vec<u8> {
 }
 
 /// Refuses `$text` and `$where`, with another code than `$expr`.
-fn refuse_whole_document(doc: Doc<'_>) -> Result<()> {
+pub(crate) fn refuse_whole_document(doc: Doc<'_>) -> Result<()> {
     for (name, value) in doc.fields() {
         match (name, value) {
             ("$text" | "$where", _) => {

@@ -16,7 +16,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 (`cargo xtask compatibility`); a test compares the two. A feature that is listed as missing returns
 `CommandNotSupported` (115) or the command's own error, which names the feature.
 
-Missing as a whole: change streams and tailable cursors, capped and time-series collections, validators,
+Missing as a whole: change streams and tailable cursors, capped and time-series collections,
 text and geospatial indexes, server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
 
@@ -38,8 +38,7 @@ const DIFFERENCES: &str = "
   `$vectorSearch` and `$listSearchIndexes` return `SearchNotEnabled`, as in a mongod without one.
 - `wtimeout` limits how long a write of documents waits for the disk. Changes of the catalog wait without a limit.
 - A default write concern must have a `w` that a single member can satisfy.
-- Accepted without effect: `bypassDocumentValidation` (there are no validators),
-  `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.
+- Accepted without effect: `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.
 - `storageEngine` and `indexOptionDefaults` of `create`, and `storageEngine` of an index, are checked, stored and shown as in MongoDB,
   and have no effect, because they are for another storage engine.
 - `serverStatus` has a section `wiredTiger` with the fields that tools read. Its values are those of Quire's engine, whose
@@ -51,6 +50,9 @@ const DIFFERENCES: &str = "
   `quire backup`, not with `cp`.
 - `currentOp` and `$currentOp` show running operations and idle transactions: `idleConnections` and `idleCursors` add
   nothing.
+- Validators check the writes of clients and what rules derive from them, not those of the server itself (a rename to another
+  database, users, views, the profiler). A stored validator that this version cannot compile refuses every document. Lines of the
+  log for `warn` and `errorAndLog` show about 4 KiB of the document.
 - `validate` reads one snapshot while other clients write. It also compares the counters; if writes to the collection never
   pause, it returns a warning instead.
 - `lockInfo` and `serverStatus.locks` show only the lock of `fsync`: document locks do not outlive a statement.

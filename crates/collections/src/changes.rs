@@ -10,7 +10,7 @@ use bytes::Bytes;
 use quire_catalog::{
     Catalog, Collection, CollectionId, Database, Index, IndexState, Namespace, ViewDefinition,
 };
-use quire_document::Doc;
+use quire_document::{Doc, DocBuf};
 use quire_error::{Error, Result};
 use quire_mql::update::{Update, UpdateDescription};
 use quire_storage::Txn;
@@ -194,11 +194,28 @@ pub enum CatalogChange {
 /// Receives the changes of each statement, on the thread of the statement, after its commit.
 pub type CatalogObserver = Box<dyn Fn(&[CatalogChange]) + Send + Sync>;
 
-/// The listener and the observer of a store, at most one of each.
+/// A document that does not comply with the validator of its collection.
+#[derive(Debug, Clone, Copy)]
+pub struct Violation<'v> {
+    /// The collection.
+    pub collection: &'v Collection,
+    /// The document that was to be written.
+    pub doc: Doc<'v>,
+    /// The fields of `errInfo`.
+    pub err_info: &'v DocBuf,
+    /// True if the document is refused; false if it is written nevertheless.
+    pub refused: bool,
+}
+
+/// Receives the violations that are to be logged, on the thread of the write and before its commit.
+pub type ViolationObserver = Box<dyn Fn(&Violation<'_>) + Send + Sync>;
+
+/// The listener and the observers of a store, at most one of each.
 #[derive(Default)]
 pub(crate) struct Observers {
     listener: OnceLock<Arc<dyn ChangeListener>>,
     of_catalog: OnceLock<CatalogObserver>,
+    of_violations: OnceLock<ViolationObserver>,
 }
 
 impl Observers {
@@ -218,6 +235,22 @@ impl Observers {
     pub(crate) fn observe_catalog(&self, observer: CatalogObserver) -> Result<()> {
         let set = self.of_catalog.set(observer);
         set.map_err(|_| Error::internal("the store has an observer of its catalog already"))
+    }
+
+    /// Sets the observer of violations.
+    ///
+    /// # Errors
+    /// 1 InternalError if there is one.
+    pub(crate) fn observe_violations(&self, observer: ViolationObserver) -> Result<()> {
+        let set = self.of_violations.set(observer);
+        set.map_err(|_| Error::internal("the store has an observer of violations already"))
+    }
+
+    /// Reports a violation to the observer of violations.
+    pub(crate) fn violated(&self, violation: &Violation<'_>) {
+        if let Some(observer) = self.of_violations.get() {
+            observer(violation);
+        }
     }
 
     /// Returns the listener of all changes, if there is one.

@@ -13,9 +13,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use quire_catalog::key::Arena;
-use quire_catalog::{Collection, Facts, FactsBuf, Index, IndexState};
+use quire_catalog::{Collection, Facts, FactsBuf, Index, IndexState, ValidationLevel, Validator};
 use quire_document::{limits::Limits, validate};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::context::current_interrupt;
 use quire_storage::{CommitOptions, Counts, Interrupt, Mode, Snapshot, Space, begin};
 
 use crate::change_log::discard;
@@ -65,6 +66,8 @@ pub struct CheckOptions {
     pub repair: Repair,
     /// How strict the check of BSON is.
     pub conformance: Conformance,
+    /// True to count the documents that do not comply with the collection's validator.
+    pub validation: bool,
 }
 
 /// Checks one collection on one snapshot, while other clients read and write. During a repair no
@@ -80,11 +83,20 @@ pub fn check_collection(
     interrupt: &Arc<Interrupt>,
 ) -> Result<CollectionCheck> {
     let found = CollectionCheck::default();
-    let CheckOptions { repair, conformance } = options;
-    let mut checker = Checker { store, collection, repair, conformance, interrupt, found };
+    let CheckOptions { repair, conformance, validation } = options;
+    let validator = validator(collection).filter(|_| validation);
+    let mut checker =
+        Checker { store, collection, repair, conformance, validator, interrupt, found };
     checker.check_low_water()?;
     checker.run()?;
     Ok(checker.found)
+}
+
+/// Returns the validator of a collection, unless it applies to no document.
+fn validator(collection: &Collection) -> Option<&Validator> {
+    let validation = collection.options.validation();
+    let applies = validation.level() != ValidationLevel::Off;
+    validation.validator().map(|validator| &**validator).filter(|_| applies)
 }
 
 /// How many snapshots are taken to find one whose counters can be compared.
@@ -95,6 +107,7 @@ struct Checker<'s> {
     collection: &'s Collection,
     repair: Repair,
     conformance: Conformance,
+    validator: Option<&'s Validator>,
     interrupt: &'s Arc<Interrupt>,
     found: CollectionCheck,
 }
@@ -205,6 +218,7 @@ impl Checker<'_> {
             found.violations += 1;
             found.first_violation.get_or_insert_with(|| format!("record {id}: {violation}"));
         }
+        self.validate(id, doc)?;
         let collection = self.collection;
         for (index, demand) in collection.indexes.iter().zip(demands) {
             if index.state == IndexState::WriteOnly {
@@ -227,6 +241,17 @@ impl Checker<'_> {
                     self.find(problem, Problem::Index(name.clone()), false);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Counts a document that does not comply with the validator.
+    fn validate(&mut self, id: RecordId, doc: &StoredDoc) -> Result<()> {
+        let Some(validator) = self.validator else { return Ok(()) };
+        let now_ms = self.store.clock().now_ms();
+        if !validator.accepts(doc.as_doc(), now_ms, current_interrupt().as_ref())? {
+            self.found.noncompliant += 1;
+            self.found.first_noncompliant.get_or_insert(id);
         }
         Ok(())
     }
@@ -423,9 +448,11 @@ mod tests {
 
     fn doubtful(store: &Arc<Store>, collection: &Collection) -> Vec<String> {
         let found = CollectionCheck::default();
-        let CheckOptions { repair, conformance } = CheckOptions::default();
+        let CheckOptions { repair, conformance, .. } = CheckOptions::default();
         let interrupt = &Interrupt::new();
-        let mut checker = Checker { store, collection, repair, conformance, interrupt, found };
+        let validator = None;
+        let mut checker =
+            Checker { store, collection, repair, conformance, validator, interrupt, found };
         let snapshot = store.engine().snapshot().unwrap();
         let documents = checker.read_documents(&*snapshot).unwrap();
         let doubts = checker.compare(&*snapshot, &documents.demands).unwrap();

@@ -67,6 +67,10 @@ pub struct CollectionCheck {
     pub violations: u64,
     /// The first of these documents and its violation.
     pub first_violation: Option<String>,
+    /// The number of documents that do not comply with the collection's validator.
+    pub noncompliant: u64,
+    /// The first of these documents.
+    pub first_noncompliant: Option<RecordId>,
     /// The indexes of which a repair removed facts that no document needs any more, such as
     /// multikey paths.
     pub narrowed: Vec<String>,

@@ -54,15 +54,18 @@ pub use change_log::{
     ChangeEntry, ChangePlace, ChangeWhat, EntryCollection, LogBeginning, LogReader, LogWindow,
     Origin, Trimmed,
 };
-pub use changes::{CatalogChange, CatalogObserver, Change, ChangeListener, ChangeLog, UpdatedDoc};
+pub use changes::{
+    CatalogChange, CatalogObserver, Change, ChangeListener, ChangeLog, UpdatedDoc, Violation,
+    ViolationObserver,
+};
 pub use check::{CheckOptions, Conformance, check, check_collection};
 pub use chunk_size::ChunkSize;
-pub use ddl::MakeUnique;
 pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
     ModifyIndex, ModifyView, RebuiltIndexes, Rename, collection_sizes, reclaimable_bytes,
 };
 pub use ddl::{CollectionSizes, IndexSize};
+pub use ddl::{Expiry, MakeUnique, ModifyCollection};
 pub use duplicate::duplicate_key_error;
 pub use entry::{DecodedKey, EntryKeys, KeyOfEntry, decode_entry};
 pub use failure::{Attempt, Failure, from_interruption, from_storage, is_in_doubt};

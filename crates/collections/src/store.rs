@@ -15,7 +15,7 @@ use quire_storage::{
     Snapshot, Space, StorageError, SystemClock, Txn, Version, begin,
 };
 
-use crate::changes::{CatalogObserver, ChangeListener, Observers};
+use crate::changes::{CatalogObserver, ChangeListener, Observers, ViolationObserver};
 use crate::entry::index_range;
 use crate::failure::from_storage;
 use crate::id_cache::IdCache;
@@ -157,6 +157,14 @@ impl Store {
 
     pub(crate) fn set_logs_changes(&self, logs: bool) {
         self.logs_changes.store(logs, Ordering::Relaxed);
+    }
+
+    /// Reports every later violation of a validator that is to be logged to `observer`.
+    ///
+    /// # Errors
+    /// 1 InternalError if the store has an observer already.
+    pub fn observe_violations(&self, observer: ViolationObserver) -> Result<()> {
+        self.observers.observe_violations(observer)
     }
 
     /// Returns the storage engine.

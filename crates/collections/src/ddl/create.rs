@@ -111,6 +111,7 @@ impl Store {
         let id_index = IndexId(take_id(next_id)?);
         let collection =
             Arc::new(Collection::new(id, self.new_uuid(), namespace.clone(), options, id_index));
+        collection.check_validator()?;
         put_collection(writer, &collection)?;
         Ok((catalog.with(Arc::clone(&collection)), collection))
     }

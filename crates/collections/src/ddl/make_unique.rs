@@ -28,7 +28,7 @@ impl Store {
     /// # Errors
     /// 72 InvalidOptions without `prepareUnique`, 359 CannotConvertIndexToUnique with the
     /// duplicates, 117 ConflictingOperationInProgress if another command converts the index, the
-    /// errors of [`modify_index`](Self::modify_index) about the index's name, and 276
+    /// errors of [`modify_collection`](Self::modify_collection) about the index's name, and 276
     /// IndexBuildAborted if the index is dropped meanwhile.
     pub fn make_unique(
         self: &Arc<Self>,

@@ -6,10 +6,6 @@ use std::sync::Arc;
 use quire_catalog::{Collection, Index, Namespace, debug_doc};
 use quire_document::DocBuf;
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::CommitOptions;
-
-use super::{next_epoch, put_collection};
-use crate::Store;
 
 /// Names an index.
 #[derive(Debug, Clone)]
@@ -46,75 +42,37 @@ pub struct IndexBefore {
     pub expire_changed: bool,
 }
 
-impl Store {
-    /// Changes an index. Errors: 26; 27 IndexNotFound; 181 for a key pattern that several indexes
-    /// have; 2 for hiding `_id`; 72 for an index that cannot be a TTL index.
-    pub fn modify_index(
-        self: &Arc<Self>,
-        namespace: &Namespace,
-        change: &ModifyIndex,
-        options: &CommitOptions,
-    ) -> Result<IndexBefore> {
-        self.change_catalog(options, |writer, catalog, _| {
-            catalog.refuse_view(namespace)?;
-            let collection = catalog
-                .lookup(namespace)
-                .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
-            let found = find(collection, &change.index)?;
-            refuse_clustered(collection, found, change)?;
-            check(namespace, found, change)?;
-            let before = IndexBefore {
-                hidden: found.hidden,
-                prepare_unique: found.prepare_unique,
-                expire_after_seconds: found.expire_after_seconds,
-                expire_changed: found.spec.expire_changed,
-            };
-            let (id, mut next) = (found.id, next_epoch(collection));
-            for index in next.indexes.iter_mut().filter(|index| index.id == id) {
-                let index = Arc::make_mut(index);
-                if let Some(hidden) = change.hidden.filter(|hidden| *hidden != before.hidden) {
-                    index.hidden = hidden;
-                    index.spec.hidden = hidden;
-                    index.uses = Arc::default();
-                }
-                if let Some(prepare) = change.prepare_unique {
-                    index.prepare_unique = prepare;
-                    index.spec.prepare_unique = prepare;
-                }
-                if let Some(seconds) = change.expire_after_seconds {
-                    index.expire_after_seconds = Some(seconds);
-                    index.spec.expire_after_seconds = Some(seconds);
-                    index.spec.expire_changed |= before.expire_after_seconds != Some(seconds);
-                }
+impl ModifyIndex {
+    /// Changes the index in the record of its collection. Returns the options that it had.
+    pub(super) fn apply(&self, collection: &mut Collection) -> Result<IndexBefore> {
+        let found = find(collection, &self.index)?;
+        refuse_clustered(collection, found, self)?;
+        check(&collection.namespace, found, self)?;
+        let before = IndexBefore {
+            hidden: found.hidden,
+            prepare_unique: found.prepare_unique,
+            expire_after_seconds: found.expire_after_seconds,
+            expire_changed: found.spec.expire_changed,
+        };
+        let id = found.id;
+        for index in collection.indexes.iter_mut().filter(|index| index.id == id) {
+            let index = Arc::make_mut(index);
+            if let Some(hidden) = self.hidden.filter(|hidden| *hidden != before.hidden) {
+                index.hidden = hidden;
+                index.spec.hidden = hidden;
+                index.uses = Arc::default();
             }
-            put_collection(writer, &next)?;
-            Ok((Some(catalog.with(Arc::new(next))), before))
-        })
-    }
-
-    /// Changes the time after which documents of a clustered collection expire; `None` ends the
-    /// expiry.
-    ///
-    /// # Errors
-    /// 26 NamespaceNotFound; 72 InvalidOptions for a collection that is not clustered.
-    pub fn modify_expiry(
-        self: &Arc<Self>,
-        namespace: &Namespace,
-        seconds: Option<i64>,
-        options: &CommitOptions,
-    ) -> Result<()> {
-        self.change_catalog(options, |writer, catalog, _| {
-            let collection = catalog.require(namespace)?;
-            if collection.clustered_index().is_none() {
-                let text =
-                    "'expireAfterSeconds' option is only supported on collections clustered by _id";
-                return Err(Error::new(ErrorCode::InvalidOptions, text));
+            if let Some(prepare) = self.prepare_unique {
+                index.prepare_unique = prepare;
+                index.spec.prepare_unique = prepare;
             }
-            let mut next = next_epoch(collection);
-            next.options = collection.options.expiring_after(seconds);
-            put_collection(writer, &next)?;
-            Ok((Some(catalog.with(Arc::new(next))), ()))
-        })
+            if let Some(seconds) = self.expire_after_seconds {
+                index.expire_after_seconds = Some(seconds);
+                index.spec.expire_after_seconds = Some(seconds);
+                index.spec.expire_changed |= before.expire_after_seconds != Some(seconds);
+            }
+        }
+        Ok(before)
     }
 }
 

@@ -16,6 +16,7 @@
 
 mod budget;
 mod deferred;
+mod validation;
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use quire_error::Result;
 
 use crate::changes::Change;
 use crate::failure::Attempt;
-use crate::{RecordId, View, WritePolicy};
+use crate::{RecordId, Store, View, WritePolicy};
 
 pub use budget::Budget;
 pub(crate) use deferred::DERIVED;
@@ -35,7 +36,7 @@ pub use deferred::Deferred;
 type Compile = fn(&Collection) -> Option<Arc<dyn Rule>>;
 
 /// The kinds of rules, in the order in which they run at each step.
-const KINDS: &[Compile] = &[];
+const KINDS: &[Compile] = &[validation::compile];
 
 /// A rule of one collection, compiled from the collection's options.
 pub trait Rule: Send + Sync {
@@ -95,6 +96,8 @@ pub trait Rule: Send + Sync {
 /// A document that is about to be written.
 #[derive(Clone, Copy)]
 pub struct Proposal<'p> {
+    /// The store of the collection.
+    pub store: &'p Store,
     /// The collection of the document.
     pub collection: &'p Collection,
     /// The stored document that the write changes; `None` for an insert.

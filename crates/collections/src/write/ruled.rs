@@ -93,12 +93,13 @@ impl Writer {
     }
 
     fn proposal<'p>(
-        &mut self,
+        &'p mut self,
         collection: &'p Collection,
         before: Option<Doc<'p>>,
         after: Doc<'p>,
     ) -> Proposal<'p> {
-        Proposal { collection, before, after, policy: self.policy, now_ms: self.now_ms() }
+        let (policy, now_ms) = (self.policy, self.now_ms());
+        Proposal { store: &self.store, collection, before, after, policy, now_ms }
     }
 
     fn undone_on_error<T>(&mut self, work: impl FnOnce(&mut Self) -> Attempt<T>) -> Attempt<T> {

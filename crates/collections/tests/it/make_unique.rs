@@ -1,7 +1,7 @@
 //! Indexes with `prepareUnique`, and their conversion to unique ones.
 
 use super::*;
-use quire_collections::{DropIndexes, IndexChoice, MakeUnique, ModifyIndex};
+use quire_collections::{DropIndexes, IndexChoice, MakeUnique, ModifyCollection, ModifyIndex};
 use quire_document::Value;
 use quire_error::ErrorCode;
 use quire_storage::{Crash, Faults, SimulatedDisk};
@@ -17,7 +17,8 @@ fn prepare(store: &Arc<Store>, prepare_unique: bool) {
         prepare_unique: Some(prepare_unique),
         expire_after_seconds: None,
     };
-    store.modify_index(&ns("d.t"), &change, &CommitOptions::buffered()).unwrap();
+    let change = ModifyCollection { index: Some(change), ..ModifyCollection::default() };
+    store.modify_collection(&ns("d.t"), &change, &CommitOptions::buffered()).unwrap();
 }
 
 fn convert(store: &Arc<Store>, dry_run: bool) -> Result<bool> {

@@ -55,7 +55,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         false => Conformance::Values,
     };
     let check = || {
-        let options = CheckOptions { repair, conformance };
+        let options = CheckOptions { repair, conformance, validation: true };
         interruptible(&cx.interrupt_check(), || {
             check_collection(&cx.service.store, collection, options, &cx.interrupt)
         })
@@ -151,7 +151,8 @@ fn write(
     if let Some(found) = found {
         let invalid = found.problems(|problem| matches!(problem, Problem::InvalidDocument(_)));
         reply.append("nInvalidDocuments", invalid.count() as i32);
-        crate::frame::reply::number(reply, "nNonCompliantDocuments", found.violations as i64);
+        let noncompliant = found.violations + found.noncompliant;
+        crate::frame::reply::number(reply, "nNonCompliantDocuments", noncompliant as i64);
         crate::frame::reply::number(reply, "nrecords", found.documents as i64);
     }
     reply.append("nIndexes", collection.ready_indexes().count() as i32);
@@ -185,6 +186,12 @@ fn write(
         if let Some(first) = found.and_then(|found| found.first_violation.as_ref()) {
             let text = format!(
                 "Detected one or more documents in this collection not conformant to BSON specifications, the first is {first}"
+            );
+            warnings.push(&text[..]);
+        }
+        if let Some(first) = found.and_then(|found| found.first_noncompliant) {
+            let text = format!(
+                "Detected one or more documents not compliant with the collection's schema, the first is record {first}"
             );
             warnings.push(&text[..]);
         }

@@ -1,12 +1,14 @@
-//! `collMod`: changes an index or a view. The collection options that it can change are not built.
+//! `collMod`: changes an index, the options of a collection, or a view.
 
 use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{Arg, arguments, fields};
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;
 use quire_catalog::clustered::parse_expiry;
-use quire_catalog::{Namespace, ViewDefinition};
-use quire_collections::{IndexChoice, MakeUnique, ModifyIndex, ModifyView};
+use quire_catalog::{Collection, Namespace, ValidationOptions, ViewDefinition};
+use quire_collections::{
+    Expiry, IndexBefore, IndexChoice, MakeUnique, ModifyCollection, ModifyIndex, ModifyView,
+};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_session::Changed;
@@ -18,7 +20,8 @@ struct Arguments<'a> {
     view: ModifyView,
     dry_run: bool,
     /// The change of a clustered collection's expiry.
-    expire: Option<Expiry>,
+    expiry: Option<Expiry>,
+    validation: ValidationOptions,
     /// The first option that applies only to collections.
     of_collection: Option<&'a str>,
     /// The first option that is not built.
@@ -42,50 +45,63 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::not_built(&format!("collMod.{option}")));
     }
     let collection = catalog.require(&namespace)?;
-    if arguments.expire.is_some() && collection.clustered_index().is_none() {
-        let text = "'expireAfterSeconds' option is only supported on collections clustered by _id";
-        return Err(Error::new(ErrorCode::InvalidOptions, text));
-    }
     let ModifyView { on, pipeline } = &arguments.view;
     let of_view = [("viewOn", on.is_some()), ("pipeline", pipeline.is_some())];
     if let Some((option, _)) = of_view.iter().find(|(_, given)| *given) {
         let text = format!("'{option}' option only supported on a view");
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
-    match arguments.index {
-        Some(index) => change_index(cx, &namespace, index, arguments.dry_run, reply)?,
-        None if arguments.dry_run => return Err(no_conversion()),
-        None => {}
+    modify_collection(cx, collection, arguments, reply)
+}
+
+/// Changes an index and the options of a collection.
+fn modify_collection(
+    cx: &Context<'_>,
+    collection: &Collection,
+    arguments: Arguments<'_>,
+    reply: &mut DocWriter<'_>,
+) -> Result<()> {
+    let namespace = &collection.namespace;
+    let Arguments { index, dry_run, expiry, validation, .. } = arguments;
+    let (index, unique) = index.map(parse).transpose()?.unzip();
+    let unique = unique == Some(true);
+    if dry_run && !unique {
+        return Err(no_conversion());
     }
-    if let Some(Expiry(seconds)) = arguments.expire {
-        let changed = Changed::Collections(vec![namespace.as_str().to_owned()]);
-        let _change = cx.await_transactions(changed)?;
-        cx.change_catalog(|store, commit| store.modify_expiry(&namespace, seconds, commit))?;
+    let (converted, index) = if unique { (index, None) } else { (None, index) };
+    let change = ModifyCollection { index, expiry, validation };
+    if converted.is_none() && change.is_empty() {
+        return Ok(());
+    }
+    let _change =
+        cx.await_transactions(Changed::Collections(vec![namespace.as_str().to_owned()]))?;
+    if let Some(ModifyIndex { index, .. }) = converted {
+        // The options change after the conversion, which is several commits. What is wrong with them
+        // must not leave a converted index behind.
+        change.applied(collection)?;
+        make_unique(cx, namespace, &MakeUnique { index, dry_run }, reply)?;
+    }
+    if change.is_empty() {
+        return Ok(());
+    }
+    let before =
+        cx.change_catalog(|store, commit| store.modify_collection(namespace, &change, commit))?;
+    if let (Some(change), Some(before)) = (&change.index, before) {
+        write_index(change, &before, reply);
     }
     Ok(())
 }
 
-/// Changes the options of an index, or converts the index to a unique one.
-fn change_index(
+/// Converts an index to a unique one.
+fn make_unique(
     cx: &Context<'_>,
     namespace: &Namespace,
-    index: Doc<'_>,
-    dry_run: bool,
+    change: &MakeUnique,
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let (change, unique) = parse(index)?;
-    if dry_run && !unique {
-        return Err(no_conversion());
-    }
-    let _change =
-        cx.await_transactions(Changed::Collections(vec![namespace.as_str().to_owned()]))?;
-    if !unique {
-        return modify_index(cx, namespace, &change, reply);
-    }
-    let change = MakeUnique { index: change.index, dry_run };
     cx.service.bound_builds();
     let made = cx.change_catalog(|store, commit| {
-        store.make_unique(namespace, &change, &cx.interrupt, commit)
+        store.make_unique(namespace, change, &cx.interrupt, commit)
     });
     if made.map_err(|error| cx.without_values(namespace, error))? {
         reply.append("unique_new", true);
@@ -99,17 +115,17 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
         if !matches!(arg.name(), "viewOn" | "pipeline") {
             parsed.of_collection = parsed.of_collection.or(Some(arg.name()));
         }
+        if parsed.validation.take("collMod", arg.name(), arg.value())? {
+            continue;
+        }
         match arg.name() {
             "index" if !arg.is_null() => parsed.index = Some(arg.document()?),
             "viewOn" if !arg.is_null() => parsed.view.on = Some(view_on(cx, &arg)?),
             "pipeline" if !arg.is_null() => parsed.view.pipeline = Some(pipeline(&arg)?),
             "dryRun" if !arg.is_null() => parsed.dry_run = arg.safe_bool()?,
-            "expireAfterSeconds" if !arg.is_null() => parsed.expire = Some(of_collection(&arg)?),
+            "expireAfterSeconds" if !arg.is_null() => parsed.expiry = Some(of_collection(&arg)?),
             "index" | "viewOn" | "pipeline" | "dryRun" | "expireAfterSeconds" => {}
-            "validator"
-            | "validationLevel"
-            | "validationAction"
-            | "timeseries"
+            "timeseries"
             | "cappedSize"
             | "cappedMax"
             | "changeStreamPreAndPostImages"
@@ -122,14 +138,8 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
     Ok(parsed)
 }
 
-fn modify_index(
-    cx: &Context<'_>,
-    namespace: &Namespace,
-    change: &ModifyIndex,
-    reply: &mut DocWriter<'_>,
-) -> Result<()> {
-    let before =
-        cx.change_catalog(|store, commit| store.modify_index(namespace, change, commit))?;
+/// Writes the options of an index before and after a change.
+fn write_index(change: &ModifyIndex, before: &IndexBefore, reply: &mut DocWriter<'_>) {
     if let Some(new) = change.expire_after_seconds {
         if let Some(old) = before.expire_after_seconds {
             reply.append("expireAfterSeconds_old", old);
@@ -144,11 +154,7 @@ fn modify_index(
         reply.append("prepareUnique_old", before.prepare_unique);
         reply.append("prepareUnique_new", new);
     }
-    Ok(())
 }
-
-/// The seconds after which documents expire; `None` for `"off"`.
-struct Expiry(Option<i64>);
 
 fn of_collection(arg: &Arg<'_>) -> Result<Expiry> {
     match arg.value() {

@@ -43,6 +43,7 @@ pub mod tally;
 pub mod transactions;
 pub mod units;
 pub mod usage;
+pub mod violations;
 pub mod write_gate;
 
 /// The version of MongoDB whose behaviour this server follows.

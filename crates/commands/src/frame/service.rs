@@ -260,6 +260,7 @@ impl Service {
         // A full disk does not stop a server that reads; the background job tries again.
         let _ = service.keep_clock();
         service.audit_start()?;
+        service.log_violations()?;
         Ok(service)
     }
 

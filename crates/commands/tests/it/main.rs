@@ -37,6 +37,7 @@ mod stage_rights;
 mod stats;
 mod transactions;
 mod validate;
+mod validators;
 
 use quire_commands::Outcome;
 use quire_commands::log::{LogLine, LogSink, NoLog};

@@ -41,6 +41,11 @@ pub fn interruptible<T>(
     stoppable(work)
 }
 
+/// Returns the interrupt of the innermost [`interruptible`] of this thread.
+pub fn current_interrupt() -> Option<Arc<dyn InterruptCheck>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
 /// Runs a part of the work of [`interruptible`]. If it ends within a long string, returns the error
 /// here, so that the caller handles it like every other.
 #[inline]
@@ -71,8 +76,7 @@ pub(crate) fn work_or_unwind(units: u32) {
 #[cold]
 #[inline(never)]
 fn look() -> Result<()> {
-    let current = CURRENT.with_borrow(Clone::clone);
-    current.map_or(Ok(()), |interrupt| interrupt.check())
+    current_interrupt().map_or(Ok(()), |interrupt| interrupt.check())
 }
 
 #[cfg(test)]

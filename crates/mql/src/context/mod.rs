@@ -21,7 +21,7 @@ pub use work::{sort_by, units};
 
 pub(crate) use folding::Folding;
 pub(crate) use interruptible::work_or_unwind;
-pub use interruptible::{count_work, interruptible, stoppable};
+pub use interruptible::{count_work, current_interrupt, interruptible, stoppable};
 pub(crate) use loop_cache::{Constants, LoopCache};
 pub use parse::{Binding, EXPRESSION_DEPTH_MAX, Known, ParseContext, Slot, UserVariable};
 pub use place::{Inside, Place, ViewStages};

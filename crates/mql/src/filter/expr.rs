@@ -5,7 +5,7 @@ use super::parse::{Level, Parser};
 use super::registry::{Parse, QueryOperator};
 use crate::context::{Collator, EvalContext};
 use crate::expression::{Expression, Extractor, is_true};
-use quire_document::{Doc, Value, equal};
+use quire_document::{Doc, Value, ValueBuf, equal};
 use quire_error::{Error, ErrorCode, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -50,6 +50,13 @@ impl ExprTest {
         let cx = extractor.context(&narrow(cx).with_root(doc))?;
         cx.pass()?;
         Ok(is_true(expression.eval(&cx)?) && holds_exactly(exact.as_ref(), &cx)?)
+    }
+
+    /// Returns the value of the expression, which a validator's error shows.
+    pub(super) fn result(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<Option<ValueBuf>> {
+        let Compiled { expression, extractor, .. } = &*self.compiled;
+        let cx = extractor.context(&narrow(cx).with_root(doc))?;
+        Ok(expression.eval(&cx)?.map(ValueBuf::new))
     }
 }
 

@@ -3,15 +3,33 @@
 //! The filter is processed clause by clause as the user wrote it (evaluation uses a simplified
 //! form). Each clause that determines the result is reported with the values that it considered. A
 //! negated clause is reported if it matched.
+//!
+//! A leaf shows at most ten values. A report of more than 12 MiB is made without the values and
+//! without the clauses as the user wrote them.
 
 use super::node::{Node, PathNode, Test};
 use super::parse::is_operator_document;
 use super::{Features, Filter};
 use crate::context::{EvalContext, ParseContext};
 use quire_document::path::{Found, Leaf as PathEnd, Path};
-use quire_document::{Doc, DocBuf, DocWriter, Type, Value};
-use quire_error::{Error, Result};
+use quire_document::{Doc, DocBuf, DocWriter, Type, Value, ValueBuf};
+use quire_error::{Error, ErrorClass, Result};
 use std::ops::ControlFlow;
+
+/// The most values that a leaf shows (MongoDB's `internalQueryMaxDocValidationErrorConsideredValues`).
+const CONSIDERED_MAX: usize = 10;
+
+/// The most bytes of a report with all its values.
+const BYTES_MAX: usize = 12 << 20;
+
+/// Why a document does not match.
+#[derive(Debug)]
+pub struct Report {
+    /// The details, as in `errInfo.details`.
+    pub details: DocBuf,
+    /// True if the values are left out, because the details would be too large.
+    pub truncated: bool,
+}
 
 /// A filter that can report why a document does not match.
 #[derive(Debug)]
@@ -59,15 +77,74 @@ impl Reporter {
         Ok(Reporter { root: clause(filter, context)? })
     }
 
-    /// Returns the details for a document that does not match. Fails with 4994600 for a filter that
-    /// has none.
-    pub fn report(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<DocBuf> {
+    /// Returns why a document does not match, as `errInfo` shows it. A filter that has no details
+    /// gives a note instead.
+    ///
+    /// # Errors
+    /// The error of an interrupt.
+    pub fn err_info(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<DocBuf> {
+        let report = match self.report(doc, cx) {
+            Err(error) if error.code().is_a(ErrorClass::Interruption) => return Err(error),
+            report => report,
+        };
+        Ok(DocBuf::build(|writer| {
+            writer.append_some("failingDocumentId", doc.get("_id"));
+            match report {
+                Ok(Report { details, truncated }) => {
+                    if truncated {
+                        writer.append("truncated", true);
+                    }
+                    writer.append("details", &details);
+                }
+                Err(error) => {
+                    writer.append("note", "failed to generate document validation error");
+                    write_error(&error, &mut writer.document("details"));
+                }
+            }
+        }))
+    }
+
+    /// Returns the report for a document that does not match. Fails with 4994600 for a filter that
+    /// has no details.
+    pub fn report(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<Report> {
         let mut bytes = Vec::new();
         let mut writer = DocWriter::new(&mut bytes);
         self.root.write(doc, Outcome::Failed, cx, &mut writer)?;
         writer.finish();
-        Ok(DocBuf::from_valid_bytes(bytes))
+        let details = DocBuf::from_valid_bytes(bytes);
+        Ok(match details.as_doc().len() > BYTES_MAX {
+            true => Report { details: without_values(details.as_doc()), truncated: true },
+            false => Report { details, truncated: false },
+        })
     }
+}
+
+/// Returns the details without the parts whose size depends on the user's values.
+fn without_values(details: Doc<'_>) -> DocBuf {
+    const VALUES: [&str; 3] = ["specifiedAs", "consideredValue", "consideredValues"];
+    DocBuf::build(|writer| {
+        for (name, value) in details.fields().filter(|(name, _)| !VALUES.contains(name)) {
+            match value {
+                Value::Document(inner) => {
+                    writer.append(name, &without_values(inner));
+                }
+                Value::Array(list) => {
+                    let mut shown = writer.array(name);
+                    list.iter().for_each(|value| match value {
+                        Value::Document(inner) => {
+                            shown.push(without_values(inner).as_doc());
+                        }
+                        other => {
+                            shown.push(other);
+                        }
+                    });
+                }
+                other => {
+                    writer.append(name, other);
+                }
+            }
+        }
+    })
 }
 
 /// Returns the clause of a filter document. Several conditions are an `$and`.
@@ -163,7 +240,7 @@ impl Clause {
             Clause::List("$or", clauses) => count(clauses)? > 0,
             Clause::List(_, clauses) => count(clauses)? == 0,
             Clause::Not(clause) => !clause.holds(doc, cx)?,
-            Clause::Leaf(leaf) => leaf.filter.matches(doc, cx)?,
+            Clause::Leaf(leaf) => unless_failed(leaf.filter.matches(doc, cx))?,
         })
     }
 
@@ -234,17 +311,7 @@ impl Leaf {
         writer.append("operatorName", self.operator.as_str());
         writer.append("specifiedAs", &self.specified);
         match self.filter.root() {
-            Node::Expr(test) => {
-                writer.append(
-                    "reason",
-                    match outcome {
-                        Outcome::Failed => "expression did not match",
-                        Outcome::Passed => "expression did match",
-                    },
-                );
-                writer.append("expressionResult", test.test(doc, cx)?);
-                Ok(())
-            }
+            Node::Expr(test) => write_expression(test.result(doc, cx), outcome, writer),
             Node::Not(inner) => self.write_node(inner, doc, outcome.inverted(), writer),
             node => self.write_node(node, doc, outcome, writer),
         }
@@ -300,6 +367,44 @@ impl Leaf {
     }
 }
 
+/// Returns the outcome of a leaf. A document for which an expression fails does not match.
+fn unless_failed(outcome: Result<bool>) -> Result<bool> {
+    match outcome {
+        Err(error) if !error.code().is_a(ErrorClass::Interruption) => Ok(false),
+        outcome => outcome,
+    }
+}
+
+fn write_expression(
+    result: Result<Option<ValueBuf>>,
+    outcome: Outcome,
+    writer: &mut DocWriter<'_>,
+) -> Result<()> {
+    match result {
+        Ok(value) => {
+            let reason = match outcome {
+                Outcome::Failed => "expression did not match",
+                Outcome::Passed => "expression did match",
+            };
+            writer.append("reason", reason);
+            writer.append_some("expressionResult", value.as_ref().map(ValueBuf::as_value));
+            Ok(())
+        }
+        Err(error) if error.code().is_a(ErrorClass::Interruption) => Err(error),
+        Err(error) => {
+            writer.append("reason", "failed to evaluate aggregation expression");
+            write_error(&error, &mut writer.document("details"));
+            Ok(())
+        }
+    }
+}
+
+fn write_error(error: &Error, writer: &mut DocWriter<'_>) {
+    writer.append("code", error.code().number());
+    writer.append("codeName", &*error.code().name());
+    writer.append("errmsg", error.message());
+}
+
 /// Returns the values at the path. Instead of an array returns its elements, if the operator tests
 /// them.
 fn considered<'a>(path: &Path, leaf: PathEnd, doc: Doc<'a>) -> Vec<Value<'a>> {
@@ -327,10 +432,15 @@ fn write_considered(values: &[Value<'_>], writer: &mut DocWriter<'_>) {
             writer.append("consideredValue", *value);
         }
         values => {
-            let mut list = writer.array("consideredValues");
-            values.iter().for_each(|value| {
-                list.push(*value);
-            });
+            {
+                let mut list = writer.array("consideredValues");
+                values.iter().take(CONSIDERED_MAX).for_each(|value| {
+                    list.push(*value);
+                });
+            }
+            if values.len() > CONSIDERED_MAX {
+                writer.append("consideredValuesTruncated", true);
+            }
         }
     }
 }
@@ -422,5 +532,65 @@ fn reason(test: Option<&Test>, outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Failed => failed,
         Outcome::Passed => passed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::context::Shared;
+    use bumpalo::Bump;
+    use quire_document::{ArrayBuf, doc};
+
+    fn report(filter: &DocBuf, document: &DocBuf) -> Report {
+        let (arena, shared) = (Bump::new(), Shared::new(0));
+        let reporter = Reporter::parse(filter.as_doc(), &ParseContext::default()).unwrap();
+        let cx = EvalContext::new(&arena, document.as_doc(), &shared);
+        reporter.report(document.as_doc(), &cx).unwrap()
+    }
+
+    #[test]
+    fn a_leaf_shows_ten_values() {
+        let values = |count: i32| {
+            let list = ArrayBuf::build(|writer| {
+                (0..count).for_each(|n| {
+                    writer.push(n);
+                });
+            });
+            let document = doc! { "a": &list };
+            let details = report(&doc! { "a": { "$lt": 0 } }, &document).details;
+            let Some(Value::Array(shown)) = details.get("consideredValues") else {
+                panic!("{details:?}")
+            };
+            (shown.iter().count(), details.get("consideredValuesTruncated").is_some())
+        };
+        assert_eq!(values(9), (10, false), "the elements and the array");
+        assert_eq!(values(10), (10, true));
+        assert_eq!(values(200), (10, true));
+    }
+
+    #[test]
+    fn a_report_that_is_too_large_has_no_values() {
+        let long = "x".repeat(7 << 20);
+        let document = doc! { "a": long.as_str(), "b": long.as_str() };
+        let filter = doc! { "a": 1, "$or": [{ "b": 2 }] };
+        let Report { details, truncated } = report(&filter, &document);
+        assert!(truncated);
+        let expected = doc! {
+            "operatorName": "$and",
+            "clausesNotSatisfied": [
+                { "index": 0, "details": { "operatorName": "$eq", "reason": "comparison failed" } },
+                { "index": 1, "details": {
+                    "operatorName": "$or",
+                    "clausesNotSatisfied": [{ "index": 0, "details": {
+                        "operatorName": "$eq", "reason": "comparison failed"
+                    } }]
+                } },
+            ]
+        };
+        assert_eq!(details, expected);
+        assert!(!report(&doc! { "a": 1 }, &document).truncated);
     }
 }

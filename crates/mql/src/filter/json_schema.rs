@@ -3,7 +3,7 @@
 use super::node::Node;
 use super::parse::Parser;
 use super::registry::{Parse, QueryOperator};
-use crate::schema::Schema;
+use crate::schema::{Schema, has_encryption};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
@@ -38,5 +38,9 @@ fn parse(parser: &Parser<'_>, value: Value<'_>) -> Result<Option<Node>> {
         return Err(Error::type_mismatch("$jsonSchema must be an object"));
     };
     count_parts(parser, doc)?;
+    if !parser.features.encryption && has_encryption(doc) {
+        let text = "Encryption-related validator keywords are not allowed in this context";
+        return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, text));
+    }
     Ok(Some(Node::JsonSchema(Arc::new(Schema::parse(doc, parser.context)?))))
 }

@@ -33,7 +33,7 @@ mod size;
 
 pub use bits::{BitKind, BitTest};
 pub use expr::ExprTest;
-pub use failure::Reporter;
+pub use failure::{Report, Reporter};
 pub use in_list::InList;
 pub use modulo::Modulo;
 pub use node::{Node, PathNode, Test};

@@ -25,16 +25,32 @@ pub struct Features {
     pub near: bool,
     /// True if `$text` and `$where` are allowed.
     pub whole_document: bool,
+    /// True if a schema may have keywords of encryption.
+    pub encryption: bool,
 }
 
 impl Features {
     /// All operators: for the filter of a find.
-    pub const ALL: Features =
-        Features { expr: true, json_schema: true, near: true, whole_document: true };
+    pub const ALL: Features = Features {
+        expr: true,
+        json_schema: true,
+        near: true,
+        whole_document: true,
+        encryption: true,
+    };
+
+    /// For the validator of a collection.
+    pub const VALIDATOR: Features =
+        Features { near: false, whole_document: false, ..Features::ALL };
 
     /// For conditions on parts of documents: arrayFilters, `$pull`, `$elemMatch` in projections.
-    pub const PARTS: Features =
-        Features { expr: false, json_schema: false, near: false, whole_document: false };
+    pub const PARTS: Features = Features {
+        expr: false,
+        json_schema: false,
+        near: false,
+        whole_document: false,
+        encryption: false,
+    };
 }
 
 /// The kind of value to which the conditions apply.

@@ -57,7 +57,17 @@ fn write(rules: &Rules, value: Value<'_>, check: &Check<'_>, out: &mut ArrayWrit
 fn specified<'w>(rules: &Rules, keyword: &str, out: &'w mut ArrayWriter<'_>) -> DocWriter<'w> {
     let mut report = out.document();
     report.append("operatorName", keyword);
-    report.document("specifiedAs").append_some(keyword, rules.source.get(keyword));
+    let mut shown = report.document("specifiedAs");
+    shown.append_some(keyword, rules.source.get(keyword));
+    let exclusive = match keyword {
+        "minimum" => "exclusiveMinimum",
+        "maximum" => "exclusiveMaximum",
+        _ => "",
+    };
+    if matches!(rules.source.get(exclusive), Some(Value::Bool(true))) {
+        shown.append(exclusive, true);
+    }
+    drop(shown);
     report
 }
 
@@ -102,12 +112,19 @@ fn write_text(rules: &Rules, text: &str, check: &Check<'_>, out: &mut ArrayWrite
 
 fn write_array(rules: &Rules, array: Array<'_>, check: &Check<'_>, out: &mut ArrayWriter<'_>) {
     let length = array.count() as i64;
-    let (value, reason) = (Value::Array(array), "array did not match specified length");
+    let value = Value::Array(array);
+    let mut mismatch = |keyword: &str| {
+        let mut report = specified(rules, keyword, out);
+        report
+            .append("reason", "array did not match specified length")
+            .append("consideredValue", value)
+            .append("numberOfItems", length as i32);
+    };
     if rules.min_items.is_some_and(|min| length < min) {
-        considered(rules, "minItems", reason, value, out);
+        mismatch("minItems");
     }
     if rules.max_items.is_some_and(|max| length > max) {
-        considered(rules, "maxItems", reason, value, out);
+        mismatch("maxItems");
     }
     if rules.unique_items
         && let Some(twice) = check.repeated(array)

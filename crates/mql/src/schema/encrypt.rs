@@ -56,6 +56,23 @@ impl Encrypted {
     }
 }
 
+/// Returns true if a schema, or a schema inside it, has a keyword of encryption.
+pub(crate) fn has_encryption(schema: Doc<'_>) -> bool {
+    schema.fields().any(|(keyword, value)| match (keyword, value) {
+        ("encrypt" | "encryptMetadata", _) => true,
+        ("properties" | "patternProperties" | "dependencies", Value::Document(named)) => {
+            named.fields().filter_map(|(_, value)| value.as_document()).any(has_encryption)
+        }
+        ("items" | "additionalItems" | "additionalProperties" | "not", Value::Document(inner)) => {
+            has_encryption(inner)
+        }
+        ("items" | "allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+            schemas.iter().filter_map(|value| value.as_document()).any(has_encryption)
+        }
+        _ => false,
+    })
+}
+
 /// Fails for a field that neither `encrypt` nor `encryptMetadata` has.
 pub(super) fn check_fields(keyword: &str, doc: Doc<'_>) -> Result<()> {
     let options = Options(keyword);
@@ -74,4 +91,30 @@ fn one_type(alias: &str) -> Result<TypeSet> {
 
 fn unknown(alias: &str) -> Error {
     Error::bad_value(format!("Unknown type name alias: {alias}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::doc;
+
+    #[test]
+    fn encryption_is_found_at_every_depth_and_not_in_names_of_fields() {
+        for schema in [
+            doc! { "encryptMetadata": {} },
+            doc! { "properties": { "a": { "encrypt": {} } } },
+            doc! { "patternProperties": { "^a": { "items": [{ "not": { "encrypt": {} } }] } } },
+            doc! { "dependencies": { "a": { "properties": { "b": { "encrypt": {} } } } } },
+            doc! { "additionalProperties": { "anyOf": [{}, { "encrypt": {} }] } },
+        ] {
+            assert!(has_encryption(schema.as_doc()), "{schema:?}");
+        }
+        for schema in [
+            doc! { "properties": { "encrypt": { "bsonType": "int" } } },
+            doc! { "required": ["encrypt"], "enum": [{ "encrypt": {} }] },
+            doc! { "dependencies": { "a": ["encrypt"] }, "additionalItems": false },
+        ] {
+            assert!(!has_encryption(schema.as_doc()), "{schema:?}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod rules;
 
 use crate::context::{ParseContext, Shared};
 use check::Check;
+pub(crate) use encrypt::has_encryption;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use rules::Rules;
