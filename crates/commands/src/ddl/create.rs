@@ -26,6 +26,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         return cx.change_catalog(|store, commit| store.create_view(&view, commit));
     }
     let options = CollectionOptions::parse(fields.as_doc(), now_ms())?;
+    if namespace.collection().starts_with("system.buckets.") {
+        let text = format!("{namespace} can only be created with a time-series collection");
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
+    }
     cx.server_unit()?.create_collection(&namespace, options, &cx.interrupt)
 }
 
