@@ -20,7 +20,7 @@ const ACTION: &str = "validationAction";
 /// The documents that a validator applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ValidationLevel {
-    /// None.
+    /// No document at all.
     Off,
     /// All inserted and changed documents.
     #[default]
@@ -80,9 +80,9 @@ impl ValidationAction {
 pub struct ValidationOptions {
     /// The validator; an empty one is no validator.
     pub validator: Option<DocBuf>,
-    /// The level.
+    /// The documents that the validator applies to.
     pub level: Option<ValidationLevel>,
-    /// The action.
+    /// What happens with a document that does not comply.
     pub action: Option<ValidationAction>,
 }
 

@@ -197,7 +197,7 @@ pub type CatalogObserver = Box<dyn Fn(&[CatalogChange]) + Send + Sync>;
 /// A document that does not comply with the validator of its collection.
 #[derive(Debug, Clone, Copy)]
 pub struct Violation<'v> {
-    /// The collection.
+    /// The collection that has the validator.
     pub collection: &'v Collection,
     /// The document that was to be written.
     pub doc: Doc<'v>,
