@@ -373,9 +373,9 @@ pub trait Engine: Send + Sync {
     /// for this call.
     fn end_late(&self);
 
-    /// Takes locks on keys; the first updater wins. Fails with `Conflict` if another transaction
-    /// has locked one of them or a commit after `base` changed one. Keeps the locks that were taken
-    /// before the failure.
+    /// Takes locks on the keys that are written; the first updater wins. Fails with `Conflict` if
+    /// another transaction has locked one of these, or if a commit after `base` changed a key. Keeps
+    /// the locks that were taken before the failure.
     fn lock(&self, owner: LockOwner, base: Version, keys: &[Check]) -> Result<()>;
 
     /// Releases all locks of a transaction. A successful commit releases them itself when it

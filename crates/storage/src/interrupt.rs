@@ -3,7 +3,7 @@
 //! shutdown ends every wait at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -34,6 +34,21 @@ pub struct Interrupt {
     deadline: AtomicU64,
     gate: Mutex<u64>,
     changed: Condvar,
+    /// The waits for other operations that go on now: for their transactions, or for keys that they
+    /// have written.
+    lock_waits: AtomicU32,
+    /// The conflicts with other writers so far.
+    conflicts: AtomicU32,
+}
+
+/// Marks that an operation waits for another one, until it is dropped.
+#[derive(Debug)]
+pub struct LockWait<'i>(&'i Interrupt);
+
+impl Drop for LockWait<'_> {
+    fn drop(&mut self) {
+        self.0.lock_waits.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Interrupt {
@@ -45,6 +60,8 @@ impl Interrupt {
             deadline: AtomicU64::new(NO_DEADLINE),
             gate: Mutex::new(0),
             changed: Condvar::new(),
+            lock_waits: AtomicU32::new(0),
+            conflicts: AtomicU32::new(0),
         })
     }
 
@@ -133,6 +150,27 @@ impl Interrupt {
                 }
             }
         }
+    }
+
+    /// Marks the operation as waiting for another one, until the result is dropped.
+    pub fn wait_for_lock(&self) -> LockWait<'_> {
+        self.lock_waits.fetch_add(1, Ordering::Relaxed);
+        LockWait(self)
+    }
+
+    /// Returns true while the operation waits for another one.
+    pub fn is_waiting_for_lock(&self) -> bool {
+        self.lock_waits.load(Ordering::Relaxed) > 0
+    }
+
+    /// Counts a conflict with another writer.
+    pub fn note_conflict(&self) {
+        self.conflicts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of conflicts with other writers so far.
+    pub fn conflicts(&self) -> u32 {
+        self.conflicts.load(Ordering::Relaxed)
     }
 
     /// Wakes a waiter, which then evaluates its condition again.

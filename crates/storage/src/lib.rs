@@ -37,7 +37,7 @@ pub use contract::{
 pub use error::{Conflict, Result, StorageError};
 #[cfg(feature = "testing")]
 pub use interrupt::observe;
-pub use interrupt::{Interrupt, Interruption};
+pub use interrupt::{Interrupt, Interruption, LockWait};
 pub use memory::{open_memory, open_memory_with};
 pub use publish::{OnPublish, PublishFn};
 pub use simulated::{Crash, Faults, SimulatedDisk};

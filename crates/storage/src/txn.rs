@@ -99,6 +99,7 @@ pub fn begin_on(engine: &Arc<dyn Engine>, snapshot: Box<dyn Snapshot>, mode: Mod
         turn: None,
         on_publish: None,
         pushed: 0,
+        guards_checked: 0,
     }
 }
 
@@ -118,6 +119,8 @@ pub struct Txn {
     on_publish: Option<OnPublish>,
     /// The length of the overlay's undo log at the last push.
     pushed: usize,
+    /// The number of guards that the last push checked.
+    guards_checked: usize,
 }
 
 static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
@@ -281,20 +284,19 @@ impl Txn {
     }
 
     /// Takes locks on every tracked key written since the last push. Fails with `Conflict` at once
-    /// if another transaction has locked one or a newer commit has changed one. The locks are held
-    /// until the transaction ends.
+    /// if another transaction has locked one or a newer commit has changed one, or a key that was
+    /// guarded since. The locks are held until the transaction ends.
     pub fn push(&mut self) -> Result<()> {
-        let checks: Vec<Check> = self
-            .overlay
-            .written_since(self.pushed)
-            .map(|(space, key)| Check {
-                hash: key_hash(space, key),
-                space,
-                key: key.clone(),
-                write: true,
-            })
-            .collect();
+        let guards = self.guards.get(self.guards_checked..).unwrap_or(&[]);
+        let written = self.overlay.written_since(self.pushed).map(|(space, key)| Check {
+            hash: key_hash(space, key),
+            space,
+            key: key.clone(),
+            write: true,
+        });
+        let checks: Vec<Check> = guards.iter().cloned().chain(written).collect();
         self.lock(&checks)?;
+        self.guards_checked = self.guards.len();
         self.pushed = self.overlay.mark();
         Ok(())
     }
@@ -327,6 +329,7 @@ impl Txn {
         self.overlay.roll_back(to.writes);
         self.pushed = self.pushed.min(to.writes);
         self.guards.truncate(to.guards);
+        self.guards_checked = self.guards_checked.min(to.guards);
         self.counts.truncate(to.counts);
         self.drops.truncate(to.drops);
         self.log.truncate(to.log);

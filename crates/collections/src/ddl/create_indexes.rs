@@ -87,6 +87,22 @@ impl Store {
         }
     }
 
+    /// Returns true if `create_indexes` would make an index now, and not only reply that all exist or
+    /// are being built.
+    ///
+    /// # Errors
+    /// Those of [`create_indexes`](Self::create_indexes) that the catalog alone decides.
+    pub fn makes_indexes(&self, request: &CreateIndexes, interrupt: &Interrupt) -> Result<bool> {
+        request.namespace.check_creatable()?;
+        let Some(collection) = self.catalog().writable(&request.namespace)? else {
+            return Ok(true);
+        };
+        let default = collection.options.collation();
+        let specs = request.specs.iter().map(|spec| spec.in_collection(default));
+        let specs = specs.collect::<Result<Vec<IndexSpec>>>()?;
+        Ok(!new_specs(&collection, &specs, interrupt)?.is_empty())
+    }
+
     fn announce(
         self: &Arc<Self>,
         request: &CreateIndexes,

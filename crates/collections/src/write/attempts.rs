@@ -48,12 +48,14 @@ impl<'a> Attempts<'a> {
             // The catalog has changed. A writer that sees the change does not conflict with it
             // again.
             Failure::Conflict(conflict) => {
+                self.interrupt.note_conflict();
                 Some(conflict).filter(|conflict| conflict.space != Space::Meta || conflict.held)
             }
         };
         self.interrupt.check().map_err(from_interruption)?;
         if let Some(conflict) = conflict {
             let turn = self.turn.take();
+            let _waiting = self.interrupt.wait_for_lock();
             let turn = KeyTurn::wait(self.store.engine(), &conflict, turn, self.interrupt);
             self.turn = Some(turn.map_err(from_storage)?);
         }

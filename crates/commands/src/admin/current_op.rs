@@ -218,9 +218,15 @@ fn row(
             number(&mut progress, "done", done as i64);
             number(&mut progress, "total", total as i64);
         }
+        let conflicts = i64::from(operation.interrupt.conflicts());
+        if conflicts > 0 {
+            row.append("writeConflicts", conflicts);
+        }
         row.append("numYields", 0);
         row.document("locks").finish();
-        row.append("waitingForLock", service.write_gate.holds_back(&operation.interrupt));
+        let waits = service.write_gate.holds_back(&operation.interrupt)
+            || operation.interrupt.is_waiting_for_lock();
+        row.append("waitingForLock", waits);
         row.document("lockStats").finish();
         row.append("waitingForFlowControl", false);
         row.document("flowControlStats").finish();

@@ -35,7 +35,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let (arg, indexes) = indexes.ok_or_else(|| missing(cx.command.name, "indexes"))?;
     let specs = specs(cx, &arg, indexes, ignore_unknown)?;
     let request = CreateIndexes { namespace, specs };
-    if !cx.in_transaction() {
+    // Only a command that changes the collection waits for its transactions.
+    if !cx.in_transaction() && makes_indexes(cx, &request)? {
         let namespace = request.namespace.as_str().to_owned();
         // Transactions may continue during the build.
         drop(cx.await_transactions(Changed::Collections(vec![namespace]))?);
@@ -53,6 +54,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         reply.append("note", note);
     }
     Ok(())
+}
+
+fn makes_indexes(cx: &Context<'_>, request: &CreateIndexes) -> Result<bool> {
+    let makes = cx.service.store.makes_indexes(request, &cx.interrupt);
+    makes.map_err(|error| cx.without_values(&request.namespace, error))
 }
 
 fn specs(

@@ -120,6 +120,7 @@ impl Context<'_> {
     /// The error of an interrupt.
     pub fn await_transactions(&self, changed: Changed) -> Result<RunningChange<'_>> {
         let change = self.service.sessions.begin_change(changed);
+        let _waiting = self.interrupt.wait_for_lock();
         while self.service.sessions.is_used(change.changed()) {
             self.pause(LOOK)?;
         }
@@ -143,6 +144,7 @@ impl Context<'_> {
         let limit_ms = self.service.parameters.number(LOCK_TIMEOUT);
         let limit = u64::try_from(limit_ms).ok().map(Duration::from_millis);
         let since = Instant::now();
+        let _waiting = self.interrupt.wait_for_lock();
         while must_wait() {
             if limit.is_some_and(|limit| since.elapsed() >= limit) {
                 self.join_transaction()?;

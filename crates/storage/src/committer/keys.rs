@@ -165,7 +165,7 @@ impl KeyTable {
     pub fn lock(&mut self, owner: LockOwner, base: u64, keys: &[Check]) -> Result<()> {
         for key in keys {
             self.check(base, Some(owner), std::slice::from_ref(key))?;
-            if self.locks.insert(key.hash, owner).is_none() {
+            if key.write && self.locks.insert(key.hash, owner).is_none() {
                 self.held.entry(owner).or_default().push(key.hash);
             }
         }
