@@ -21,10 +21,16 @@ const STEP_BYTES: usize = 1 << 20;
 struct Pool {
     max: AtomicUsize,
     used: AtomicUsize,
+    /// How many times it had too little left.
+    refused: AtomicUsize,
 }
 
 /// The pool of this process. Several servers in one process share it.
-static POOL: Pool = Pool { max: AtomicUsize::new(usize::MAX), used: AtomicUsize::new(0) };
+static POOL: Pool = Pool {
+    max: AtomicUsize::new(usize::MAX),
+    used: AtomicUsize::new(0),
+    refused: AtomicUsize::new(0),
+};
 
 impl Pool {
     fn take(&self, bytes: usize) -> Result<(), Refused> {
@@ -32,7 +38,10 @@ impl Pool {
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|sum| *sum <= max)
         });
-        taken.map(|_| ()).map_err(|_| Refused::Process)
+        taken.map(|_| ()).map_err(|_| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            Refused::Process
+        })
     }
 
     fn give(&self, bytes: usize) {
@@ -53,6 +62,11 @@ pub fn pool_bytes_max() -> usize {
 /// Returns the bytes that requests, cursors and messages of the process use now.
 pub fn pool_bytes_used() -> usize {
     POOL.used.load(Ordering::Relaxed)
+}
+
+/// Returns how many times the pool had too little memory left.
+pub fn pool_refusals() -> usize {
+    POOL.refused.load(Ordering::Relaxed)
 }
 
 /// Returns the text of the error for [`Refused::Process`].

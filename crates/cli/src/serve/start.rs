@@ -109,7 +109,7 @@ fn serve_until_stopped(
         if let Some(reason) = stop.wait(LOOK_EVERY) {
             break reason;
         }
-        if let Err(error) = watch.look(&*engine, log) {
+        if let Err(error) = watch.look(&*engine, service.refusals(), log) {
             server.stop();
             drop(jobs);
             // Closing cannot save more after the engine has failed: the next start recovers the

@@ -7,7 +7,7 @@ use crate::frame::command::Kind;
 use crate::frame::context::Context;
 use crate::frame::host::{host_name, proc_number};
 use crate::frame::metrics::{CommandCounts, Latency};
-use crate::frame::service::{Service, Topology, now_ms};
+use crate::frame::service::{Refusals, Service, Topology, now_ms};
 use quire_catalog::Collection;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
@@ -279,6 +279,10 @@ fn storage_engine(service: &Service, _asked: Option<Value<'_>>, section: &mut Do
     section.append("readOnly", false);
     section.append("persistent", service.options.data_directory.is_some());
     section.append("backupCursorOpen", false);
+    section.append("isShortOfSpace", service.engine.stats().is_short_of_space);
+    let Refusals { memory, clock } = service.refusals();
+    let mut refused = section.document("refusedRequests");
+    refused.append("memory", memory as i64).append("clock", clock as i64);
 }
 
 fn transactions(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {

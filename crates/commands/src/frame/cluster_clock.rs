@@ -29,6 +29,8 @@ pub(crate) struct ClusterClock {
     /// seconds since 1970.
     wall_secs_max: AtomicI64,
     storing: Mutex<()>,
+    /// The times of clients that were too far ahead.
+    refused: AtomicU64,
 }
 
 impl ClusterClock {
@@ -53,6 +55,7 @@ impl ClusterClock {
             exchanged: AtomicU64::new(0),
             wall_secs_max: AtomicI64::new(latest / 1000),
             storing: Mutex::default(),
+            refused: AtomicU64::new(0),
         })
     }
 
@@ -93,10 +96,16 @@ impl ClusterClock {
                 "New cluster time, {}, is too far from this node's wall clock time, {wall_secs}.",
                 time.seconds
             );
+            self.refused.fetch_add(1, Ordering::Relaxed);
             return Err(Error::new(ErrorCode::ClusterTimeFailsRateLimiter, text));
         }
         self.advance(time);
         Ok(())
+    }
+
+    /// Returns how many times of clients were too far ahead.
+    pub fn refusals(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Stores the date of the wall clock if it is later than the stored one: once a day, and after a jump

@@ -197,6 +197,15 @@ impl ConnectionInfo {
     }
 }
 
+/// The numbers of refused requests since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// The memory of all requests together was exhausted.
+    pub memory: u64,
+    /// The cluster time of the request was too far ahead of the wall clock.
+    pub clock: u64,
+}
+
 impl Service {
     /// Returns the server's certificate, if there is TLS.
     pub fn certificate(&self) -> Option<&dyn ServerCertificate> {
@@ -308,6 +317,15 @@ impl Service {
     /// Appends the reply to a message that could not be decoded as a request.
     pub fn error_reply(&self, error: &quire_error::Error, reply: &mut Vec<u8>) {
         crate::frame::reply::write_error_reply(&mut quire_document::DocWriter::new(reply), error);
+    }
+
+    /// Returns how many requests were refused for a reason that an operator must act on: for want of
+    /// memory, and because their cluster time is too far ahead of the wall clock.
+    pub fn refusals(&self) -> Refusals {
+        Refusals {
+            memory: quire_document::memory::pool_refusals() as u64,
+            clock: self.clock.refusals(),
+        }
     }
 
     /// Stores the latest date of the wall clock, if the topology has a cluster time.
