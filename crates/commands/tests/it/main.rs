@@ -26,6 +26,7 @@ mod matrix;
 mod memory;
 mod ownership;
 mod parameters;
+mod plan_fuzz;
 mod profile;
 mod requests;
 mod retryable;
@@ -38,6 +39,7 @@ mod stats;
 mod transactions;
 mod validate;
 mod validators;
+mod waits;
 
 use quire_commands::Outcome;
 use quire_commands::log::{LogLine, LogSink, NoLog};
