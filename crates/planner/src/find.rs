@@ -3,7 +3,7 @@
 use crate::indexes::access::{Access, Candidate, views};
 use crate::indexes::choose::{Statistics, rank};
 use crate::indexes::covering::ProjectionFacts;
-use crate::indexes::hint::{Choice, Restriction, choice};
+use crate::indexes::hint::{Choice, Restriction, choice, of_branches};
 use crate::indexes::intersection;
 use crate::indexes::sort_order::{self, SortPart};
 use crate::plan::{IndexScan, Node, Plan, Reshape};
@@ -274,7 +274,10 @@ fn candidates(
     }
     let (indexes, hinted) = match choice(collection, restriction, filter, collation)? {
         Choice::Natural { backward } => return Ok(vec![finish.finish(collection_scan(backward))]),
-        Choice::Any(indexes) => (indexes, false),
+        Choice::Any(mut indexes) => {
+            indexes.extend(of_branches(collection, restriction, filter, collation));
+            (indexes, false)
+        }
         Choice::Only(index) => (vec![index], true),
     };
     let alone = !hinted || indexes.iter().all(Candidate::stands_alone);
@@ -317,7 +320,8 @@ fn whole_scans(
     let Some(parts) = &finish.sort else { return Vec::new() };
     let mut out = Vec::new();
     for candidate in indexes {
-        if !candidate.stands_alone() || candidate.index.keys.is_sparse() && !hinted {
+        let misses_documents = candidate.index.keys.is_sparse() || candidate.of_branches;
+        if !candidate.stands_alone() || misses_documents && !hinted {
             continue;
         }
         let scan = candidate.scan();

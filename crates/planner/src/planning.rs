@@ -4,14 +4,16 @@ use crate::count::plan_count;
 use crate::distinct::plan_distinct;
 use crate::find::{FindQuery, plan_find};
 use crate::indexes::choose::Statistics;
+use crate::indexes::covering::ProjectionFacts;
 use crate::pipeline::plan_pipeline;
-use crate::plan::{Node, Plan};
+use crate::plan::{Node, Plan, Reshape};
 use crate::request::{FindRequest, ReadRequest, WriteKind, collation_of};
 use crate::shape::PlanShape;
 use quire_catalog::Collection;
 use quire_error::Result;
 use quire_mql::projection::Projection;
 use quire_mql::{Filter, ParseContext};
+use std::sync::Arc;
 
 /// Plans a request. Filters, sorts, projections and stages are compiled here, once; the plan holds
 /// the compiled objects.
@@ -30,8 +32,10 @@ pub fn plan(
         ReadRequest::Count(count) => plan_count(count, context, stats)?,
         ReadRequest::Distinct(distinct) => plan_distinct(distinct, context, stats)?,
         ReadRequest::Write(find, kind) => {
-            let found = plan_find(&FindQuery::compile(find, context, stats)?, stats)?;
-            written(found, *kind)
+            let mut query = FindQuery::compile(find, context, stats)?;
+            // The write needs whole documents. Its projection is that of the returned document.
+            let projection = query.projection.take();
+            written(plan_find(&query, stats)?, *kind, projection.as_ref())
         }
     })
 }
@@ -54,11 +58,20 @@ pub fn shape_of_request(
     Ok(query.shape(collation.map(|collation| &**collation)))
 }
 
-/// Puts a write above the plan of its query.
-fn written(mut plan: Plan, kind: WriteKind) -> Plan {
+/// Puts a write above the plan of its query, and the projection of the returned document above the
+/// write. As in MongoDB a write of one document has a limit only if it has a sort.
+fn written(mut plan: Plan, kind: WriteKind, projection: Option<&Arc<Reshape>>) -> Plan {
+    let has_sort = !plan.sort.as_doc().is_empty();
     for node in std::iter::once(&mut plan.root).chain(&mut plan.rejected) {
-        let input = Box::new(std::mem::replace(node, Node::Eof));
-        *node = Node::Write { kind, input };
+        let input = match std::mem::replace(node, Node::Eof) {
+            Node::Limit { input, .. } if !has_sort => input,
+            other => Box::new(other),
+        };
+        let write = Node::Write { kind, input };
+        *node = match projection {
+            Some(spec) => ProjectionFacts::new(spec).over_documents(write, spec),
+            None => write,
+        };
     }
     plan
 }
@@ -72,7 +85,6 @@ mod tests {
         CollectionId, CollectionOptions, Index, IndexId, IndexSpec, IndexState, Namespace, Uuid,
     };
     use quire_document::{DocBuf, doc};
-    use std::sync::Arc;
 
     /// Statistics of a collection of 100,000 orders that does not exist.
     struct Table {

@@ -25,6 +25,7 @@ pub fn update(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
         sort: statement.sort.to_owned(),
         hint: statement.hint.clone(),
         collation: AskedCollation::parse(statement.collation)?,
+        limit: u64::from(!statement.multi && !statement.sort.is_empty()),
         ..FindRequest::default()
     };
     let kind = WriteKind::Update { multi: statement.multi, upsert: statement.upsert };

@@ -46,12 +46,16 @@ pub(crate) struct Candidate {
     /// The content of its keys.
     pub keys: Arc<KeySpec>,
     pub multikey: MultikeyPaths,
+    /// True if the index is partial and does not hold every document that the whole filter matches. It
+    /// may serve a branch of an `$or`.
+    pub of_branches: bool,
 }
 
 impl Candidate {
     pub fn new(collection: &Arc<Collection>, index: &Arc<Index>) -> Self {
         let (collection, keys) = (Arc::clone(collection), Arc::clone(&index.keys));
-        Candidate { collection, index: Arc::clone(index), keys, multikey: index.multikey_paths() }
+        let multikey = index.multikey_paths();
+        Candidate { collection, index: Arc::clone(index), keys, multikey, of_branches: false }
     }
 
     /// Returns the forms of the index that may serve predicates on these paths: the index itself,
@@ -163,7 +167,16 @@ impl Access<'_> {
         let all: Vec<&Condition> = conjuncts.iter().chain(outer).collect();
         let usable = collect_usable(&all);
         let mut ways = Vec::new();
+        let mut whole = None;
         for (rank, candidate) in self.indexes.iter().enumerate() {
+            if candidate.of_branches {
+                let whole = whole.get_or_insert_with(|| {
+                    Condition::all(all.iter().map(|condition| (*condition).clone()).collect())
+                });
+                if !candidate.holds_all(whole, self.collation) {
+                    continue;
+                }
+            }
             let served = self.served(candidate, &usable)?;
             for assigned in assignments(candidate, &usable, &served) {
                 let own =

@@ -148,7 +148,7 @@ impl ProjectionFacts {
     /// `sinks`.
     pub fn apply(&self, node: Node, spec: &Arc<Reshape>, sinks: bool) -> Node {
         let covered = node.only_index().is_some_and(|scan| self.covered_by(scan));
-        let inclusion = self.excluded.iter().all(|path| path == "_id") && self.simple;
+        let inclusion = self.is_plain_inclusion();
         let one_scan = matches!(
             node,
             Node::IndexScan(_) | Node::DistinctScan { .. } | Node::Skip { .. } | Node::Sort { .. }
@@ -163,6 +163,19 @@ impl ProjectionFacts {
             return Node::Projection { kind, spec: Arc::clone(spec), input: Box::new(node) };
         }
         self.push_down(node, kind, spec)
+    }
+
+    /// Puts the projection above a node that returns documents.
+    pub fn over_documents(&self, node: Node, spec: &Arc<Reshape>) -> Node {
+        let kind = match self.is_plain_inclusion() {
+            true => ProjectionKind::Simple,
+            false => ProjectionKind::Default,
+        };
+        Node::Projection { kind, spec: Arc::clone(spec), input: Box::new(node) }
+    }
+
+    fn is_plain_inclusion(&self) -> bool {
+        self.excluded.iter().all(|path| path == "_id") && self.simple
     }
 
     fn push_down(&self, node: Node, kind: ProjectionKind, spec: &Arc<Reshape>) -> Node {

@@ -66,6 +66,27 @@ pub(crate) fn choice(
     }
 }
 
+/// Returns the partial indexes that hold what a branch of an `$or` matches, but not all that the
+/// filter matches.
+pub(crate) fn of_branches(
+    collection: &Arc<Collection>,
+    restriction: Restriction<'_>,
+    filter: &Condition,
+    collation: Option<&Collation>,
+) -> Vec<Candidate> {
+    let has_branches = filter.conjuncts().iter().any(|part| matches!(part, Condition::Or(_)));
+    if !has_branches {
+        return Vec::new();
+    }
+    collection
+        .ready_indexes()
+        .filter(|index| !index.hidden && index.partial_filter().is_some())
+        .filter(|index| restriction.filter.is_none_or(|filter| filter.allows(index)))
+        .map(|index| Candidate { of_branches: true, ..Candidate::new(collection, index) })
+        .filter(|candidate| !candidate.holds_all(filter, collation))
+        .collect()
+}
+
 /// Returns the index that a hint names.
 pub(crate) fn hinted<'c>(collection: &'c Collection, hint: &Hint) -> Result<&'c Arc<Index>> {
     let missing = || {

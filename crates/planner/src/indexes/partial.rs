@@ -38,7 +38,7 @@ fn implied(filter: &Node, wanted: &PathNode, collator: Option<&dyn Collator>) ->
     }
     match (&given.test, &wanted.test) {
         (Test::Exists, Test::Exists) => true,
-        (test, Test::Exists) => is_of_values(test) && !wants_null(test),
+        (test, Test::Exists) => needs_value(test),
         (test, wanted) => {
             let of = |test| bounds(test, false, Field { collator, ..Field::default() });
             let (Some((inside, _)), Some((outside, Tightness::Exact))) = (of(test), of(wanted))
@@ -60,6 +60,15 @@ fn negation_implies(child: &Node, wanted: &PathNode) -> bool {
         && matches!(wanted.test, Test::Exists)
         && matches!(given.test, Test::Compare(Comparison::Eq, _) | Test::In(_))
         && wants_null(&given.test)
+}
+
+/// Returns true for a test that only documents with the field pass.
+fn needs_value(test: &Test) -> bool {
+    match test {
+        Test::Size(_) | Test::ElemMatchValue(_) | Test::ElemMatchObject(_) | Test::Bits(_) => true,
+        Test::All(tests) => tests.iter().any(needs_value),
+        test => is_of_values(test) && !wants_null(test),
+    }
 }
 
 /// Returns true for a test of the single values that an index holds.

@@ -15,11 +15,24 @@ pub(crate) fn conjunction(conditions: Vec<Condition>) -> Stage {
     Stage::Match(Arc::new(Match::all_of(conditions)))
 }
 
+/// What a condition meets on its way before a stage.
+struct Passed {
+    modified: Modified,
+    /// The fields that the stage copies: the new names with the old ones.
+    renames: HashMap<String, String>,
+    /// True if a document may come in that does not come out.
+    hides: bool,
+}
+
 /// Moves the parts of a filter that a stage does not change to before the stage.
 pub(crate) fn push_match(first: Stage, filter: Arc<Match>) -> (Vec<Stage>, bool) {
-    let modified = first.modified();
-    let renames = renames(&first);
-    push_parts(first, filter, |part| moved(part, &modified, &renames))
+    let hides = match &first {
+        Stage::Unwind(_) => true,
+        Stage::Lookup(lookup) => lookup.unwind.is_some(),
+        _ => false,
+    };
+    let passed = Passed { modified: first.modified(), renames: renames(&first), hides };
+    push_parts(first, filter, |part| passed.moved(part))
 }
 
 /// Moves the parts of a filter for which `moved` returns their form before the stage.
@@ -45,17 +58,48 @@ pub(crate) fn push_parts(
     (stages, true)
 }
 
-/// Returns the condition in its form before the stage; `None` if it cannot move there.
-fn moved(
-    part: &Condition,
-    modified: &Modified,
-    renames: &HashMap<String, String>,
-) -> Option<Condition> {
-    let paths = part.paths()?;
-    if paths.iter().all(|path| is_untouched(path, modified)) && !sees_new_gaps(part, modified) {
-        return Some(part.clone());
+impl Passed {
+    /// Returns the condition in its form before the stage; `None` if it cannot move there.
+    fn moved(&self, part: &Condition) -> Option<Condition> {
+        let all = |children: &[Condition]| {
+            children.iter().map(|child| self.moved(child)).collect::<Option<Vec<_>>>()
+        };
+        Some(match part {
+            Condition::And(children) => Condition::And(all(children)?),
+            Condition::Or(children) => Condition::Or(all(children)?),
+            Condition::Nor(children) => Condition::Nor(all(children)?),
+            Condition::Not(child) => Condition::negate(self.moved(child)?),
+            Condition::Path(node) => {
+                let path = node.path.as_str();
+                if is_untouched(path, &self.modified) && !sees_new_gaps(part, &self.modified) {
+                    return Some(part.clone());
+                }
+                Condition::Path(self.renamed(node)?)
+            }
+            Condition::Expr(_) if self.lets_expression_pass(part) => part.clone(),
+            Condition::Expr(_) | Condition::JsonSchema(_) => return None,
+            Condition::SampleRate(_) | Condition::Always(_) => part.clone(),
+        })
     }
-    renamed(part, renames)
+
+    /// Returns the test with the name that its field has before the stage.
+    fn renamed(&self, node: &PathNode) -> Option<PathNode> {
+        let path = node.path.as_str();
+        let top = path.split('.').next().unwrap_or_default();
+        let old = format!("{}{}", self.renames.get(top)?, path.strip_prefix(top)?);
+        Some(PathNode::new(Path::new(&old), node.test.clone()))
+    }
+
+    /// Returns true for an `$expr` that reads nothing that the stage changes. It must not fail on a
+    /// document that the stage hides from it.
+    fn lets_expression_pass(&self, part: &Condition) -> bool {
+        let Condition::Expr(test) = part else { return false };
+        let reads = test.expression().dependencies();
+        let knows_paths = !reads.whole_document && !reads.volatile && reads.metadata.is_empty();
+        knows_paths
+            && !(self.hides && part.can_fail())
+            && reads.paths.iter().all(|path| is_untouched(path, &self.modified))
+    }
 }
 
 /// Returns the condition in its form before a stage that groups documents with equal values; `None`
@@ -95,20 +139,6 @@ fn compares(test: &Test) -> bool {
 /// which are in the same group.
 fn divides(value: Value<'_>) -> bool {
     !matches!(value, Value::Null | Value::Undefined | Value::MinKey | Value::MaxKey)
-}
-
-/// Returns the condition with the name that its field has before the stage.
-fn renamed(part: &Condition, renames: &HashMap<String, String>) -> Option<Condition> {
-    match part {
-        Condition::Not(inner) => renamed(inner, renames).map(Condition::negate),
-        Condition::Path(node) => {
-            let path = node.path.as_str();
-            let top = path.split('.').next().unwrap_or_default();
-            let old = format!("{}{}", renames.get(top)?, path.strip_prefix(top)?);
-            Some(Condition::Path(PathNode::new(Path::new(&old), node.test.clone())))
-        }
-        _ => None,
-    }
 }
 
 /// Returns true if the set contains a parent of this path.
@@ -180,14 +210,12 @@ fn holds_for_missing(test: &Test) -> bool {
     }
 }
 
-/// Returns the new names of fields that a stage only copies: `{$project: {x: "$a"}}`.
+/// Returns the new names of fields that a stage only copies, with the old ones: `{$set: {x: "$a"}}`.
 fn renames(stage: &Stage) -> HashMap<String, String> {
-    let computed = match stage {
-        Stage::Transform(Transform::Projection("$project", projection)) => {
-            projection.computed_fields()
-        }
-        _ => return HashMap::new(),
+    let Stage::Transform(Transform::Projection(_, projection)) = stage else {
+        return HashMap::new();
     };
+    let computed = projection.computed_fields();
     computed
         .into_iter()
         .filter(|(new, _)| !new.contains('.'))
@@ -250,6 +278,45 @@ mod tests {
         ] {
             assert!(moves(&set, filter.clone()), "{filter:?}");
         }
+    }
+
+    /// Returns the filter that moves before the stage.
+    fn before(stage: &DocBuf, filter: &DocBuf) -> Option<String> {
+        let pipeline = [stage.clone(), doc! { "$match": filter }];
+        let stages = pipeline.iter().map(|stage| Value::from(stage.as_doc()));
+        let context = ParseContext::default();
+        let stages = optimise(parse_pipeline(stages, &context).unwrap(), &context).unwrap();
+        let printed = DocBuf::build(|writer| stages[0].print(writer));
+        let filter = printed.get("$match").and_then(|filter| filter.as_document());
+        filter.map(quire_document::literal::print)
+    }
+
+    #[test]
+    fn a_filter_moves_before_a_stage_that_renames_its_field() {
+        let filter = doc! { "$or": [{ "x.y": { "$gt": 3 } }, { "b": 1 }] };
+        let moved = "{$or: [{a.y: {$gt: 3}}, {b: {$eq: 1}}]}".replace("a.y", "\"a.y\"");
+        for stage in [
+            doc! { "$set": { "x": "$a", "c": { "$add": ["$d", 1] } } },
+            doc! { "$project": { "x": "$a", "b": 1 } },
+        ] {
+            assert_eq!(before(&stage, &filter), Some(moved.clone()), "{stage:?}");
+        }
+        assert_eq!(before(&doc! { "$set": { "x": "$a.z" } }, &filter), None);
+        assert_eq!(before(&doc! { "$set": { "x": { "$add": ["$a", 1] } } }, &filter), None);
+    }
+
+    #[test]
+    fn an_expression_moves_before_a_stage_that_does_not_change_what_it_reads() {
+        let set = doc! { "$set": { "x": 1 } };
+        let reads = |path: &str| doc! { "$expr": { "$eq": [path, 1] } };
+        assert!(moves(&set, reads("$a")));
+        assert!(!moves(&set, reads("$x")));
+        assert!(!moves(&set, reads("$x.y")));
+        assert!(!moves(&set, doc! { "$expr": { "$gt": [{ "$rand": {} }, "$a"] } }));
+        assert!(!moves(&set, doc! { "$expr": { "$eq": ["$$ROOT", "$a"] } }));
+        let unwind = doc! { "$unwind": "$x" };
+        assert!(moves(&unwind, reads("$a")));
+        assert!(!moves(&unwind, doc! { "$expr": { "$gt": [{ "$divide": [1, "$a"] }, 1] } }));
     }
 
     #[test]
