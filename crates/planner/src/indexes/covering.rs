@@ -147,7 +147,9 @@ impl ProjectionFacts {
     /// Puts the projection above a node; below a sort if the result is the same and the projection
     /// `sinks`.
     pub fn apply(&self, node: Node, spec: &Arc<Reshape>, sinks: bool) -> Node {
-        let covered = node.only_index().is_some_and(|scan| self.covered_by(scan));
+        // Scans of one index have bounds of their own.
+        let mut covered = node.only_index().is_some();
+        node.for_each_scan(&mut |scan| covered = covered && self.covered_by(scan));
         let inclusion = self.is_plain_inclusion();
         let one_scan = matches!(
             node,
