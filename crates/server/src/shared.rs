@@ -13,7 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The options of a server's connections.
 #[derive(Clone, Debug)]
@@ -63,6 +63,23 @@ impl Default for ServerOptions {
     }
 }
 
+/// Lets one line of a kind pass each minute, so that clients cannot fill the log with refusals.
+#[derive(Default)]
+pub(crate) struct OncePerMinute(Mutex<Option<Instant>>);
+
+impl OncePerMinute {
+    /// Returns true if no line has passed in the minute before `now`.
+    fn passes(&self, now: Instant) -> bool {
+        let mut last = lock(&self.0);
+        let is_due =
+            last.is_none_or(|last| now.saturating_duration_since(last) >= Duration::from_secs(60));
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
+    }
+}
+
 /// The state that all threads of a server share.
 pub(crate) struct Shared {
     pub(crate) service: Arc<Service>,
@@ -76,6 +93,9 @@ pub(crate) struct Shared {
     pub(crate) next_connection: AtomicU64,
     watcher_gate: Mutex<()>,
     watcher_bell: Condvar,
+    /// The lines about refused connections, and about connections that cannot be accepted.
+    refused_lines: OncePerMinute,
+    failed_lines: OncePerMinute,
 }
 
 impl Shared {
@@ -92,6 +112,8 @@ impl Shared {
             next_connection: AtomicU64::new(0),
             watcher_gate: Mutex::new(()),
             watcher_bell: Condvar::new(),
+            refused_lines: OncePerMinute::default(),
+            failed_lines: OncePerMinute::default(),
         }
     }
 
@@ -143,17 +165,28 @@ impl Shared {
         );
     }
 
+    /// Logs a refused connection, the first of each minute, with the number of all refused ones.
     pub(crate) fn log_refused(&self, socket: &Socket, limit: usize) {
+        if !self.refused_lines.passes(Instant::now()) {
+            return;
+        }
+        let refused = self.service.metrics.network.connections_rejected.get();
         let attributes = DocBuf::build(|writer| {
             writer.append("remote", peer_name(socket.peer()).as_str());
             writer.append("connectionCount", self.clients.len() as i64);
             writer.append("limit", limit as i64);
+            writer.append("refused", refused as i64);
         });
         let message = "Connection refused because there are too many open connections";
         self.log(Severity::Warning, 22942, "listener", message, attributes);
     }
 
+    /// Logs that a connection could not be accepted, for example because the process may open no more
+    /// files: the first time of each minute.
     pub(crate) fn log_accept_failed(&self, error: &io::Error) {
+        if !self.failed_lines.passes(Instant::now()) {
+            return;
+        }
         let attributes = DocBuf::build(|writer| {
             writer.append("error", error.to_string().as_str());
         });
@@ -194,4 +227,18 @@ impl Shared {
 
 fn peer_name(peer: Option<SocketAddr>) -> String {
     peer.map_or_else(|| "anonymous unix socket".to_owned(), |peer| peer.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_passes_each_minute() {
+        let (lines, begun) = (OncePerMinute::default(), Instant::now());
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        let passed: Vec<bool> =
+            [0, 1, 59, 60, 61, 130].map(|seconds| lines.passes(after(seconds))).to_vec();
+        assert_eq!(passed, [true, false, false, true, false, true]);
+    }
 }
