@@ -8,7 +8,8 @@ use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
 
 use crate::{
-    CollectionId, CollectionOptions, Index, IndexFilters, IndexId, IndexSpec, IndexState, Namespace,
+    CollectionId, CollectionOptions, Index, IndexFilters, IndexId, IndexSpec, IndexState,
+    Namespace, PlanCache,
 };
 
 /// A collection's UUID.
@@ -36,6 +37,8 @@ pub struct Collection {
     pub frozen: bool,
     /// The indexes that the planner may choose from, by the shape of the request. Not stored.
     pub index_filters: Arc<IndexFilters>,
+    /// The planner's choices for earlier requests. A copy has none. Not stored.
+    pub plan_cache: PlanCache,
     /// The compiled rules of the collection's writes. Not stored.
     pub rules: RulesSlot,
 }
@@ -94,6 +97,7 @@ impl Collection {
             epoch: 1,
             frozen: false,
             index_filters: Arc::default(),
+            plan_cache: PlanCache::default(),
             rules: RulesSlot::default(),
         }
     }

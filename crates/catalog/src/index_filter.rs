@@ -23,6 +23,22 @@ pub enum AllowedIndex {
     Name(String),
     /// The indexes with that key pattern.
     Pattern(DocBuf),
+    /// No index: a scan of the collection, which only query settings can allow.
+    Natural {
+        /// True for a scan from the end.
+        backward: bool,
+    },
+}
+
+impl AllowedIndex {
+    /// Returns true if it allows the index.
+    pub fn allows(&self, index: &Index) -> bool {
+        match self {
+            AllowedIndex::Name(name) => index.name == *name,
+            AllowedIndex::Pattern(pattern) => index.has_key(pattern.as_doc()),
+            AllowedIndex::Natural { .. } => false,
+        }
+    }
 }
 
 /// The indexes that the planner may use for requests of one shape.
@@ -43,14 +59,6 @@ pub struct IndexFilter {
 }
 
 impl IndexFilter {
-    /// Returns true if the planner may use the index.
-    pub fn allows(&self, index: &Index) -> bool {
-        self.indexes.iter().any(|allowed| match allowed {
-            AllowedIndex::Name(name) => index.name == *name,
-            AllowedIndex::Pattern(pattern) => index.has_key(pattern.as_doc()),
-        })
-    }
-
     /// Writes the filter as `planCacheListFilters` shows it.
     pub fn write(&self, out: &mut DocWriter<'_>) {
         out.append("query", &self.query).append("sort", &self.sort);
@@ -63,6 +71,7 @@ impl IndexFilter {
             match allowed {
                 AllowedIndex::Name(name) => indexes.push(name.as_str()),
                 AllowedIndex::Pattern(pattern) => indexes.push(pattern),
+                AllowedIndex::Natural { .. } => indexes.push("$natural"),
             };
         }
     }
@@ -72,6 +81,7 @@ impl IndexFilter {
         let indexes = self.indexes.iter().map(|allowed| match allowed {
             AllowedIndex::Name(name) => name.len(),
             AllowedIndex::Pattern(pattern) => pattern.as_bytes().len(),
+            AllowedIndex::Natural { .. } => 0,
         });
         parts.iter().map(|part| part.as_bytes().len()).sum::<usize>() + indexes.sum::<usize>()
     }

@@ -21,6 +21,8 @@ mod multikey;
 mod names;
 mod options;
 mod partial;
+mod plan_cache;
+mod query_settings;
 mod record;
 mod storage_engine;
 mod text;
@@ -42,6 +44,8 @@ pub use multikey::{ARRAY_PATHS_MAX, Facts, FactsBuf, Multikey, MultikeyPaths};
 pub use names::{Namespace, split as split_namespace, validate_db_name};
 pub use options::{CollectionOptions, parse_images};
 pub use partial::PartialFilter;
+pub use plan_cache::{CACHED_PLANS_MAX, CACHED_QUERY_BYTES_MAX, CacheKey, CachedPlan, PlanCache};
+pub use query_settings::{QuerySettings, is_allowed};
 pub use record::{
     CATALOG_FORMAT, FormatRecord, collection_key, decode_collection, dropped_key,
     encode_collection, format_key, log_key, low_water_key, multikey_key, number_in_key,

@@ -175,6 +175,7 @@ pub fn decode_collection(
         epoch: epoch as u64,
         frozen: false,
         index_filters: Arc::default(),
+        plan_cache: crate::PlanCache::default(),
         rules: RulesSlot::default(),
     })
 }

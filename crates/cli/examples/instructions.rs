@@ -23,7 +23,11 @@ const LOGGED_IN: &str = "-logged-in";
 /// The number of open transactions in `insert-beside-transactions`.
 const OPEN: u8 = 100;
 
-const NAMES: [&str; 14] = [
+/// The operations that find a document by fields of which this many have an index.
+const COMPETING: [(&str, usize); 3] =
+    [("find-by-1-index", 1), ("find-by-2-indexes", 2), ("find-by-5-indexes", 5)];
+
+const NAMES: [&str; 17] = [
     "ping",
     "find",
     "find-one-in-session",
@@ -38,6 +42,9 @@ const NAMES: [&str; 14] = [
     "find-one-in-session-logged-in",
     "transfer",
     "insert-beside-transactions",
+    "find-by-1-index",
+    "find-by-2-indexes",
+    "find-by-5-indexes",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -73,6 +80,9 @@ fn measure(program: &Path, name: &str) -> Result<u64, Box<dyn Error>> {
     if name == "insert-beside-transactions" {
         (0..OPEN).try_for_each(|at| begin(&mut client, at))?;
     }
+    if let Some((_, indexes)) = COMPETING.iter().find(|(competing, _)| *competing == name) {
+        fill_indexed(&mut client, *indexes)?;
+    }
     (0..WARM_UP).try_for_each(|at| run(&mut client, name, DOCUMENTS + at))?;
     control(&server, &["-i", "on"])?;
     (WARM_UP..WARM_UP + OPERATIONS).try_for_each(|at| run(&mut client, name, DOCUMENTS + at))?;
@@ -100,6 +110,24 @@ fn counted(dump: &Path) -> Result<u64, Box<dyn Error>> {
 fn begin(client: &mut TcpStream, at: u8) -> Result<(), Box<dyn Error>> {
     let update = increment(i32::from(at), 1);
     command(client, within(update, [at; 16], 1, true)).map(|_| ())
+}
+
+/// Returns the fields of a document by which several indexes find it, each less selective than the
+/// one before.
+fn fields(at: i32) -> DocBuf {
+    doc! { "a": at, "b": at % 50, "c": at % 20, "d": at % 10, "e": at % 5 }
+}
+
+/// Fills a collection of which the first fields have indexes.
+fn fill_indexed(client: &mut TcpStream, indexes: usize) -> Result<(), Box<dyn Error>> {
+    for at in 0..DOCUMENTS {
+        command(client, doc! { "insert": "i", "documents": [&fields(at)], "$db": "test" })?;
+    }
+    for name in ["a", "b", "c", "d", "e"].into_iter().take(indexes) {
+        let index = doc! { "key": { name: 1 }, "name": name };
+        command(client, doc! { "createIndexes": "i", "indexes": [&index], "$db": "test" })?;
+    }
+    Ok(())
 }
 
 fn increment(id: i32, amount: i32) -> DocBuf {
@@ -166,6 +194,9 @@ fn run(client: &mut TcpStream, name: &str, at: i32) -> Result<(), Box<dyn Error>
             "delete": "c", "deletes": [{ "q": &filter, "limit": 1 }],
             "writeConcern": &concern, "$db": "test",
         },
+        _ if COMPETING.iter().any(|(competing, _)| *competing == name) => {
+            doc! { "find": "i", "filter": &fields(id), "$db": "test" }
+        }
         other => return Err(format!("no operation '{other}'").into()),
     };
     command(client, body).map(|_| ())

@@ -72,8 +72,11 @@ const DIFFERENCES: &str = "
   `$lookup` that 8.2 shows as `EQ_LOOKUP` is in `stages`, with its strategy, index and counters.
 - `AND_SORTED` is chosen if two equalities have few common documents; in MongoDB it is only among the rejected plans. There is no
   `AND_HASH`.
-- Each request is planned separately, from statistics and index dives: there is no plan cache. `planCacheClear` does nothing, and
-  `$planCacheStats` returns no documents. Index filters work as in MongoDB.
+- Plans are chosen by index dives, not by trials; the plan cache keeps the index that won (docs/adr/0029-plan-cache.md). Requests for which
+  fewer than two indexes compete are not cached, also with `$or`. In `$planCacheStats`, `works` counts keys, and `creationExecStats` has
+  `totalKeysExamined` for each plan. Index filters work as in MongoDB.
+- `queryFramework` of query settings is stored and shown; there is one framework. The shape of a request is written as MongoDB shows it, but its
+  `queryShapeHash` is not the hash that mongod computes. Settings by hash therefore do not move between the two; settings by query do.
 - A test that holds for a missing field, such as `{\"a.0\": null}`, uses no index of a path with an array position: the entry of
   `[{}]` does not show that the document in it has no field `0`. mongod uses the index and misses the document.
 - A view may not contain `$rankFusion` or `$scoreFusion`. `$group` returns a key that is code, `MinKey` or `MaxKey` unchanged.

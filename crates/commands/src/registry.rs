@@ -9,7 +9,7 @@ use crate::frame::command::ReadConcerns::{All, ExceptSnapshot, OfCursor};
 use crate::frame::command::{Commands, Target};
 use crate::frame::service::{Service, ServiceOptions};
 use crate::frame::usage::Class;
-use crate::read::{aggregate, count, distinct, explain, find};
+use crate::read::{aggregate, count, distinct, explain, find, query_settings};
 use crate::requires::REQUIRES;
 use crate::users;
 use crate::write::{self, bulk_write, delete, find_and_modify, insert, update};
@@ -327,7 +327,7 @@ pub static COMMANDS: &[Command] = &[
         "planCacheClear",
         Other,
         admin::index_filters::clear_plans,
-        "Does nothing: there are no cached plans.",
+        "Removes the cached plans of a collection, or those of a shape.",
     )
     .target(Target::Collection),
     Command::new(
@@ -351,6 +351,20 @@ pub static COMMANDS: &[Command] = &[
         "Restricts the requests of one shape to some indexes.",
     )
     .target(Target::Collection),
+    Command::new(
+        "setQuerySettings",
+        Write,
+        query_settings::set,
+        "Sets the allowed indexes of the requests of one shape, or refuses them.",
+    )
+    .admin(),
+    Command::new(
+        "removeQuerySettings",
+        Write,
+        query_settings::remove,
+        "Removes the query settings of a shape.",
+    )
+    .admin(),
     // Sessions and transactions.
     Command::new(
         "commitTransaction",

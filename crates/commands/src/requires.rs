@@ -92,6 +92,8 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("dataSize", Arguments(data_size)),
     ("validate", Collection(&[Validate])),
     ("validateDBMetadata", Arguments(validate_metadata)),
+    ("setQuerySettings", Cluster(&[QuerySettings])),
+    ("removeQuerySettings", Cluster(&[QuerySettings])),
     ("planCacheClear", Collection(&[PlanCacheWrite])),
     ("planCacheClearFilters", Collection(&[PlanCacheIndexFilter])),
     ("planCacheListFilters", Collection(&[PlanCacheIndexFilter])),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use quire_planner::explain::NodeStats;
-use quire_planner::{Node, Plan};
+use quire_planner::{Node, Plan, shape_digits, shape_hashes};
 
 /// Returns the name of a lookup by `_id` in a plan summary.
 fn express(clustered: bool) -> &'static str {
@@ -110,6 +110,21 @@ impl Examined {
             Some(plan) => summary(&plan.root),
             None => self.by_id.map(WriteById::summary).unwrap_or_default(),
         }
+    }
+
+    /// Returns the hashes of the plan's shape and of its key in the plan cache, as MongoDB shows them;
+    /// `None` for a lookup by `_id`, and without a plan.
+    pub fn shape_hashes(&self) -> Option<(String, String)> {
+        let plan = self.plan.as_ref().filter(|plan| {
+            plan.filter.is_some() && !matches!(plan.cursor(), Node::IdHack { .. })
+        })?;
+        let (shape, key) = shape_hashes(plan);
+        Some((shape_digits(shape), shape_digits(key)))
+    }
+
+    /// Returns true if the choice of the plan comes from the plan cache.
+    pub fn is_from_cache(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.from_cache)
     }
 
     /// Returns true if the plan reads the whole collection.

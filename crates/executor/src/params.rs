@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Weak};
 
+use quire_catalog::QuerySettings;
 use quire_collections::processors;
 use quire_document::{DocBuf, Timestamp, ValueBuf};
 use quire_error::{Error, Result};
@@ -59,6 +60,10 @@ pub struct ExecParams {
     /// Runs the candidate plan with this number instead of the chosen one: tests compare the
     /// results of all candidates.
     pub considered: Option<usize>,
+    /// True to use the plan cache.
+    pub plan_cache: bool,
+    /// The query settings of the request.
+    pub query_settings: Option<Arc<QuerySettings>>,
     /// The number of threads that a long execution may use, including its own, if they are free.
     pub threads_max: usize,
     /// The number of documents after which a scan counts as long.
@@ -82,6 +87,8 @@ impl ExecParams {
             server_rows: None,
             as_written: false,
             considered: None,
+            plan_cache: true,
+            query_settings: None,
             threads_max: processors(),
             long_scan_docs: LONG_SCAN_DOCS,
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Namespace, ResolvedView};
+use quire_catalog::{Collection, Namespace, QuerySettings, ResolvedView};
 use quire_collections::{IndexCursor, IndexRange, View};
 use quire_error::Result;
 use quire_planner::{IndexScan, Statistics};
@@ -104,6 +104,18 @@ impl Statistics for ViewStatistics<'_> {
 
     fn check_interrupt(&self) -> Result<()> {
         self.env.check_interrupt()
+    }
+
+    fn query_settings(&self) -> Option<&Arc<QuerySettings>> {
+        self.env.params.query_settings.as_ref()
+    }
+
+    fn uses_plan_cache(&self) -> bool {
+        self.env.params.plan_cache && self.env.params.considered.is_none()
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.env.params.now_ms
     }
 
     fn documents(&self, collection: &Collection) -> u64 {

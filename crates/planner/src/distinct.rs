@@ -35,10 +35,11 @@ pub(crate) fn plan_distinct(
         return Ok(plan);
     }
     let (collation, index_filter) = (plan.collation.clone(), plan.index_filter.clone());
-    let collation = collation.as_deref();
+    let (collation, settings) = (collation.as_deref(), plan.settings.clone());
     if filter.is_always_true() {
         let Some(collection) = plan.root.collection() else { return Ok(plan) };
-        let restriction = Restriction::new(hint, index_filter.as_deref());
+        let allowed = settings.as_ref().and_then(|settings| settings.allowed(namespace));
+        let restriction = Restriction::new(hint, allowed, index_filter.as_deref());
         if let Choice::Any(indexes) = choice(collection, restriction, filter.root(), collation)?
             && let Some(scan) = whole_index(&indexes, &request.key, collation)
         {
@@ -127,7 +128,8 @@ pub(crate) fn below_group(
         Some(collection) if everything => {
             let always = Condition::And(Vec::new());
             let hint = query.request.hint.as_ref();
-            let restriction = Restriction::new(hint, plan.index_filter.as_deref());
+            let allowed = plan.allowed_by_settings();
+            let restriction = Restriction::new(hint, allowed, plan.index_filter.as_deref());
             let indexes = match choice(collection, restriction, &always, collation)? {
                 Choice::Any(indexes) => indexes,
                 Choice::Only(index) => vec![index],

@@ -1,14 +1,14 @@
 //! Prints plans as MongoDB's `explain` does: the stages and their statistics after they ran.
 
-use crate::indexes::cached::cache_key;
+use crate::indexes::cached::shape_hashes;
 pub use crate::node_stats::{JoinStats, JoinStrategy, MemoryUse, NodeStats};
 use crate::plan::{IndexScan, Node, Plan, ProjectionKind};
-use crate::shape::{PlanParts, PlanShape, digits};
+use crate::shape::digits;
 use quire_catalog::Collection;
 use quire_catalog::key::{Interval, Intervals, KeyField};
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_mql::filter::Node as Condition;
-use quire_mql::stage::{Stage, StageBody, Transform, find_stage};
+use quire_mql::stage::Stage;
 
 /// The memory limit of a sort that explain shows, in bytes.
 pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
@@ -41,6 +41,9 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
         out.append("collation", &collation.to_document());
     }
     out.append("indexFilterSet", plan.index_filter.is_some());
+    if let Some(settings) = &plan.settings {
+        out.append("querySettings", &settings.shown);
+    }
     let (shape, key) = shape_hashes(plan);
     let (shape, key) = (digits(shape), digits(key));
     out.append("queryHash", shape.as_str());
@@ -174,6 +177,11 @@ impl<'n> Express<'n> {
             out.append("nWouldUpsert", 0).append("nWouldDelete", 0);
         }
     }
+}
+
+/// Prints a plan that did not run.
+pub(crate) fn print_stages(node: &Node, out: &mut DocWriter<'_>) {
+    stage(node, None, out);
 }
 
 /// Prints a stage with its inputs, and its statistics if it ran.
@@ -576,21 +584,4 @@ fn number(name: &str, value: u64, out: &mut DocWriter<'_>) {
         Ok(value) => out.append(name, value),
         Err(_) => out.append(name, i64::try_from(value).unwrap_or(i64::MAX)),
     };
-}
-
-/// Returns the shape of a plan, and the key of the plan cache for it.
-fn shape_hashes(plan: &Plan) -> (u64, u64) {
-    let parts = PlanParts {
-        filter: plan.filter.as_deref(),
-        sort: plan.sort.as_doc(),
-        projection: plan.projection.as_doc(),
-        collation: plan.collation.as_deref(),
-    };
-    let is_unset =
-        |stage: &&Stage| matches!(stage, Stage::Transform(Transform::Projection("$unset", _)));
-    // Explain prints an `$unset` as a `$project`, but the shape must not contain it.
-    let names = plan.stages().into_iter().filter(|stage| !is_unset(stage)).map(StageBody::name);
-    let reshapes = |name: &&str| find_stage(name).is_some_and(|row| row.facts.reshapes);
-    let shape = PlanShape::of(parts, &names.filter(reshapes).collect::<Vec<_>>());
-    (shape.0, cache_key(shape, plan))
 }

@@ -1,12 +1,14 @@
 //! Plans a `find`.
 
+use crate::caching::Caching;
 use crate::indexes::access::{Access, Candidate, views};
 use crate::indexes::choose::{Statistics, rank};
 use crate::indexes::covering::ProjectionFacts;
 use crate::indexes::hint::{Choice, Restriction, choice, of_branches};
 use crate::indexes::intersection;
 use crate::indexes::sort_order::{self, SortPart};
-use crate::plan::{IndexScan, Node, Plan, Reshape};
+use crate::natural::{converted, natural_scan};
+use crate::plan::{Node, Plan, Reshape};
 use crate::request::{FindRequest, collation_of};
 use crate::shape::{PlanParts, PlanShape};
 use quire_catalog::Collection;
@@ -96,7 +98,7 @@ impl<'r> FindQuery<'r> {
     }
 
     /// Returns the sort as explain shows it.
-    fn written_sort(&self) -> &DocBuf {
+    pub(crate) fn written_sort(&self) -> &DocBuf {
         match &self.sort {
             Some(pattern) if self.request.of_pipeline => pattern.to_bson(),
             _ => &self.request.sort,
@@ -174,7 +176,9 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         of_pipeline: request.of_pipeline,
         collation: collation.cloned(),
         index_filter: None,
+        settings: stats.query_settings().cloned(),
         hint: request.hint.clone(),
+        from_cache: false,
     };
     let Some(collection) = &found else {
         return Ok(plan(Node::Eof, Vec::new(), true));
@@ -195,37 +199,92 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     let Some(filter) = &query.filter else {
         return Err(Error::internal("a plan without a compiled filter"));
     };
-    let pause = || match request.filter.as_bytes().len() {
-        0..=UNCOUNTED_BYTES_MAX => Ok(()),
-        _ => stats.check_interrupt(),
+    pause(request, stats)?;
+    let settings = stats.query_settings();
+    let allowed = settings.and_then(|settings| settings.allowed(collection.namespace.as_str()));
+    let index_filter = match allowed {
+        Some(_) => None,
+        None => collection.index_filters.find(|| query.shape(finish.collation).0),
     };
-    pause()?;
-    let index_filter = collection.index_filters.find(|| query.shape(finish.collation).0);
-    let restriction = Restriction::new(request.hint.as_ref(), index_filter.as_deref());
-    let mut nodes = candidates(request, filter, collection, restriction, stats, &finish)?;
-    pause()?;
-    let needed = match request.limit {
-        0 => 0,
-        limit => limit.saturating_add(request.skip),
-    };
-    let ranking = rank(&nodes.iter().collect::<Vec<_>>(), stats, needed)?;
-    let mut best = ranking.order.first().copied().unwrap_or(0);
-    let in_order = finish.sorts() && !nodes.get(best).is_some_and(Node::blocks);
-    if needed == 0
-        && !in_order
-        && let Some(both) = intersection::worthwhile(&nodes, &ranking, filter, stats)
-    {
-        best = nodes.len();
-        nodes.push(finish.finish(both));
-    }
-    let root = match (nodes.remove(best), request.sample) {
+    let restriction = Restriction::new(request.hint.as_ref(), allowed, index_filter.as_deref());
+    let search = Search { query, filter, collection, restriction, stats, finish: &finish };
+    let chosen = search.choose()?;
+    let root = match (chosen.root, request.sample) {
         (root, Some(size)) if draws(&root, stats, size) => {
             let collection = Arc::clone(collection);
             Node::RandomPicks { collection, size, scan: Box::new(root) }
         }
         (root, _) => root,
     };
-    Ok(Plan { index_filter, ..plan(root, nodes, false) })
+    let from_cache = chosen.from_cache;
+    Ok(Plan { index_filter, from_cache, ..plan(root, chosen.rejected, false) })
+}
+
+/// A search of a collection by a filter, which several plans may serve.
+struct Search<'s> {
+    query: &'s FindQuery<'s>,
+    filter: &'s Condition,
+    collection: &'s Arc<Collection>,
+    restriction: Restriction<'s>,
+    stats: &'s dyn Statistics,
+    finish: &'s Finish<'s>,
+}
+
+/// The plan of a search, and those that were not chosen.
+struct Chosen {
+    root: Node,
+    rejected: Vec<Node>,
+    from_cache: bool,
+}
+
+impl Search<'_> {
+    /// Chooses a plan: the one of the plan cache, or the cheapest.
+    fn choose(&self) -> Result<Chosen> {
+        let Search { query, filter, collection, restriction, stats, finish } = *self;
+        let caching =
+            Caching::begin(query, filter, collection, restriction, finish.collation, stats);
+        if let Some(caching) = &caching
+            && let Some(index) = caching.index()
+            && let Some(root) =
+                caching.take(self.candidates(restriction.to_cached(index))?, stats)?
+        {
+            return Ok(Chosen { root, rejected: Vec::new(), from_cache: true });
+        }
+        let mut nodes = self.candidates(restriction)?;
+        pause(query.request, stats)?;
+        let request = query.request;
+        let needed = match request.limit {
+            0 => 0,
+            limit => limit.saturating_add(request.skip),
+        };
+        let ranking = rank(&nodes.iter().collect::<Vec<_>>(), stats, needed)?;
+        let mut best = ranking.order.first().copied().unwrap_or(0);
+        let in_order = finish.sorts() && !nodes.get(best).is_some_and(Node::blocks);
+        if needed == 0
+            && !in_order
+            && let Some(both) = intersection::worthwhile(&nodes, &ranking, filter, stats)
+        {
+            best = nodes.len();
+            nodes.push(finish.finish(both));
+        } else if let Some(caching) = caching {
+            caching.remember(&nodes, &ranking, stats, restriction.is_filtered());
+        }
+        Ok(Chosen { root: nodes.remove(best), rejected: nodes, from_cache: false })
+    }
+
+    /// Returns the plans that the restriction allows.
+    fn candidates(&self, restriction: Restriction<'_>) -> Result<Vec<Node>> {
+        let Search { query, filter, collection, stats, finish, .. } = *self;
+        candidates(query.request, filter, collection, restriction, stats, finish)
+    }
+}
+
+/// Checks the interrupt between the steps of planning a large filter.
+fn pause(request: &FindRequest, stats: &dyn Statistics) -> Result<()> {
+    match request.filter.as_bytes().len() {
+        0..=UNCOUNTED_BYTES_MAX => Ok(()),
+        _ => stats.check_interrupt(),
+    }
 }
 
 /// Returns true if drawing `size` random documents is cheaper than choosing them from the plan's
@@ -291,6 +350,13 @@ fn candidates(
     let settled = rooted_or && !nodes.is_empty();
     if finish.sorts() && !settled && nodes.iter().all(Node::blocks) {
         nodes.extend(whole_scans(&access.indexes, filter, hinted, finish));
+    }
+    if let Some(backward) = restriction.natural() {
+        nodes.push(finish.finish(collection_scan(backward)));
+    } else if nodes.is_empty() && restriction.is_of_settings() {
+        // As in MongoDB: settings without a usable index do not count.
+        let free = Restriction::new(request.hint.as_ref(), None, None);
+        return candidates(request, filter, collection, free, stats, finish);
     }
     if nodes.is_empty() && !alone {
         return Err(no_plan(&request.namespace, access.indexes.is_empty()));
@@ -575,45 +641,4 @@ fn no_plan(namespace: &str, unserved: bool) -> Error {
             "error processing query: ns={namespace} planner returned error :: caused by :: {why}"
         ),
     )
-}
-
-/// Returns a scan of a collection in natural order, or in reverse natural order.
-fn natural_scan(collection: &Arc<Collection>, filter: Option<Condition>, backward: bool) -> Node {
-    match collection.clustered_index() {
-        Some(index) => {
-            let mut scan = IndexScan::whole(collection, index, index.multikey_paths());
-            scan.backward = backward;
-            Node::ClusteredScan { scan: Box::new(scan), filter }
-        }
-        None => Node::CollScan { collection: Arc::clone(collection), filter, backward },
-    }
-}
-
-/// Replaces the scans of the clustered index, which has no stored keys. As in MongoDB, such a scan
-/// tests the whole `filter` if it is the whole plan.
-fn converted(node: Node, filter: Option<&Condition>) -> Node {
-    match node {
-        Node::IndexScan(scan) if scan.index.is_clustered() => clustered(*scan, None, filter),
-        Node::Fetch { filter: rest, input } => match *input {
-            Node::IndexScan(scan) if scan.index.is_clustered() => clustered(*scan, rest, filter),
-            input => Node::Fetch { filter: rest, input: Box::new(converted(input, None)) },
-        },
-        Node::Or { inputs } => {
-            let inputs = inputs.into_iter().map(|input| converted(input, None)).collect();
-            Node::Or { inputs }
-        }
-        other => other,
-    }
-}
-
-fn clustered(mut scan: IndexScan, rest: Option<Condition>, whole: Option<&Condition>) -> Node {
-    let own = scan.filter.take();
-    let filter = match whole {
-        Some(whole) => (!whole.is_always_true()).then(|| whole.clone()),
-        None => {
-            let parts: Vec<Condition> = own.into_iter().chain(rest).collect();
-            (!parts.is_empty()).then(|| Condition::all(parts))
-        }
-    };
-    Node::ClusteredScan { scan: Box::new(scan), filter }
 }

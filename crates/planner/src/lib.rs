@@ -3,15 +3,17 @@
 //!
 //! Read in this order: `request.rs` (the requests), [`mod@plan`] (the nodes of a plan), `indexes`
 //! (which indexes can serve a request, and which does; `quire_catalog::key` makes the intervals of
-//! a predicate), `shape.rs` (the shapes of requests and plans), `find.rs`, `count.rs` and `distinct.rs` (how these are planned), `pipeline.rs` and
+//! a predicate), `shape.rs` (the shapes of requests and plans), `caching.rs` (the plan cache), `find.rs`, `count.rs` and `distinct.rs` (how these are planned), `pipeline.rs` and
 //! its folder (how a pipeline is), `planning.rs` (any request), [`explain`] (how a plan is
 //! printed).
 
+mod caching;
 mod count;
 mod distinct;
 pub mod explain;
 mod find;
 mod indexes;
+mod natural;
 mod node_stats;
 mod on_view;
 mod pipeline;
@@ -21,6 +23,7 @@ mod request;
 mod shape;
 
 pub use find::{FindQuery, id_of_condition, id_to_look_up, plan_find, planned};
+pub use indexes::cached::shape_hashes;
 pub use indexes::choose::Statistics;
 pub use indexes::intersection::add_intersection;
 pub use on_view::{COUNT_FIELD, on_view};
@@ -34,4 +37,4 @@ pub use request::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, ReadRequest, Verbosity,
     WriteKind, collation_of,
 };
-pub use shape::{PlanShape, RequestShape, ShapeHash};
+pub use shape::{PlanShape, RequestShape, ShapeHash, digits as shape_digits};

@@ -8,7 +8,7 @@ pub use inner::{Foreign, ForeignKey, Inner};
 
 use crate::request::{Hint, WriteKind};
 use quire_catalog::key::{Intervals, KeySpec, Part};
-use quire_catalog::{Collection, Index, IndexFilter, MultikeyPaths};
+use quire_catalog::{AllowedIndex, Collection, Index, IndexFilter, MultikeyPaths, QuerySettings};
 use quire_document::{DocBuf, Value, ValueBuf};
 use quire_mql::collation::Collation;
 use quire_mql::filter::Node as Condition;
@@ -42,8 +42,12 @@ pub struct Plan {
     pub collation: Option<Arc<Collation>>,
     /// The index filter that restricts the choice of indexes.
     pub index_filter: Option<Arc<IndexFilter>>,
+    /// The query settings of the request.
+    pub settings: Option<Arc<QuerySettings>>,
     /// The index that the request demands.
     pub hint: Option<Hint>,
+    /// True if the choice comes from the plan cache.
+    pub from_cache: bool,
 }
 
 impl fmt::Debug for Plan {
@@ -70,8 +74,15 @@ impl Plan {
             of_pipeline: false,
             collation: None,
             index_filter: None,
+            settings: None,
             hint: None,
+            from_cache: false,
         }
+    }
+
+    /// Returns the indexes that query settings allow in the collection; `None` for all.
+    pub(crate) fn allowed_by_settings(&self) -> Option<&[AllowedIndex]> {
+        self.settings.as_ref()?.allowed(&self.namespace)
     }
 
     /// Returns the part of the tree below all stages of a pipeline: the part that a `find` could

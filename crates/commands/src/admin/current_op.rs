@@ -1,6 +1,7 @@
 //! `currentOp`, and the rows of `$currentOp`: the running operations.
 
 use crate::frame::args::is_generic;
+use crate::frame::command_shape::command_shape;
 use crate::frame::context::Context;
 use crate::frame::job_list::{Entry, State};
 use crate::frame::operation::Operation;
@@ -210,6 +211,10 @@ fn row(
         row.append("op", op).append("ns", operation.namespace.as_str());
         row.append("redacted", false);
         row.append("command", &operation.body);
+        let db = operation.namespace.split('.').next().unwrap_or_default();
+        if let Some(shape) = command_shape(db, operation.body.as_doc()) {
+            row.append("queryShapeHash", shape.hash().to_string().as_str());
+        }
         if let Some((done, total @ 1..)) = progress {
             let what = "Index Build: scanning collection";
             let text = format!("{what} {what}: {done}/{total} {}%", done * 100 / total);

@@ -1,6 +1,5 @@
 //! `planCacheSetFilter`, `planCacheListFilters` and `planCacheClearFilters`: the indexes that the
-//! planner may use for requests of one shape. `planCacheClear` has nothing to clear, because no
-//! plan is cached.
+//! planner may use for requests of one shape. `planCacheClear` removes cached plans.
 
 use crate::frame::context::Context;
 use quire_catalog::{AllowedIndex, Collection, IndexFilter};
@@ -22,7 +21,9 @@ pub fn set(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result
     let collation = collation(body)?.unwrap_or_default().to_owned();
     let FindRequest { filter: query, sort, projection, .. } = request;
     let filter = IndexFilter { shape, query, sort, projection, collation, indexes };
-    collection.index_filters.set(filter)
+    collection.index_filters.set(filter)?;
+    collection.plan_cache.clear(Some(shape));
+    Ok(())
 }
 
 /// Runs `planCacheListFilters`: lists all filters.
@@ -38,15 +39,17 @@ pub fn list(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> R
 /// Runs `planCacheClearFilters`: removes one filter or all.
 pub fn clear(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result<()> {
     if let Some(collection) = collection(cx, body)? {
-        collection.index_filters.clear(shape(cx, body, &collection)?);
+        let shape = shape(cx, body, &collection)?;
+        collection.index_filters.clear(shape);
+        collection.plan_cache.clear(shape);
     }
     Ok(())
 }
 
-/// Runs `planCacheClear`: only checks its arguments.
+/// Runs `planCacheClear`: removes the cached plans of one shape or all.
 pub fn clear_plans(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Result<()> {
     if let Some(collection) = collection(cx, body)? {
-        shape(cx, body, &collection)?;
+        collection.plan_cache.clear(shape(cx, body, &collection)?);
     }
     Ok(())
 }

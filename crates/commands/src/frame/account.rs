@@ -2,6 +2,7 @@
 //! its database is profiled.
 
 use crate::frame::command::{Command, Kind};
+use crate::frame::command_shape::command_shape;
 use crate::frame::context::Context;
 use crate::frame::log::{LogLine, Severity};
 use crate::frame::reply::number;
@@ -140,6 +141,7 @@ fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
         }
         write_origin(ended, writer);
         ended.tally.write(writer);
+        write_shapes(ended, writer);
         write_error(ended.error, writer);
         if !ended.is_statement {
             number(writer, "reslen", ended.reply_bytes as i64);
@@ -165,6 +167,7 @@ fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
         writer.append("command", &shown_command(ended));
         write_origin(ended, writer);
         ended.tally.write(writer);
+        write_shapes(ended, writer);
         write_error(ended.error, writer);
         writer.document("locks").finish();
         writer.document("flowControl").finish();
@@ -215,6 +218,15 @@ fn write_origin(ended: &Ended<'_>, writer: &mut DocWriter<'_>) {
     if let Some(command) = &ended.tally.originating {
         writer.append("originatingCommand", &shown_body(&[], command.as_doc()));
     }
+}
+
+/// Writes the hashes of the request's shape and of its plan's.
+fn write_shapes(ended: &Ended<'_>, writer: &mut DocWriter<'_>) {
+    let command = ended.tally.originating.as_ref().map_or(ended.command, DocBuf::as_doc);
+    if let Some(shape) = command_shape(ended.db(), command).filter(|_| !ended.is_statement) {
+        writer.append("queryShapeHash", shape.hash().to_string().as_str());
+    }
+    ended.tally.write_plan_hashes(writer);
 }
 
 fn write_error(error: Option<&Error>, writer: &mut DocWriter<'_>) {

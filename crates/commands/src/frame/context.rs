@@ -10,7 +10,7 @@ use crate::frame::generic_fields::Generic;
 use crate::frame::reply;
 use crate::frame::service::{Connection, Outcome, Sequence, Service, Topology};
 use crate::frame::tally::Tally;
-use quire_catalog::Namespace;
+use quire_catalog::{Namespace, QuerySettings};
 use quire_document::{Doc, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::{InterruptCheck, ParseContext, Shared};
@@ -64,6 +64,8 @@ pub struct Context<'c> {
     pub outcome: Outcome,
     /// True if an injected fault closes the connection after the command.
     pub write_hangs_up: Cell<bool>,
+    /// The query settings of the request that the command plans.
+    pub query_settings: Option<Arc<QuerySettings>>,
     /// What the operation examined and changed.
     pub tally: Tally,
 }

@@ -131,6 +131,9 @@ fn run(
     if written_accounts(command, cx.db, request).is_some() {
         service.access.changed();
     }
+    if command.kind == Kind::Write && (cx.db == "config" || command.name == "bulkWrite") {
+        service.query_settings.reload(&service.store)?;
+    }
     (attempt.outcome, attempt.tally) = (cx.outcome, std::mem::take(&mut cx.tally));
     attempt.outcome.hang_up |= cx.write_hangs_up.get();
     let unsatisfied = cx.unsatisfied();
@@ -254,6 +257,7 @@ fn prepare<'c>(
         exhaust_allowed: request.exhaust_allowed,
         outcome: Outcome::default(),
         write_hangs_up: Cell::new(false),
+        query_settings: None,
         tally: Tally::default(),
     })
 }

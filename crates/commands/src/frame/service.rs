@@ -16,6 +16,7 @@ use crate::frame::metrics::Metrics;
 use crate::frame::operation::Operations;
 use crate::frame::parameters::Parameters;
 use crate::frame::profiler::Profiler;
+use crate::frame::query_settings::QuerySettingsOfServer;
 use crate::frame::set_name;
 use crate::frame::usage::Usage;
 use crate::frame::write_gate::WriteGate;
@@ -91,6 +92,7 @@ pub struct Service {
     pub(crate) cursors: Cursors,
     pub(crate) sessions: Sessions,
     pub(crate) concern_defaults: ConcernDefaults,
+    pub(crate) query_settings: QuerySettingsOfServer,
     pub(crate) access: AccessControl,
     pub(crate) audit: Option<AuditLog>,
     pub(crate) clock: ClusterClock,
@@ -233,6 +235,7 @@ impl Service {
         let store = Store::open(Arc::clone(&engine), store_options)?;
         set_name::settle(&mut options, &store)?;
         let concern_defaults = ConcernDefaults::load(&store)?;
+        let query_settings = QuerySettingsOfServer::load(&store)?;
         let access = AccessControl::new(options.access_control)?;
         let audit = options.audit.as_ref().map(AuditLog::new).transpose()?;
         let clock = ClusterClock::open(&engine, &store, Arc::clone(&options.clock))?;
@@ -255,6 +258,7 @@ impl Service {
             cursors: Cursors::default(),
             sessions: Sessions::default(),
             concern_defaults,
+            query_settings,
             access,
             audit,
             clock,

@@ -72,6 +72,19 @@ impl Tally {
         append_figure(out, "nreturned", self.returned);
     }
 
+    /// Appends the hashes of the plan's shape under mongod's names.
+    pub fn write_plan_hashes(&self, out: &mut DocWriter<'_>) {
+        let Some(examined) = &self.examined else { return };
+        if let Some((shape, key)) = examined.shape_hashes() {
+            out.append("queryHash", shape.as_str());
+            out.append("planCacheShapeHash", shape.as_str());
+            out.append("planCacheKey", key.as_str());
+        }
+        if examined.is_from_cache() {
+            out.append("fromPlanCache", true);
+        }
+    }
+
     /// Returns the plan summary.
     pub fn plan_summary(&self) -> Option<String> {
         self.examined.as_ref().map(Examined::summary).filter(|summary| !summary.is_empty())

@@ -60,6 +60,7 @@ impl Context<'_> {
     /// Returns the external parameters of an execution for this command.
     pub fn exec_params(&self) -> ExecParams {
         let mut params = self.service.exec_params(&self.interrupt, self.clock());
+        params.query_settings = self.query_settings.clone();
         params.api_strict = self.generic.api.strict == Some(true);
         params.as_written = self.keeps_pipelines();
         params

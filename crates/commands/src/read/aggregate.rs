@@ -32,6 +32,7 @@ pub struct Parsed {
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     cx.tally.failed_early = true;
     let parsed = parse(cx, body)?;
+    cx.apply_query_settings(ReadRequest::Aggregate(&parsed.request), parsed.explain)?;
     if parsed.explain {
         return crate::read::explain::write_aggregate(cx, &parsed.request, body, reply);
     }

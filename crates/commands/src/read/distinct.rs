@@ -13,6 +13,7 @@ use quire_planner::{DistinctRequest, ReadRequest};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
+    cx.apply_query_settings(ReadRequest::Distinct(&request), false)?;
     let params = cx.exec_params();
     let unit = cx.unit()?;
     let mut views = unit.views()?;

@@ -2,13 +2,14 @@
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::command::{Command, Kind};
+use crate::frame::command_shape::requested;
 use crate::frame::context::Context;
 use crate::frame::parameters::table::STAGE_BYTES;
 use crate::read::{on_view, pipeline_sources};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{OpenViews, ServerStage, UnitOfWork, explain};
-use quire_planner::{AggregateRequest, ReadRequest, Verbosity};
+use quire_planner::{AggregateRequest, ReadRequest, RequestShape, Verbosity};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut verbosity = Verbosity::AllPlansExecution;
@@ -45,6 +46,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let target = cx.target(inner);
     cx.tally.explained =
         Some(target.map_or_else(|_| format!("{}.$cmd", cx.db), |ns| ns.as_str().to_owned()));
+    if let Some(request) = requested(cx.db, inner) {
+        cx.apply_query_settings(request.as_read(), true)?;
+    }
     let explained = explain_inner(cx, command, inner, verbosity);
     cx.command = own;
     finish(cx, inner, explained?, reply);
@@ -107,8 +111,22 @@ fn told_failure(shown: DocBuf) -> Result<DocBuf> {
     }
 }
 
-/// Explains the request; on a view, its pipeline.
+/// Explains the request, with the hash of its shape.
 fn explain_resolved(
+    cx: &Context<'_>,
+    what: ReadRequest<'_>,
+    verbosity: Verbosity,
+    views: &mut OpenViews<'_>,
+) -> Result<DocBuf> {
+    let mut explained = explain_plans(cx, what, verbosity, views)?;
+    if let Some(shape) = RequestShape::of(&what) {
+        explained.append("queryShapeHash", shape.hash().to_string().as_str());
+    }
+    Ok(explained)
+}
+
+/// Explains the plans of the request; on a view, those of its pipeline.
+fn explain_plans(
     cx: &Context<'_>,
     what: ReadRequest<'_>,
     verbosity: Verbosity,

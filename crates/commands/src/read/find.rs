@@ -28,6 +28,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::bad_value(text));
     }
     request.comment = comment(cx.generic.comment);
+    cx.apply_query_settings(ReadRequest::Find(&request), false)?;
     cx.service.metrics.queries.add(1);
     let unit = cx.unit()?;
     let mut views = unit.views()?;

@@ -8,4 +8,5 @@ pub mod find;
 pub mod find_request;
 pub mod on_view;
 pub mod pipeline_sources;
+pub mod query_settings;
 pub mod run_pipeline;

@@ -10,7 +10,7 @@ use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::ServerRows;
 use quire_mql::stage::{Served, Source, check_index_stats, check_plan_cache_stats, row_of};
-use quire_planner::AggregateRequest;
+use quire_planner::{AggregateRequest, shape_digits};
 
 /// Creates the documents of a command's first stage from its operand.
 type First = fn(&Context<'_>, &AggregateRequest, Value<'_>) -> Result<Vec<DocBuf>>;
@@ -53,6 +53,7 @@ const SERVED: &[ServedStage] = &[
         |cx, request, operand| cached_plans(cx.service, &request.namespace, operand, false),
         Some(cached_plans),
     ),
+    served("$querySettings", crate::read::query_settings::stage, None),
 ];
 
 fn find_served(name: &str) -> Option<&'static ServedStage> {
@@ -183,7 +184,7 @@ fn index_rows(
     Ok(rows.collect())
 }
 
-/// Returns the rows of a `$planCacheStats` on `namespace`: none, because no plan is cached.
+/// Returns the rows of a `$planCacheStats` on `namespace`.
 fn cached_plans(
     service: &Service,
     namespace: &str,
@@ -191,11 +192,23 @@ fn cached_plans(
     _api_strict: bool,
 ) -> Result<Vec<DocBuf>> {
     check_plan_cache_stats(operand)?;
-    if service.store.catalog().lookup(&Namespace::parse(namespace)?).is_none() {
+    let catalog = service.store.catalog();
+    let Some(collection) = catalog.lookup(&Namespace::parse(namespace)?) else {
         let text = format!("collection '{namespace}' does not exist");
         return Err(Error::location(50933, text));
-    }
-    Ok(Vec::new())
+    };
+    let host = crate::frame::host::host_name();
+    let rows = collection.plan_cache.all().into_iter().map(|(key, cached)| {
+        let shape = shape_digits(cached.shape);
+        DocBuf::build(|row| {
+            row.append("version", "1");
+            row.append("queryHash", shape.as_str()).append("planCacheShapeHash", shape.as_str());
+            row.append("planCacheKey", shape_digits(key).as_str());
+            cached.write(row);
+            row.append("host", host.as_str());
+        })
+    });
+    Ok(rows.collect())
 }
 
 #[cfg(test)]

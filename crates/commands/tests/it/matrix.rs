@@ -165,6 +165,13 @@ fn the_rest_of_families() -> Vec<Row> {
         ("shop", aggregate(doc! { "$facet": { "a": [] } }), vec![READ, "backup"]),
         ("shop", aggregate(doc! { "$planCacheStats": {} }), vec![READ, MANAGE]),
         ("admin", server_stage(doc! { "$queryStats": {} }), vec![MONITOR]),
+        ("admin", server_stage(doc! { "$querySettings": {} }), vec![CLUSTER]),
+        (
+            "admin",
+            doc! { "setQuerySettings": &*"0".repeat(64), "settings": { "queryFramework": "sbe" } },
+            vec![CLUSTER],
+        ),
+        ("admin", doc! { "removeQuerySettings": &*"0".repeat(64) }, vec![CLUSTER]),
         ("shop", doc! { "dataSize": "shop.orders" }, vec![READ, "backup"]),
         ("shop", doc! { "listSearchIndexes": "orders" }, vec![READ, MANAGE, "backup"]),
         ("admin", bulk, vec![WRITE, "restore"]),

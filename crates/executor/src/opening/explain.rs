@@ -13,7 +13,7 @@ use quire_planner::explain::{
     JoinStrategy, MemoryUse, NodeStats, Trial, after_running, execution_stats, query_planner,
 };
 use quire_planner::{
-    Foreign, Inner, Node, Plan, ReadRequest, RequestShape, Verbosity, add_intersection, planned,
+    Foreign, Inner, Node, Plan, ReadRequest, Verbosity, add_intersection, planned,
 };
 use quire_storage::Interrupt;
 
@@ -48,8 +48,9 @@ pub fn explain(
     first: Option<ServerStage>,
     verbosity: Verbosity,
     views: &mut dyn Views,
-    params: ExecParams,
+    mut params: ExecParams,
 ) -> Result<DocBuf> {
+    params.plan_cache = false;
     let interrupt = Arc::clone(&params.interrupt);
     let begun = Instant::now();
     let (first, feed) = first.map(|first| (first.stage, first.documents)).unzip();
@@ -94,16 +95,13 @@ pub fn explain(
     };
     // Each plan repeats the filter and its bounds.
     let explained = memory::limited(MESSAGE_BYTES_MAX, || DocBuf::build(print));
-    let mut explained = explained.map_err(|refused| match refused {
+    let explained = explained.map_err(|refused| match refused {
         Refused::Process => Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted()),
         Refused::Evaluation => {
             let text = format!("the plans take more than {MESSAGE_BYTES_MAX} bytes");
             Error::new(ErrorCode::BSONObjectTooLarge, text)
         }
     })?;
-    if let Some(shape) = RequestShape::of(&request) {
-        explained.append("queryShapeHash", shape.hash().to_string().as_str());
-    }
     Ok(explained)
 }
 

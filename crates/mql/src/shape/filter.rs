@@ -5,13 +5,15 @@ use crate::expression::is_true;
 use crate::filter::{is_field_operator, is_operator_document};
 use crate::type_set::TypeSet;
 use quire_document::{Array, ArrayWriter, Doc, DocBuf, Value};
+use std::borrow::Cow;
 
 /// How much of a filter its shape contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Everything but literals, in the written order: the shape of a request.
     Request,
-    /// What plans depend on: the order of conditions, expressions and names of types are left out.
+    /// What plans depend on: the order of conditions, the types of literals, expressions and names of
+    /// types are left out.
     Plan,
 }
 
@@ -69,9 +71,9 @@ fn collect(filter: Doc<'_>, detail: Detail, out: &mut Vec<DocBuf>) {
             }
             (name, Value::Regex(_)) => out.push(one(name, (&regex_shape(false)).into())),
             (name, value) if name.starts_with('$') => {
-                out.push(one(name, (&*literal::of(value)).into()));
+                out.push(operator(name, value, detail));
             }
-            (name, value) => out.push(one(name, (&operator("$eq", value)).into())),
+            (name, value) => out.push(one(name, (&operator("$eq", value, detail)).into())),
         }
     }
 }
@@ -82,8 +84,8 @@ fn tests(operators: Doc<'_>, detail: Detail) -> Vec<DocBuf> {
         Some(match (name, value) {
             ("$options", _) => return None,
             ("$regex", _) => regex_shape(operators.contains("$options")),
-            ("$ne", value) => one("$not", (&operator("$eq", value)).into()),
-            ("$nin", value) => one("$not", (&operator("$in", value)).into()),
+            ("$ne", value) => one("$not", (&operator("$eq", value, detail)).into()),
+            ("$nin", value) => one("$not", (&operator("$in", value, detail)).into()),
             ("$exists", value) => {
                 let exists = one("$exists", "?bool".into());
                 if is_true(Some(value)) { exists } else { one("$not", (&exists).into()) }
@@ -97,7 +99,7 @@ fn tests(operators: Doc<'_>, detail: Detail) -> Vec<DocBuf> {
             }
             ("$all", Value::Array(values)) => all_shape(values, detail),
             ("$type", value) => type_shape(value, detail),
-            (name, value) => operator(name, value),
+            (name, value) => operator(name, value, detail),
         })
     };
     operators.fields().filter_map(test).collect()
@@ -123,7 +125,7 @@ fn all_shape(values: Array<'_>, detail: Detail) -> DocBuf {
             items.push(&merged(inner, detail));
         }
         value => {
-            items.push(&*literal::of(value));
+            items.push(&*literal_shape(value, detail));
         }
     };
     DocBuf::build(|out| {
@@ -156,8 +158,15 @@ fn regex_shape(has_options: bool) -> DocBuf {
 }
 
 /// Returns `{operator: type}`.
-fn operator(name: &str, value: Value<'_>) -> DocBuf {
-    one(name, (&*literal::of(value)).into())
+fn operator(name: &str, value: Value<'_>, detail: Detail) -> DocBuf {
+    one(name, (&*literal_shape(value, detail)).into())
+}
+
+fn literal_shape(value: Value<'_>, detail: Detail) -> Cow<'static, str> {
+    match detail {
+        Detail::Request => literal::of(value),
+        Detail::Plan => Cow::Borrowed("?"),
+    }
 }
 
 fn one(name: &str, value: Value<'_>) -> DocBuf {

@@ -147,7 +147,7 @@ pub const STAGES: &[StageRow] = &[
     served(
         "$planCacheStats",
         "4.2",
-        "The cached plans of a collection. There are none, because each request is planned separately.",
+        "The cached plans of a collection.",
         Facts {
             local_only: true,
             rights: &[on_source(StageAction::PlanCacheRead)],
@@ -156,9 +156,16 @@ pub const STAGES: &[StageRow] = &[
         served::PLAN_CACHE_STATS,
     ),
     project::PROJECT,
-    not_built(
+    served(
         "$querySettings",
-        Facts { source: Source::Any, rights: &[on_cluster(StageAction::QuerySettings)], ..LISTED },
+        "8.0",
+        "The query settings of the server.",
+        Facts {
+            source: Source::Database(ErrorCode::InvalidNamespace),
+            rights: &[on_cluster(StageAction::QuerySettings)],
+            ..LISTED
+        },
+        served::NEVER_INSIDE,
     ),
     not_built(
         "$queryStats",

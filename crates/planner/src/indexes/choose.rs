@@ -3,7 +3,7 @@
 //! first.
 
 use crate::plan::{IndexScan, Node};
-use quire_catalog::{Collection, ResolvedView};
+use quire_catalog::{Collection, QuerySettings, ResolvedView};
 use quire_error::Result;
 use std::sync::Arc;
 
@@ -30,6 +30,21 @@ pub trait Statistics {
     /// The interrupt's error.
     fn check_interrupt(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Returns the query settings of the request.
+    fn query_settings(&self) -> Option<&Arc<QuerySettings>> {
+        None
+    }
+
+    /// Returns true if the plan may come from the plan cache, or go into it: not for an explain.
+    fn uses_plan_cache(&self) -> bool {
+        false
+    }
+
+    /// Returns the time of the request in milliseconds since 1970.
+    fn now_ms(&self) -> i64 {
+        0
     }
 
     /// Returns the number of documents in a collection.
@@ -118,7 +133,10 @@ pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Resul
 }
 
 /// Returns how many keys the node's scans visit, counted up to `depth` in total.
-fn visited(node: &Node, stats: &dyn Statistics, depth: u64) -> Result<u64> {
+///
+/// # Errors
+/// The interrupt's error.
+pub(crate) fn visited(node: &Node, stats: &dyn Statistics, depth: u64) -> Result<u64> {
     let mut is_large = false;
     node.for_each_scan(&mut |scan| {
         is_large |= scan.bounds.iter().any(|field| field.0.len() > UNCOUNTED_INTERVALS_MAX);

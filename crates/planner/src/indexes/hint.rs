@@ -3,7 +3,7 @@
 
 use crate::indexes::access::Candidate;
 use crate::request::Hint;
-use quire_catalog::{Collection, Index, IndexFilter};
+use quire_catalog::{AllowedIndex, Collection, Index, IndexFilter, IndexId, is_allowed};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::Collation;
 use quire_mql::filter::Node as Condition;
@@ -19,17 +19,65 @@ pub(crate) enum Choice {
     Natural { backward: bool },
 }
 
-/// The restrictions on the choice of an index. An index filter overrules the hint.
+/// The restrictions on the choice of an index. Query settings overrule an index filter, and both the
+/// hint.
 #[derive(Clone, Copy)]
 pub(crate) struct Restriction<'r> {
     hint: Option<&'r Hint>,
-    filter: Option<&'r IndexFilter>,
+    /// The indexes that query settings or an index filter allow.
+    allowed: Option<&'r [AllowedIndex]>,
+    /// True if query settings allow them.
+    of_settings: bool,
+    /// The index of a cached plan.
+    cached: Option<IndexId>,
 }
 
 impl<'r> Restriction<'r> {
-    /// Returns the restriction by a hint and by the index filter of the request's shape.
-    pub fn new(hint: Option<&'r Hint>, filter: Option<&'r IndexFilter>) -> Self {
-        Restriction { hint: hint.filter(|_| filter.is_none()), filter }
+    /// Returns the restriction by a hint, by the query settings of the request, and by the index
+    /// filter of its shape.
+    pub fn new(
+        hint: Option<&'r Hint>,
+        settings: Option<&'r [AllowedIndex]>,
+        filter: Option<&'r IndexFilter>,
+    ) -> Self {
+        let allowed = settings.or(filter.map(|filter| filter.indexes.as_slice()));
+        let hint = hint.filter(|_| allowed.is_none());
+        Restriction { hint, allowed, of_settings: settings.is_some(), cached: None }
+    }
+
+    /// Returns the restriction to the index of a cached plan.
+    pub fn to_cached(self, index: IndexId) -> Self {
+        Restriction { cached: Some(index), ..self }
+    }
+
+    /// Returns true if the planner may choose the index.
+    pub fn allows(&self, index: &Index) -> bool {
+        self.allowed.is_none_or(|allowed| is_allowed(allowed, index))
+            && self.cached.is_none_or(|cached| cached == index.id)
+    }
+
+    /// Returns true if an index filter restricts the choice.
+    pub fn is_filtered(&self) -> bool {
+        self.allowed.is_some() && !self.of_settings
+    }
+
+    /// Returns true if query settings or an index filter restrict the choice.
+    pub fn is_set(&self) -> bool {
+        self.allowed.is_some()
+    }
+
+    /// Returns true if query settings restrict the choice.
+    pub fn is_of_settings(&self) -> bool {
+        self.of_settings
+    }
+
+    /// Returns the direction of a scan of the collection that query settings allow: true for
+    /// backward.
+    pub fn natural(&self) -> Option<bool> {
+        self.allowed?.iter().find_map(|allowed| match allowed {
+            AllowedIndex::Natural { backward } => Some(*backward),
+            AllowedIndex::Name(_) | AllowedIndex::Pattern(_) => None,
+        })
     }
 
     /// Returns true if an index was named.
@@ -58,7 +106,7 @@ pub(crate) fn choice(
             collection
                 .ready_indexes()
                 .filter(|index| !index.hidden)
-                .filter(|index| restriction.filter.is_none_or(|filter| filter.allows(index)))
+                .filter(|index| restriction.allows(index))
                 .map(|index| Candidate::new(collection, index))
                 .filter(|candidate| candidate.holds_all(filter, collation))
                 .collect(),

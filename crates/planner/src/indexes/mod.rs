@@ -3,13 +3,14 @@
 //! Read in this order: `access` (the ways to find the documents of a filter by indexes), `partial`,
 //! `covering` and `sort_order` (the documents, values and order of an index), `hint` and `min_max` (options
 //! of the request),
-//! `intersection`, `choose` (the cheapest plan), `cached` (the choice for an earlier request of the
-//! same shape).
+//! `intersection`, `choose` (the cheapest plan), `cached` and `fingerprint` (the key of an
+//! earlier choice).
 
 pub(crate) mod access;
 pub(crate) mod cached;
 pub(crate) mod choose;
 pub(crate) mod covering;
+pub(crate) mod fingerprint;
 pub(crate) mod hint;
 pub(crate) mod intersection;
 pub(crate) mod min_max;
