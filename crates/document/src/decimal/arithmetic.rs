@@ -137,11 +137,21 @@ impl Decimal128 {
     }
 
     /// Rounds to `place` digits after the point (before it, if `place` is negative), as `$round`
-    /// and `$trunc` do. Returns infinities, NaN, and numbers that would need more than 34 digits,
-    /// unchanged.
+    /// and `$trunc` do. Returns infinities and NaN unchanged, and numbers that would need more than
+    /// 34 digits with 34 digits.
     pub fn round_to_place(self, place: i32, rounding: Rounding) -> Self {
         let rounded = self.quantize(place.saturating_neg(), rounding);
-        if rounded.is_nan() { self } else { rounded }
+        if rounded.is_nan() { self.padded() } else { rounded }
+    }
+
+    /// Returns the number with 34 digits, zeros at the end if necessary.
+    pub(super) fn padded(self) -> Self {
+        // Adding the smallest zero appends the zeros, and turns -0 into 0.
+        self.add(Decimal128::pack(Parts {
+            negative: false,
+            coefficient: 0,
+            exponent: EXPONENT_MIN,
+        }))
     }
 
     /// Returns the smallest integer that is not less, as `$ceil` does (NaN for infinities and

@@ -2,9 +2,10 @@
 //!
 //! Results are computed in binary with many more bits than the final precision, then rounded to
 //! binary128 and from there to 34 digits. MongoDB's results come from the same two roundings. An
-//! exact result with few digits has no trailing zeros (`log10(100)` is `2`).
+//! exact result with few digits has no trailing zeros (`log10(100)` is `2`). `fast` does the same in
+//! fixed point; the functions here are used where it gives up.
 
-use super::{EXPONENT_MIN, Parts, Unpacked, digits};
+use super::{EXPONENT_MIN, Parts, Unpacked, digits, fast};
 use crate::Decimal128;
 use astro_float_num::{BigFloat, Consts, RoundingMode, Sign};
 use std::cell::RefCell;
@@ -30,6 +31,11 @@ thread_local! {
     static CONSTANTS: RefCell<Option<Consts>> = RefCell::new(Consts::new().ok());
 }
 
+/// Computes a function of a finite number; `None` if it cannot decide the last digit.
+type Fast = fn(Parts) -> Option<Decimal128>;
+/// Computes a function of a finite number.
+type Exact = fn(Parts) -> Decimal128;
+
 impl Decimal128 {
     /// The number pi with 34 digits.
     pub const PI: Decimal128 = Decimal128::pack(Parts {
@@ -47,7 +53,7 @@ impl Decimal128 {
             Unpacked::Finite(parts) => match self.to_i64_truncated() {
                 _ if parts.coefficient == 0 => Decimal128::ONE,
                 Some(EXPONENTIAL_MIN..=EXPONENTIAL_MAX) => {
-                    compute(parts, |x, p, cc| x.exp(p, ANY, cc))
+                    fast::exp(parts).unwrap_or_else(|| exact_exp(parts))
                 }
                 _ => overflowed(parts.negative),
             },
@@ -56,19 +62,21 @@ impl Decimal128 {
 
     /// Returns the natural logarithm; -Infinity for 0, NaN for a negative number.
     pub fn ln(self) -> Self {
-        self.logarithm(|x, p, cc| x.ln(p, ANY, cc))
+        self.logarithm(fast::ln, exact_ln)
     }
 
     /// Returns the decimal logarithm; -Infinity for 0, NaN for a negative number.
     pub fn log10(self) -> Self {
-        self.logarithm(|x, p, cc| x.log10(p, ANY, cc))
+        self.logarithm(fast::log10, exact_log10)
     }
 
-    fn logarithm(self, function: impl Fn(&BigFloat, usize, &mut Consts) -> BigFloat) -> Self {
+    fn logarithm(self, fast: Fast, exact: Exact) -> Self {
         match self.unpack() {
             Unpacked::Infinite { negative: false } => self,
             Unpacked::Finite(parts) if parts.coefficient == 0 => Decimal128::NEG_INFINITY,
-            Unpacked::Finite(parts) if !parts.negative => compute(parts, function),
+            Unpacked::Finite(parts) if !parts.negative => {
+                fast(parts).unwrap_or_else(|| exact(parts))
+            }
             _ => Decimal128::NAN,
         }
     }
@@ -76,10 +84,7 @@ impl Decimal128 {
     /// Returns this number to the power of another; NaN for a negative number with a power that is
     /// not an integer. Results have trailing zeros up to 34 digits, like those of MongoDB's `$pow`.
     pub fn pow(self, power: Decimal128) -> Self {
-        // Adding the smallest zero appends the trailing zeros, and turns -0 into 0.
-        let smallest =
-            Decimal128::pack(Parts { negative: false, coefficient: 0, exponent: EXPONENT_MIN });
-        self.pow_short(power).add(smallest)
+        self.pow_short(power).padded()
     }
 
     fn pow_short(self, power: Decimal128) -> Self {
@@ -112,45 +117,42 @@ impl Decimal128 {
             Some(EXPONENTIAL_MIN..=EXPONENTIAL_MAX) => {}
             _ => return signed(grows, negative),
         }
-        let result = with_constants(|cc| {
-            let (x, y) = (to_float(base.magnitude(), PRECISION), to_float(exponent, PRECISION));
-            let power = x.ln(PRECISION, ANY, cc).mul(&y, PRECISION, ANY);
-            from_float(power.exp(PRECISION, ANY, cc))
-        });
+        let base = base.magnitude();
+        let result = fast::pow(base, exponent).unwrap_or_else(|| exact_pow(base, exponent));
         if negative { result.negate() } else { result }
     }
 
     /// Returns the sine of an angle in radians; NaN for an infinity.
     pub fn sin(self) -> Self {
-        self.odd(Decimal128::NAN, |x, p, cc| x.sin(p, ANY, cc))
+        self.odd(Decimal128::NAN, fast::sin, exact_sin)
     }
 
     /// Returns the cosine of an angle in radians; NaN for an infinity.
     pub fn cos(self) -> Self {
-        self.even(Decimal128::NAN, |x, p, cc| x.cos(p, ANY, cc))
+        self.even(Decimal128::NAN, fast::cos, exact_cos)
     }
 
     /// Returns the tangent of an angle in radians; NaN for an infinity.
     pub fn tan(self) -> Self {
-        self.odd(Decimal128::NAN, |x, p, cc| x.tan(p, ANY, cc))
+        self.odd(Decimal128::NAN, fast::tan, exact_tan)
     }
 
     /// Returns the angle with this sine; NaN outside -1 to 1.
     pub fn asin(self) -> Self {
-        self.odd(Decimal128::NAN, |x, p, cc| x.asin(p, ANY, cc))
+        self.odd(Decimal128::NAN, fast::asin, exact_asin)
     }
 
     /// Returns the angle with this cosine; NaN outside -1 to 1.
     pub fn acos(self) -> Self {
         match self.unpack() {
-            Unpacked::Finite(parts) => compute(parts, |x, p, cc| x.acos(p, ANY, cc)),
+            Unpacked::Finite(parts) => fast::acos(parts).unwrap_or_else(|| exact_acos(parts)),
             _ => Decimal128::NAN,
         }
     }
 
     /// Returns the angle with this tangent.
     pub fn atan(self) -> Self {
-        self.odd(half_pi(self.is_negative()), |x, p, cc| x.atan(p, ANY, cc))
+        self.odd(half_pi(self.is_negative()), fast::atan, exact_atan)
     }
 
     /// Returns the angle of the point (`x`, `self`), from -pi to pi.
@@ -175,18 +177,7 @@ impl Decimal128 {
             (_, 0) => return half_pi(self.is_negative()),
             _ => {}
         }
-        with_constants(|cc| {
-            let (above, right) = (to_float(y, PRECISION), to_float(x, PRECISION));
-            let mut angle = above.div(&right, PRECISION, ANY).atan(PRECISION, ANY, cc);
-            if x.negative {
-                let pi = cc.pi(PRECISION, ANY);
-                angle = match y.negative {
-                    true => angle.sub(&pi, PRECISION, ANY),
-                    false => angle.add(&pi, PRECISION, ANY),
-                };
-            }
-            from_float(angle)
-        })
+        fast::atan2(y, x).unwrap_or_else(|| exact_atan2(y, x))
     }
 
     /// Returns the hyperbolic sine.
@@ -194,7 +185,7 @@ impl Decimal128 {
         match self.to_i64_truncated() {
             None if self.is_finite() => Decimal128::infinite(self.is_negative()),
             Some(..EXPONENTIAL_MIN | EXPONENTIAL_MAX..) => Decimal128::infinite(self.is_negative()),
-            _ => self.odd(self, |x, p, cc| x.sinh(p, ANY, cc)),
+            _ => self.odd(self, fast::sinh, exact_sinh),
         }
     }
 
@@ -203,7 +194,7 @@ impl Decimal128 {
         match self.to_i64_truncated() {
             None if self.is_finite() => Decimal128::INFINITY,
             Some(..EXPONENTIAL_MIN | EXPONENTIAL_MAX..) => Decimal128::INFINITY,
-            _ => self.even(Decimal128::INFINITY, |x, p, cc| x.cosh(p, ANY, cc)),
+            _ => self.even(Decimal128::INFINITY, fast::cosh, exact_cosh),
         }
     }
 
@@ -213,20 +204,20 @@ impl Decimal128 {
         match self.to_i64_truncated() {
             None if self.is_finite() => one,
             Some(..-100 | 100..) => one,
-            _ => self.odd(one, |x, p, cc| x.tanh(p, ANY, cc)),
+            _ => self.odd(one, fast::tanh, exact_tanh),
         }
     }
 
     /// Returns the inverse hyperbolic sine.
     pub fn asinh(self) -> Self {
-        self.odd(self, |x, p, cc| x.asinh(p, ANY, cc))
+        self.odd(self, fast::asinh, exact_asinh)
     }
 
     /// Returns the inverse hyperbolic cosine; NaN below 1.
     pub fn acosh(self) -> Self {
         match self.unpack() {
             Unpacked::Infinite { negative: false } => self,
-            Unpacked::Finite(parts) => compute(parts, |x, p, cc| x.acosh(p, ANY, cc)),
+            Unpacked::Finite(parts) => fast::acosh(parts).unwrap_or_else(|| exact_acosh(parts)),
             _ => Decimal128::NAN,
         }
     }
@@ -236,32 +227,65 @@ impl Decimal128 {
         match self.abs().compare(Decimal128::ONE) {
             std::cmp::Ordering::Equal => Decimal128::infinite(self.is_negative()),
             std::cmp::Ordering::Greater => Decimal128::NAN,
-            std::cmp::Ordering::Less => self.odd(Decimal128::NAN, |x, p, cc| x.atanh(p, ANY, cc)),
+            std::cmp::Ordering::Less => self.odd(Decimal128::NAN, fast::atanh, exact_atanh),
         }
     }
 
     /// Computes a function that returns zero for zero. `at_infinity` is its value for an infinity.
-    fn odd(
-        self,
-        at_infinity: Decimal128,
-        function: impl Fn(&BigFloat, usize, &mut Consts) -> BigFloat,
-    ) -> Self {
+    fn odd(self, at_infinity: Decimal128, fast: Fast, exact: Exact) -> Self {
         match self.unpack() {
             Unpacked::Nan => Decimal128::NAN,
             Unpacked::Infinite { .. } => at_infinity,
             Unpacked::Finite(parts) if parts.coefficient == 0 => self,
-            Unpacked::Finite(parts) => compute(parts, function),
+            Unpacked::Finite(parts) => fast(parts).unwrap_or_else(|| exact(parts)),
         }
     }
 
     /// Computes a function that returns 1 for zero.
-    fn even(
-        self,
-        at_infinity: Decimal128,
-        function: impl Fn(&BigFloat, usize, &mut Consts) -> BigFloat,
-    ) -> Self {
-        if self.is_zero() { Decimal128::ONE } else { self.odd(at_infinity, function) }
+    fn even(self, at_infinity: Decimal128, fast: Fast, exact: Exact) -> Self {
+        if self.is_zero() { Decimal128::ONE } else { self.odd(at_infinity, fast, exact) }
     }
+}
+
+/// Defines the exact computation of functions of one number.
+macro_rules! exact {
+    ($($name:ident: $function:ident),*) => {
+        $(fn $name(parts: Parts) -> Decimal128 {
+            compute(parts, |x, p, cc| x.$function(p, ANY, cc))
+        })*
+    };
+}
+
+exact!(
+    exact_exp: exp, exact_ln: ln, exact_log10: log10, exact_sin: sin, exact_cos: cos,
+    exact_tan: tan, exact_asin: asin, exact_acos: acos, exact_atan: atan, exact_sinh: sinh,
+    exact_cosh: cosh, exact_tanh: tanh, exact_asinh: asinh, exact_acosh: acosh,
+    exact_atanh: atanh
+);
+
+/// Returns the power of a number above zero.
+fn exact_pow(base: Parts, exponent: Parts) -> Decimal128 {
+    with_constants(|cc| {
+        let (x, y) = (to_float(base, PRECISION), to_float(exponent, PRECISION));
+        let power = x.ln(PRECISION, ANY, cc).mul(&y, PRECISION, ANY);
+        from_float(power.exp(PRECISION, ANY, cc))
+    })
+}
+
+/// Returns the angle of a point with two coordinates other than zero.
+fn exact_atan2(y: Parts, x: Parts) -> Decimal128 {
+    with_constants(|cc| {
+        let (above, right) = (to_float(y, PRECISION), to_float(x, PRECISION));
+        let mut angle = above.div(&right, PRECISION, ANY).atan(PRECISION, ANY, cc);
+        if x.negative {
+            let pi = cc.pi(PRECISION, ANY);
+            angle = match y.negative {
+                true => angle.sub(&pi, PRECISION, ANY),
+                false => angle.add(&pi, PRECISION, ANY),
+            };
+        }
+        from_float(angle)
+    })
 }
 
 /// Returns infinity or zero, with a sign.
@@ -392,6 +416,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Generator;
 
     fn d(text: &str) -> Decimal128 {
         Decimal128::parse(text).unwrap()
@@ -428,6 +453,70 @@ mod tests {
         check(d("100").ln().divide(d("10").ln()), "2");
         check(d("32").ln().divide(d("2").ln()), "5");
         check(d("1E-6176").ln().divide(d("10").ln()), "-6175.999999999999999999999999999999");
+    }
+
+    /// Returns a decimal with up to 34 digits between 10^low and 10^high.
+    fn random(generator: &mut Generator, low: i32, high: i32) -> Parts {
+        let count = 1 + generator.below(34) as u32;
+        let coefficient = u128::from(generator.bits()) << 64 | u128::from(generator.bits());
+        let coefficient = (coefficient % 10u128.pow(count)).max(1);
+        let size = low + generator.below((high - low) as u64) as i32;
+        Parts { negative: generator.one_in(2), coefficient, exponent: size - count as i32 }
+    }
+
+    /// A function with the sizes of its arguments: powers of ten.
+    type Case = (&'static str, Fast, Exact, i32, i32);
+
+    const CASES: [Case; 15] = [
+        ("exp", fast::exp, exact_exp, -9, 3),
+        ("ln", fast::ln, exact_ln, -50, 50),
+        ("log10", fast::log10, exact_log10, -50, 50),
+        ("sin", fast::sin, exact_sin, -9, 6),
+        ("cos", fast::cos, exact_cos, -9, 6),
+        ("tan", fast::tan, exact_tan, -9, 4),
+        ("asin", fast::asin, exact_asin, -8, 0),
+        ("acos", fast::acos, exact_acos, -8, 0),
+        ("atan", fast::atan, exact_atan, -9, 6),
+        ("sinh", fast::sinh, exact_sinh, -8, 2),
+        ("cosh", fast::cosh, exact_cosh, -8, 2),
+        ("tanh", fast::tanh, exact_tanh, -8, 2),
+        ("asinh", fast::asinh, exact_asinh, -8, 6),
+        ("acosh", fast::acosh, exact_acosh, 1, 6),
+        ("atanh", fast::atanh, exact_atanh, -8, 0),
+    ];
+
+    #[test]
+    fn both_roads_give_the_same_digits() {
+        const ROUNDS: u32 = 40;
+        let mut generator = Generator::new(9);
+        for (name, fast, exact, low, high) in CASES {
+            let mut decided = 0;
+            for _ in 0..ROUNDS {
+                let mut parts = random(&mut generator, low, high);
+                parts.negative &= !matches!(name, "ln" | "log10" | "acosh");
+                let Some(found) = fast(parts) else { continue };
+                decided += 1;
+                let wanted = exact(parts);
+                assert_eq!(found.to_string(), wanted.to_string(), "{name} of {parts:?}");
+            }
+            assert!(decided > ROUNDS / 2, "{name}: {decided}");
+        }
+        let mut decided = 0;
+        for _ in 0..2 * ROUNDS {
+            let base = random(&mut generator, -6, 8).magnitude();
+            let exponent = random(&mut generator, -4, 2);
+            if let Some(found) = fast::pow(base, exponent) {
+                decided += 1;
+                let wanted = exact_pow(base, exponent);
+                assert_eq!(found.to_string(), wanted.to_string(), "{base:?} {exponent:?}");
+            }
+            let (y, x) = (random(&mut generator, -2, 5), random(&mut generator, -2, 5));
+            if let Some(found) = fast::atan2(y, x) {
+                decided += 1;
+                assert_eq!(found.to_string(), exact_atan2(y, x).to_string(), "{y:?} {x:?}");
+            }
+        }
+        assert!(decided > 2 * ROUNDS, "{decided}");
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 mod arithmetic;
 mod convert;
+mod fast;
+mod fixed;
 mod functions;
 mod text;
 mod truncate;
