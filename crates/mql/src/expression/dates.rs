@@ -1,4 +1,4 @@
-//! Date operators. Read in this order: `zone` (time zones), `moment` (a point in local time,
+//! Date operators. Read in this order: `zone` (time zones), `early` (their offsets before 1970), `moment` (a point in local time,
 //! weeks), `arguments` (the common arguments of the operators), then `components` (`$year` and
 //! similar operators), `parts` (`$dateToParts`, `$dateFromParts`), `text` (`$dateToString`),
 //! `format` and `lenient` (`$dateFromString` with and without a format), `units`, `arithmetic`
@@ -7,6 +7,7 @@
 mod arguments;
 mod arithmetic;
 mod components;
+mod early;
 mod format;
 mod lenient;
 mod moment;
@@ -22,6 +23,9 @@ mod tests;
 pub(crate) use arguments::millis;
 pub(crate) use arithmetic::moved_date;
 pub(crate) use lenient::parse_text;
+
+#[cfg(test)]
+pub(crate) use early::find as own_history;
 
 pub(super) use arithmetic::OPERATORS as ARITHMETIC;
 pub(super) use components::OPERATORS as COMPONENTS;

@@ -120,8 +120,12 @@ fn binary_data_converts_back() {
     }
 }
 
-/// Checks the parts of a date against another calendar library.
+/// Checks the parts of a date against another calendar library, which does not know the own history
+/// of some zones before 1970.
 fn check_parts(parts: ValueBuf, millis: i64, zone: &str) {
+    if millis < 0 && super::dates::own_history(zone).is_some() {
+        return;
+    }
     let at = jiff::Timestamp::from_millisecond(millis).unwrap();
     let clock = at.in_tz(zone).unwrap().datetime();
     let expected = doc! {

@@ -113,7 +113,7 @@ fn read_one(specifier: char, rest: &mut &str, found: &mut Found) -> Result<(), S
             *rest = after;
         }
         'z' => {
-            let (seconds, after) = super::lenient::offset(rest)
+            let (seconds, after) = super::lenient::offset_or_name(rest)
                 .ok_or("The timezone could not be found in the database")?;
             found.offset_seconds = Some(seconds);
             *rest = after;
@@ -176,7 +176,7 @@ impl Found {
         if hour > 23 || minute > 59 || second > 59 {
             return Err("The parsed time was invalid".to_owned());
         }
-        Ok(Reading { days, time: self.time, offset_seconds: self.offset_seconds, zone: None })
+        Ok(Reading { days, time: self.time, offset_seconds: self.offset_seconds })
     }
 }
 

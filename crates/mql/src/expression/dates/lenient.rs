@@ -4,32 +4,24 @@ use super::format::{check_date, month};
 use super::moment::{days_carried, iso_year_start, local_millis};
 use super::zone::Zone;
 
-/// A parsed date in local time, and the zone in the text.
+/// A parsed date in local time, and the offset in the text.
 #[derive(Debug)]
 pub(super) struct Reading {
     /// Days since 1970-01-01.
     pub(super) days: i64,
     /// Hour, minute, second, millisecond.
     pub(super) time: [i64; 4],
-    /// Seconds east of UTC, if the text has an offset.
+    /// Seconds east of UTC, if the text has an offset or the name of one.
     pub(super) offset_seconds: Option<i64>,
-    /// The zone, if the text names one.
-    pub(super) zone: Option<Zone>,
 }
 
 impl Reading {
-    /// Returns true if the text has a zone or an offset.
-    pub(super) fn has_zone(&self) -> bool {
-        self.offset_seconds.is_some() || self.zone.is_some()
-    }
-
-    /// Returns milliseconds since the epoch; `default` is the zone of a text without one.
+    /// Returns milliseconds since the epoch; `default` is the zone of a text without an offset.
     pub(super) fn millis(&self, default: &Zone) -> Option<i64> {
         let local = local_millis(self.days, self.time);
-        match (self.offset_seconds, &self.zone) {
-            (Some(seconds), _) => Zone::Fixed(seconds).to_utc(local),
-            (None, Some(zone)) => zone.to_utc(local),
-            (None, None) => default.to_utc(local),
+        match self.offset_seconds {
+            Some(seconds) => Zone::Fixed(seconds).to_utc(local),
+            None => default.to_utc(local),
         }
     }
 }
@@ -52,7 +44,6 @@ struct Parts {
     time: Option<[i64; 4]>,
     afternoon: Option<bool>,
     offset_seconds: Option<i64>,
-    zone: Option<Zone>,
 }
 
 /// Returns true for characters that may surround a date. Outside ASCII that is only the no-break
@@ -68,7 +59,8 @@ pub(super) fn read(text: &str) -> Result<Reading, String> {
     if rest.is_empty() {
         return Err("Empty string".to_owned());
     }
-    if let Some(after) = early_date(rest, &mut parts) {
+    let first = epoch_seconds(rest, &mut parts).or_else(|| early_date(rest, &mut parts));
+    if let Some(after) = first {
         rest = after;
     }
     while !rest.is_empty() {
@@ -104,7 +96,7 @@ impl Parts {
         if let Some(afternoon) = self.afternoon {
             time[0] = time[0] % 12 + if afternoon { 12 } else { 0 };
         }
-        Ok(Reading { days, time, offset_seconds: self.offset_seconds, zone: self.zone })
+        Ok(Reading { days, time, offset_seconds: self.offset_seconds })
     }
 
     fn set_date(&mut self, year: i64, month: i64, day: i64) -> Option<()> {
@@ -124,6 +116,29 @@ fn digits(text: &str, count: (usize, usize)) -> Option<(i64, &str)> {
     }
     let (number, rest) = text.split_at(found);
     Some((number.parse().ok()?, rest))
+}
+
+/// Parses `@86400` and `@-1.5`: seconds since the epoch, only at the beginning of the text.
+fn epoch_seconds<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
+    let rest = text.strip_prefix('@')?;
+    let (sign, rest) = rest.strip_prefix('-').map_or((1, rest), |rest| (-1, rest));
+    let (seconds, mut rest) = digits(rest, (1, 18))?;
+    let mut millis = 0;
+    if let Some(after) = rest.strip_prefix('.') {
+        (millis, rest) = fraction(after)?;
+    }
+    parts.set_date(1970, 1, 1)?;
+    parts.time = Some([0, 0, sign * seconds, sign * millis]);
+    parts.offset_seconds = Some(0);
+    Some(rest)
+}
+
+/// Splits off a fraction of a second, in milliseconds.
+fn fraction(text: &str) -> Option<(i64, &str)> {
+    let count = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (fraction, rest) = text.split_at(count);
+    let padded = format!("{fraction:0<3}");
+    Some((padded.get(..3)?.parse().ok()?, rest))
 }
 
 /// Parses `-2025-01-15`: a year before 0, only at the beginning of the text.
@@ -152,34 +167,57 @@ fn counted_date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     Some(after_date(rest))
 }
 
-/// Parses `2025-01-15`, `2025/01/15`, `20250115`, `01/15/2025`, `15-01-2025`, `15.01.2025`.
+/// Returns the year of two digits: 70 to 99 are in the last century.
+fn full_year(year: i64) -> i64 {
+    if year < 70 { 2000 + year } else { 1900 + year }
+}
+
+/// Parses `2025-01-15`, `2025/01/15`, `20250115`, `2025-Jan-15`, `01/15/2025`, `1/15/25`,
+/// `25-01-15`, `15-01-2025`, `15.01.2025`, `15-Jan-2025`.
 fn date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     if let Some((number, rest)) = digits(text, (8, 8)) {
         parts.set_date(number / 10_000, number / 100 % 100, number % 100)?;
         return Some(after_date(rest));
     }
-    if let Some((year, rest)) = digits(text, (4, 4)) {
-        let separator = rest.chars().next().filter(|letter| matches!(letter, '-' | '/' | '.'))?;
-        let (month, rest) = digits(rest.strip_prefix(separator)?, (1, 2))?;
-        let day = rest.strip_prefix(separator).and_then(|rest| digits(rest, (1, 2)));
-        let (day, rest) = day.unwrap_or((1, rest));
-        parts.set_date(year, month, day)?;
-        return Some(after_date(rest));
-    }
-    let (first, rest) = digits(text, (1, 2))?;
+    let (first, rest) = digits(text, (1, 2)).or_else(|| digits(text, (4, 4)))?;
     let separator = rest.chars().next().filter(|letter| matches!(letter, '-' | '/' | '.'))?;
     let rest = rest.strip_prefix(separator)?;
-    if let Some((second, rest)) = digits(rest, (1, 2)) {
-        let (year, rest) = digits(rest.strip_prefix(separator)?, (4, 4))?;
+    let begins_with_year = text.len() - rest.len() == 5;
+    let Some((second, rest)) = digits(rest, (1, 2)) else {
+        let (month, rest) = month_name(rest)?;
+        let rest = rest.strip_prefix(separator)?;
+        let (year, day, rest) = match begins_with_year {
+            true => digits(rest, (1, 2)).map(|(day, rest)| (first, day, rest))?,
+            false => digits(rest, (4, 4)).map(|(year, rest)| (year, first, rest))?,
+        };
+        parts.set_date(year, month, day)?;
+        return Some(after_date(rest));
+    };
+    let third = rest.strip_prefix(separator);
+    if begins_with_year {
+        let (day, rest) = third.and_then(|rest| digits(rest, (1, 2))).unwrap_or((1, rest));
+        parts.set_date(first, second, day)?;
+        return Some(after_date(rest));
+    }
+    if let Some((year, rest)) = digits(third?, (4, 4)) {
         let (month, day) = if separator == '/' { (first, second) } else { (second, first) };
         parts.set_date(year, month, day)?;
         return Some(after_date(rest));
     }
-    let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-    let (name, rest) = rest.split_at(letters);
-    let (year, rest) = digits(rest.strip_prefix(separator)?, (4, 4))?;
-    parts.set_date(year, month(name)?, first)?;
+    let (last, rest) = digits(third?, (2, 2))?;
+    match separator {
+        '/' => parts.set_date(full_year(last), first, second)?,
+        '-' => parts.set_date(full_year(first), second, last)?,
+        _ => return None,
+    }
     Some(after_date(rest))
+}
+
+/// Splits off the name of a month.
+fn month_name(text: &str) -> Option<(i64, &str)> {
+    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let (name, rest) = text.split_at(letters);
+    Some((month(name)?, rest))
 }
 
 /// Removes the `T` between date and time.
@@ -210,11 +248,7 @@ fn time<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
         if let Some(after) = rest.strip_prefix(':') {
             (second, rest) = digits(after, (1, 2))?;
             if let Some(after) = rest.strip_prefix(['.', ',']) {
-                let count = after.bytes().take_while(u8::is_ascii_digit).count();
-                let (fraction, after) = after.split_at(count);
-                let padded = format!("{fraction:0<3}");
-                millis = padded.get(..3)?.parse().ok()?;
-                rest = after;
+                (millis, rest) = fraction(after)?;
             }
         }
     } else {
@@ -253,29 +287,47 @@ const LETTERS: [(&str, i64); 18] = [
     ("PDT", -7),
 ];
 
-/// Parses `Z`, `UTC`, `EST`, `+05:30`, `GMT+2`, `Europe/Paris`.
+/// Parses `Z`, `UTC`, `EST`, `A`, `+05:30`, `GMT+2`, once in a text.
 fn zone<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
-    if parts.offset_seconds.is_some() || parts.zone.is_some() {
+    if parts.offset_seconds.is_some() {
         return None;
     }
-    if let Some((seconds, rest)) = offset(text) {
-        parts.offset_seconds = Some(seconds);
-        return Some(rest);
-    }
-    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
-    let (name, rest) = text.split_at(letters);
-    if let Some((_, hours)) = LETTERS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)) {
-        let (more, rest) = offset(rest).filter(|_| *hours == 0).unwrap_or((0, rest));
-        parts.offset_seconds = Some(hours * 3600 + more);
-        return Some(rest);
-    }
-    let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && !"/_-+".contains(letter));
-    let (name, rest) = text.split_at(end.unwrap_or(text.len()));
-    if !name.contains('/') {
-        return None;
-    }
-    parts.zone = Some(Zone::parse(name).ok()?);
+    let (seconds, rest) = offset_or_name(text)?;
+    parts.offset_seconds = Some(seconds);
     Some(rest)
+}
+
+/// Parses an offset from UTC at the start of a text, or the abbreviation of one, in seconds. Names of
+/// zones such as `Europe/Paris` are no offsets: mongod refuses them in texts.
+pub(super) fn offset_or_name(text: &str) -> Option<(i64, &str)> {
+    let plain = text.trim_start_matches([' ', '\t', '(']);
+    let after_name = plain.get(..3).filter(|name| name.eq_ignore_ascii_case("GMT"));
+    let signed = after_name.and_then(|_| plain.get(3..)).unwrap_or(plain);
+    let (seconds, rest) = offset(signed).or_else(|| {
+        let letters = plain.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (name, rest) = plain.split_at(letters);
+        // The rest of a name of a zone.
+        let is_whole = !rest.starts_with(['/', '_', '-', '+']);
+        let hours = hours_of(name).filter(|_| is_whole)?;
+        Some((hours * 3600, rest))
+    })?;
+    Some((seconds, rest.trim_start_matches(')')))
+}
+
+/// Returns the hours east of UTC of an abbreviation or a military letter: A to M (without J) are 1 to
+/// 12, N to Y are -1 to -12.
+fn hours_of(name: &str) -> Option<i64> {
+    if let Some((_, hours)) = LETTERS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)) {
+        return Some(*hours);
+    }
+    let [letter] = name.as_bytes() else { return None };
+    let place = i64::from(letter.to_ascii_uppercase()) - i64::from(b'A');
+    match place {
+        0..=8 => Some(place + 1),
+        10..=12 => Some(place),
+        13..=24 => Some(12 - place),
+        _ => None,
+    }
 }
 
 /// Parses an offset from UTC at the start of a text, in seconds.
@@ -304,7 +356,7 @@ pub(super) fn offset(text: &str) -> Option<(i64, &str)> {
     Some((sign * seconds, rest))
 }
 
-/// Parses names of months and weekdays, `am` and `pm`.
+/// Parses names of months and weekdays, `am`, `pm`, `noon` and `midnight`.
 fn word<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (word, rest) = text.split_at(letters);
@@ -312,6 +364,10 @@ fn word<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     let lower = word.to_ascii_lowercase();
     if matches!(lower.as_str(), "am" | "pm") && parts.time.is_some() {
         parts.afternoon = Some(lower == "pm");
+        return Some(rest);
+    }
+    if let Some(hour) = ["midnight", "noon"].iter().position(|name| *name == lower) {
+        parts.time = Some([12 * hour as i64, 0, 0, 0]);
         return Some(rest);
     }
     if matches!(lower.as_str(), "st" | "nd" | "rd" | "th" | "of") && parts.day.is_some() {

@@ -103,22 +103,24 @@ fn check(call: &Call) -> Result<()> {
 fn from_parts<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let null = Ok(Some(Value::Null));
     let iso = call.has(ISO_YEAR);
-    let (year_at, month_at, day_at) = if iso { (7, 8, 9) } else { (0, 1, 2) };
-    let Some(year) = part(call, year_at, 1, cx)? else { return null };
-    let Some(month) = bounded(call, month_at, 1, cx)? else { return null };
-    let Some(day) = bounded(call, day_at, 1, cx)? else { return null };
+    let (year_at, month_at, day_at) = if iso { (ISO_YEAR, 8, 9) } else { (0, 1, 2) };
     let Some(hour) = bounded(call, 3, 0, cx)? else { return null };
     let Some(minute) = bounded(call, 4, 0, cx)? else { return null };
     let Some(second) = part(call, 5, 0, cx)? else { return null };
     let Some(millisecond) = part(call, 6, 0, cx)? else { return null };
     let Some(zone) = zone(call, 10, cx)? else { return null };
+    let Some(year) = part(call, year_at, 1, cx)? else { return null };
+    let Some(month) = bounded(call, month_at, 1, cx)? else { return null };
+    let Some(day) = bounded(call, day_at, 1, cx)? else { return null };
     if !(1..=9999).contains(&year) {
         let message = format!(
             "'{}' must evaluate to an integer in the range 1 to 9999, found {year}",
             FROM.fields[year_at].name
         );
-        return Err(Error::location(40523, message));
+        return Err(Error::location(if iso { 31095 } else { 40523 }, message));
     }
+    // mongod counts the milliseconds as microseconds.
+    millisecond.checked_mul(1000).ok_or_else(does_not_fit)?;
     let days = match iso {
         true => iso_year_start(year) + (month - 1) * 7 + day - 1,
         false => days_carried(year, month, day),

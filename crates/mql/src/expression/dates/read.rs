@@ -67,7 +67,7 @@ fn read(
         Ok(reading) => reading,
         Err(message) => return fail(format!("Error parsing date string '{text}'; 0: {message}")),
     };
-    if has_zone && reading.has_zone() && !zone.is_utc() {
+    if has_zone && reading.offset_seconds.is_some() && !zone.is_utc() {
         return fail(format!(
             "you cannot pass in a date/time string with time zone information ('{text}') together with a timezone argument"
         ));

@@ -64,16 +64,7 @@ fn append(moment: &Moment, specifier: char, out: &mut String) -> Result<()> {
     // Writing to a string cannot fail.
     let _ = match specifier {
         '%' => write!(out, "%"),
-        'Y' => {
-            if !(0..=9999).contains(&civil.year) {
-                let message = format!(
-                    "$dateToString is only defined on year 0-9999, tried to use year {}",
-                    civil.year
-                );
-                return Err(Error::location(18537, message));
-            }
-            write!(out, "{:04}", civil.year)
-        }
+        'Y' => write!(out, "{:04}", four_digits(civil.year)?),
         'm' => write!(out, "{:02}", civil.month),
         'd' => write!(out, "{:02}", civil.day),
         'H' => write!(out, "{:02}", civil.hour),
@@ -85,7 +76,7 @@ fn append(moment: &Moment, specifier: char, out: &mut String) -> Result<()> {
         'u' => write!(out, "{}", moment.iso_weekday()),
         'U' => write!(out, "{:02}", moment.week()),
         'V' => write!(out, "{:02}", moment.iso_week().1),
-        'G' => write!(out, "{:04}", moment.iso_week().0),
+        'G' => write!(out, "{:04}", four_digits(moment.iso_week().0)?),
         'b' => write!(out, "{}", month_name(civil.month).get(..3).unwrap_or_default()),
         'B' => write!(out, "{}", month_name(civil.month)),
         'z' => {
@@ -97,6 +88,17 @@ fn append(moment: &Moment, specifier: char, out: &mut String) -> Result<()> {
         _ => Ok(()),
     };
     Ok(())
+}
+
+/// Fails with 18537 for a year that does not have at most four digits.
+fn four_digits(year: i64) -> Result<i64> {
+    if (0..=9999).contains(&year) {
+        return Ok(year);
+    }
+    let message = format!(
+        "Could not convert date to string: date component was outside the supported range of 0-9999: {year}"
+    );
+    Err(Error::location(18537, message))
 }
 
 fn month_name(month: u32) -> &'static str {

@@ -1,5 +1,8 @@
 //! Time zones: Olson names, from the database that jiff contains, and offsets from UTC.
+//!
+//! Only the name "UTC" is UTC itself; "GMT" is a zone like others, as in mongod.
 
+use super::early::{self, Early};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
@@ -13,8 +16,9 @@ pub(crate) enum Zone {
     Utc,
     /// An offset in seconds east of UTC.
     Fixed(i64),
-    /// A named zone, whose offset depends on the time.
-    Named(TimeZone),
+    /// A named zone, whose offset depends on the time; its own offsets before 1970, if the database
+    /// has those of another zone.
+    Named(TimeZone, Option<&'static Early>),
 }
 
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
@@ -27,14 +31,14 @@ impl Zone {
     /// Parses `Europe/Paris`, `UTC`, `+05:30`, `+0530` or `+05`. Fails with 40485 for any other
     /// text.
     pub(crate) fn parse(text: &str) -> Result<Zone> {
-        if matches!(text, "UTC" | "GMT") {
+        if text == "UTC" {
             return Ok(Zone::Utc);
         }
         if let Some(seconds) = parse_offset(text) {
             return Ok(Zone::Fixed(seconds));
         }
         match DATABASE.get(text) {
-            Ok(zone) if zone.iana_name() == Some(text) => Ok(Zone::Named(zone)),
+            Ok(zone) if zone.iana_name() == Some(text) => Ok(Zone::Named(zone, early::find(text))),
             _ => {
                 let message = format!("unrecognized time zone identifier: \"{text}\"");
                 Err(Error::location(40485, message))
@@ -42,7 +46,7 @@ impl Zone {
         }
     }
 
-    /// Returns true for UTC, by its name or by an offset of zero.
+    /// Returns true for "UTC" and for an offset of zero.
     pub(crate) fn is_utc(&self) -> bool {
         matches!(self, Zone::Utc | Zone::Fixed(0))
     }
@@ -52,7 +56,8 @@ impl Zone {
         match self {
             Zone::Utc => 0,
             Zone::Fixed(seconds) => *seconds,
-            Zone::Named(zone) => {
+            Zone::Named(_, Some(early)) if millis < 0 => early.offset(millis.div_euclid(1000)),
+            Zone::Named(zone, _) => {
                 let seconds = millis.div_euclid(1000).clamp(KNOWN_SECONDS.0, KNOWN_SECONDS.1);
                 let at = Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH);
                 i64::from(zone.to_offset(at).seconds())
@@ -67,7 +72,10 @@ impl Zone {
         let offset = match self {
             Zone::Utc => 0,
             Zone::Fixed(seconds) => *seconds,
-            Zone::Named(zone) => local_offset(zone, local),
+            Zone::Named(_, Some(early)) if local < 0 => {
+                early.local_offset(i64::try_from(local.div_euclid(1000)).unwrap_or(i64::MIN))
+            }
+            Zone::Named(zone, _) => local_offset(zone, local),
         };
         i64::try_from(local - i128::from(offset) * 1000).ok()
     }
