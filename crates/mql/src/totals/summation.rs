@@ -18,7 +18,7 @@ impl DoubleDouble {
     #[inline]
     fn add(&mut self, number: f64) {
         self.special += number;
-        let (number, lost) = two_sum(number, self.addend);
+        let (number, lost) = fast_two_sum(number, self.addend);
         let (sum, rest) = two_sum(self.sum, number);
         self.sum = sum;
         self.addend = lost + rest;
@@ -165,6 +165,14 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let b_part = sum - a;
     let a_part = sum - b_part;
     (sum, (a - a_part) + (b - b_part))
+}
+
+/// Returns the rounded sum, and its error, which is exact if `b` is not larger than `a`. mongod uses
+/// it although the error of a large sum may be larger than the next number.
+#[inline]
+fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    (sum, b - (sum - a))
 }
 
 #[cfg(test)]

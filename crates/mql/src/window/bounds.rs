@@ -1,7 +1,8 @@
 //! Bounds of windows: by the positions of documents, or by the values of the sort field.
 
 use super::SortedBy;
-use crate::expression::Unit;
+use crate::context::ParseContext;
+use crate::expression::{Expression, Unit};
 use crate::text;
 use quire_document::{Doc, DocWriter, Value, ValueBuf, array, compare};
 use quire_error::{Error, Result};
@@ -50,7 +51,11 @@ impl Bounds {
     /// # Errors
     /// 9 FailedToParse for an invalid form, 5339900 for bounds in the wrong order, 5339901 and
     /// 5339902 for a `sortBy` that does not fit the bounds, 8947401 for a descending one.
-    pub(super) fn parse(window: Value<'_>, sorted_by: &SortedBy) -> Result<Self> {
+    pub(super) fn parse(
+        window: Value<'_>,
+        sorted_by: &SortedBy,
+        cx: &ParseContext,
+    ) -> Result<Self> {
         let Value::Document(window) = window else {
             return Err(Error::failed_to_parse("'window' field must be an object"));
         };
@@ -66,8 +71,8 @@ impl Bounds {
             (Some(_), _) if window.count() > 1 => Err(Error::failed_to_parse(
                 "'window' field that specifies documents cannot have other fields",
             )),
-            (Some(documents), _) => by_documents(documents, sorted_by),
-            (None, Some(range)) if window.count() == known => by_range(range, unit, sorted_by),
+            (Some(documents), _) => by_documents(documents, sorted_by, cx),
+            (None, Some(range)) if window.count() == known => by_range(range, unit, sorted_by, cx),
             _ => Err(Error::failed_to_parse(
                 "'window' field can only contain 'documents' as the only argument or 'range' with an optional 'unit' field",
             )),
@@ -111,19 +116,33 @@ fn two<'v>(name: &str, value: Value<'v>) -> Result<[Value<'v>; 2]> {
     })
 }
 
-/// Parses one bound of a window; `number` parses an offset.
-fn bound<T>(value: Value<'_>, number: impl Fn(Value<'_>) -> Result<T>) -> Result<Bound<T>> {
+/// Parses one bound of a window: a word, or an expression that is constant; `number` parses its value.
+fn bound<T>(
+    value: Value<'_>,
+    number: impl Fn(Value<'_>) -> Result<T>,
+    cx: &ParseContext,
+) -> Result<Bound<T>> {
+    let wrong = || {
+        let message = "Window bounds must be 'unbounded', 'current', or a number.";
+        Error::failed_to_parse(message)
+    };
     match value {
-        Value::String("unbounded") => Ok(Bound::Unbounded),
-        Value::String("current") => Ok(Bound::Current),
-        value if value.is_number() => number(value).map(Bound::Offset),
-        _ => Err(Error::failed_to_parse(
-            "Window bounds must be 'unbounded', 'current', or a number.",
-        )),
+        Value::String("unbounded") => return Ok(Bound::Unbounded),
+        Value::String("current") => return Ok(Bound::Current),
+        Value::String(_) => return Err(wrong()),
+        value if value.is_number() => return number(value).map(Bound::Offset),
+        _ => {}
     }
+    let expression = Expression::parse(value, cx)?;
+    if !expression.is_constant() {
+        let message = "Window bounds expression must be a constant.";
+        return Err(Error::failed_to_parse(message));
+    }
+    let offset = expression.as_constant().filter(Value::is_number).ok_or_else(wrong)?;
+    number(offset).map(Bound::Offset)
 }
 
-fn by_documents(value: Value<'_>, sorted_by: &SortedBy) -> Result<Bounds> {
+fn by_documents(value: Value<'_>, sorted_by: &SortedBy, cx: &ParseContext) -> Result<Bounds> {
     let integer = |value: Value<'_>| {
         let whole = value.as_number().and_then(|number| number.exact_i64());
         whole.and_then(|number| i32::try_from(number).ok()).map(i64::from).ok_or_else(|| {
@@ -131,7 +150,7 @@ fn by_documents(value: Value<'_>, sorted_by: &SortedBy) -> Result<Bounds> {
         })
     };
     let [low, high] = two("documents", value)?;
-    let (low, high) = (bound(low, integer)?, bound(high, integer)?);
+    let (low, high) = (bound(low, integer, cx)?, bound(high, integer, cx)?);
     let offset = |bound: &Bound<i64>| match bound {
         Bound::Unbounded => None,
         Bound::Current => Some(0),
@@ -150,7 +169,12 @@ fn by_documents(value: Value<'_>, sorted_by: &SortedBy) -> Result<Bounds> {
     Ok(bounds)
 }
 
-fn by_range(value: Value<'_>, unit: Option<Value<'_>>, sorted_by: &SortedBy) -> Result<Bounds> {
+fn by_range(
+    value: Value<'_>,
+    unit: Option<Value<'_>>,
+    sorted_by: &SortedBy,
+    cx: &ParseContext,
+) -> Result<Bounds> {
     let unit = unit.map(parse_unit).transpose()?;
     let offset = |value: Value<'_>| match value.as_number().and_then(|number| number.exact_i64()) {
         Some(whole) if unit.is_some() => Ok(ValueBuf::new(whole)),
@@ -160,7 +184,7 @@ fn by_range(value: Value<'_>, unit: Option<Value<'_>>, sorted_by: &SortedBy) -> 
         _ => Ok(ValueBuf::new(value)),
     };
     let [low, high] = two("range", value)?;
-    let (low, high) = (bound(low, offset)?, bound(high, offset)?);
+    let (low, high) = (bound(low, offset, cx)?, bound(high, offset, cx)?);
     let zero = ValueBuf::new(0);
     let number = |bound: &Bound<ValueBuf>| match bound {
         Bound::Unbounded => None,

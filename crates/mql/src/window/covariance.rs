@@ -3,35 +3,32 @@
 use super::contents::{Contents, Seen};
 use super::sums::RemovableSum;
 use crate::context::EvalContext;
-use crate::expression::{difference, product, quotient, total};
-use quire_document::Value;
+use crate::expression::{difference, product, quotient};
+use quire_document::{Decimal128, Value};
 use quire_error::Result;
 
 /// The covariance of the pairs of numbers in a window. Other values are ignored.
 #[derive(Debug)]
 pub(super) struct Covariance {
     sample: bool,
+    /// The number of pairs of finite numbers.
     count: i64,
     x: RemovableSum,
     y: RemovableSum,
+    /// The products of the distances from the means. An infinity or NaN stands for a pair with one.
     products: RemovableSum,
-    /// Infinities and NaN in the pairs, which the sums do not include.
-    special: RemovableSum,
 }
 
 impl Covariance {
     pub fn new(sample: bool) -> Self {
-        let [x, y, products, special] = [const { None }; 4].map(Option::unwrap_or_default);
-        Covariance { sample, count: 0, x, y, products, special }
+        let [x, y, products] = [const { None }; 3].map(Option::unwrap_or_default);
+        Covariance { sample, count: 0, x, y, products }
     }
+}
 
-    /// Returns the distance of a number from the mean of the finite numbers.
-    fn distance(&self, sum: &RemovableSum, number: Value<'_>) -> Result<Value<'static>> {
-        match self.count {
-            0 => Ok(total(number, Value::Double(0.0))),
-            count => difference(number, quotient(sum.value(), Value::Int64(count))?),
-        }
-    }
+/// Returns the distance of a number from the mean of `count` numbers.
+fn distance(sum: &RemovableSum, count: i64, number: Value<'_>) -> Result<Value<'static>> {
+    difference(number, quotient(sum.value(), Value::Int64(count))?)
 }
 
 /// Returns the two numbers of a pair.
@@ -40,47 +37,62 @@ fn pair(value: Option<Value<'_>>) -> Option<[Value<'_>; 2]> {
     pair.iter().all(Value::is_number).then_some(pair)
 }
 
-fn is_finite(number: &Value<'_>) -> bool {
-    match number {
-        Value::Decimal(number) => !number.is_nan() && !number.is_infinite(),
-        Value::Double(number) => number.is_finite(),
-        _ => true,
-    }
+/// Returns the infinity or NaN of a pair; `None` if both numbers are finite. It is a decimal if one of
+/// them is a decimal other than NaN.
+fn special(pair: [Value<'_>; 2]) -> Option<Value<'static>> {
+    let doubles = pair.map(|number| match number {
+        // A finite decimal may be beyond the range of doubles.
+        Value::Decimal(number) if number.is_finite() => 0.0,
+        number => number.to_f64().unwrap_or(0.0),
+    });
+    let specials = doubles.into_iter().filter(|number| !number.is_finite());
+    let special = specials.reduce(|a, b| if a == b { a } else { f64::NAN })?;
+    let is_decimal = |number: &Value<'_>| match number {
+        Value::Decimal(number) => !number.is_nan(),
+        _ => false,
+    };
+    Some(match pair.iter().any(is_decimal) {
+        true => Value::Decimal(Decimal128::from_f64(special)),
+        false => Value::Double(special),
+    })
 }
 
 impl Contents for Covariance {
     fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
         let Some([x, y]) = pair(value) else { return Ok(()) };
-        if ![x, y].iter().all(is_finite) {
-            [x, y].iter().filter(|number| !is_finite(number)).for_each(|n| self.special.add(*n));
+        if let Some(special) = special([x, y]) {
+            self.products.add(special);
             return Ok(());
         }
-        let distance = self.distance(&self.x, x)?;
+        let before = match self.count {
+            0 => None,
+            count => Some(distance(&self.x, count, x)?),
+        };
         self.count += 1;
         self.x.add(x);
         self.y.add(y);
-        let product = product(distance, self.distance(&self.y, y)?);
-        self.products.add(product);
+        // The first pair has no distance from a mean and adds nothing, not even its type.
+        if let Some(before) = before {
+            self.products.add(product(before, distance(&self.y, self.count, y)?));
+        }
         Ok(())
     }
 
     fn remove(&mut self, value: Option<Value<'_>>) -> Result<()> {
         let Some([x, y]) = pair(value) else { return Ok(()) };
-        if ![x, y].iter().all(is_finite) {
-            let special = [x, y].into_iter().filter(|number| !is_finite(number));
-            special.for_each(|number| self.special.remove(number));
+        if let Some(special) = special([x, y]) {
+            self.products.remove(special);
             return Ok(());
         }
-        let from_mean = self.distance(&self.y, y)?;
+        if self.count <= 1 {
+            *self = Covariance::new(self.sample);
+            return Ok(());
+        }
+        let from_mean = distance(&self.y, self.count, y)?;
         self.count -= 1;
         self.x.remove(x);
         self.y.remove(y);
-        let product = product(self.distance(&self.x, x)?, from_mean);
-        if self.count == 0 {
-            self.products = RemovableSum::default();
-        } else {
-            self.products.remove(product);
-        }
+        self.products.remove(product(distance(&self.x, self.count, x)?, from_mean));
         Ok(())
     }
 
@@ -89,7 +101,6 @@ impl Contents for Covariance {
         Ok(Some(match divisor {
             ..=0 => Value::Null,
             _ if self.count == 1 => Value::Double(0.0),
-            _ if !self.special.is_finite() => self.special.value(),
             _ => quotient(self.products.value(), Value::Double(divisor as f64))?,
         }))
     }

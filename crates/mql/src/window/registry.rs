@@ -186,7 +186,7 @@ fn sliding(
 
 /// Returns the bounds; by default the whole partition.
 fn bounds(spec: &Spec<'_, '_>) -> Result<Bounds> {
-    spec.window().map_or(Ok(Bounds::WHOLE), |window| Bounds::parse(window, spec.sorted_by))
+    spec.window().map_or(Ok(Bounds::WHOLE), |window| Bounds::parse(window, spec.sorted_by, spec.cx))
 }
 
 fn collation(cx: &EvalContext<'_>) -> StringOrder {
@@ -391,7 +391,7 @@ fn derivative(spec: &Spec<'_, '_>) -> Result<Kind> {
     let Some(window) = spec.window() else {
         return failed("$derivative requires explicit window bounds");
     };
-    let bounds = Bounds::parse(window, spec.sorted_by)?;
+    let bounds = Bounds::parse(window, spec.sorted_by, spec.cx)?;
     let parts = Parts { reads_window: true, ..Parts::new(given, bounds) };
     sliding(spec, parts, move |_, _| Ok(Box::new(Derivative { unit_millis })))
 }

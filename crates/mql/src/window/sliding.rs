@@ -145,7 +145,7 @@ impl Sliding {
             Bounds::Documents(low, high) => Ok((place(low, 0, 0), place(high, pushed, 1))),
             Bounds::Range(low, high, unit) => {
                 let base = self.keys.base(at, *unit)?;
-                self.keys.advance(low, high, &base, *unit)
+                self.keys.advance(at, low, high, &base, *unit)
             }
         }
     }
@@ -215,6 +215,10 @@ impl Evaluator for Sliding {
             Bounds::Documents(_, Bound::Current) => Ok(self.pushed > at),
             Bounds::Documents(_, Bound::Offset(offset)) => {
                 Ok(self.pushed > at.saturating_add_signed(*offset).max(at))
+            }
+            Bounds::Range(_, Bound::Current, unit) => {
+                self.keys.base(at, *unit)?;
+                Ok(self.pushed > at)
             }
             Bounds::Range(_, high, unit) => {
                 let base = self.keys.base(at, *unit)?;
@@ -332,9 +336,11 @@ impl Keys {
         Ok(last.is_some_and(|last| compare(last, limit.as_value(), None).is_gt()))
     }
 
-    /// Moves both ends to the window around `base`.
+    /// Moves both ends to the window around document `at`, whose value is `base`. The bound
+    /// `"current"` is that document alone, without others of the same value.
     fn advance(
         &mut self,
+        at: u64,
         low: &Bound<ValueBuf>,
         high: &Bound<ValueBuf>,
         base: &ValueBuf,
@@ -342,6 +348,7 @@ impl Keys {
     ) -> Result<Ends> {
         let end = self.first + self.keys.len() as u64;
         match limit(high, base, unit)? {
+            _ if *high == Bound::Current => self.to = at + 1,
             None => self.to = end,
             Some(limit) => {
                 let is_within = |key: Value<'_>| compare(key, limit.as_value(), None).is_le();
@@ -350,7 +357,9 @@ impl Keys {
                 }
             }
         }
-        if let Some(limit) = limit(low, base, unit)? {
+        if *low == Bound::Current {
+            self.from = at;
+        } else if let Some(limit) = limit(low, base, unit)? {
             let is_below = |key: Value<'_>| compare(key, limit.as_value(), None).is_lt();
             while self.get(self.from).is_some_and(is_below) {
                 self.from += 1;

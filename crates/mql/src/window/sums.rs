@@ -7,12 +7,12 @@ use crate::totals::Sum;
 use quire_document::{Decimal128, Value};
 use quire_error::Result;
 
-/// A sum from which values can be removed. Its type is the widest of the numbers in the window.
+/// A sum from which values can be removed. It is an int or a long, whichever fits, unless a double or
+/// a decimal is in the window.
 /// Infinities and NaN are counted separately, because they cannot be subtracted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RemovableSum {
     finite: Sum,
-    longs: i64,
     doubles: i64,
     decimals: i64,
     nans: i64,
@@ -29,17 +29,9 @@ impl RemovableSum {
         self.update(value, -1);
     }
 
-    pub fn is_finite(&self) -> bool {
-        self.nans + self.positive + self.negative == 0
-    }
-
     fn update(&mut self, value: Value<'_>, times: i64) {
         let special = match value {
-            Value::Int32(_) => None,
-            Value::Int64(_) => {
-                self.longs += times;
-                None
-            }
+            Value::Int32(_) | Value::Int64(_) => None,
             Value::Double(number) => {
                 self.doubles += times;
                 (!number.is_finite()).then_some(number)
@@ -55,6 +47,11 @@ impl RemovableSum {
             Some(number) if number > 0.0 => self.positive += times,
             Some(_) => self.negative += times,
             None if times > 0 => self.finite.push(value),
+            // The opposite of the smallest long is no long, so it is added in two parts.
+            None if matches!(value, Value::Int64(i64::MIN)) => {
+                self.finite.push(Value::Int64(i64::MAX));
+                self.finite.push(Value::Int64(1));
+            }
             None => self.finite.push(negated(value)),
         }
     }
@@ -68,10 +65,9 @@ impl RemovableSum {
             };
         }
         let sum = self.finite.value();
-        match (self.decimals, self.doubles, self.longs) {
-            (1.., _, _) => Value::Decimal(decimal(sum)),
-            (_, 1.., _) => Value::Double(double(sum)),
-            (_, _, 1..) => whole(sum).map_or(sum, Value::Int64),
+        match (self.decimals, self.doubles) {
+            (1.., _) => Value::Decimal(decimal(sum)),
+            (_, 1..) => Value::Double(double(sum)),
             _ => match whole(sum) {
                 Some(number) => i32::try_from(number).map_or(Value::Int64(number), Value::Int32),
                 None => sum,
@@ -85,10 +81,10 @@ impl RemovableSum {
     }
 
     fn special(&self) -> Option<f64> {
-        match (self.nans, self.positive, self.negative) {
-            (0, 0, 0) => None,
-            (0, _, 0) => Some(f64::INFINITY),
-            (0, 0, _) => Some(f64::NEG_INFINITY),
+        match [self.nans, self.positive, self.negative].map(|count| count > 0) {
+            [false, false, false] => None,
+            [false, true, false] => Some(f64::INFINITY),
+            [false, false, true] => Some(f64::NEG_INFINITY),
             _ => Some(f64::NAN),
         }
     }
@@ -101,10 +97,7 @@ fn negated(value: Value<'_>) -> Value<'static> {
             Some(number) => Value::Int32(number),
             None => Value::Int64(-i64::from(number)),
         },
-        Value::Int64(number) => match number.checked_neg() {
-            Some(number) => Value::Int64(number),
-            None => Value::Double(-(number as f64)),
-        },
+        Value::Int64(number) => Value::Int64(number.wrapping_neg()),
         Value::Decimal(number) => Value::Decimal(number.negate()),
         other => Value::Double(-double(other)),
     }
