@@ -72,6 +72,27 @@ fn path(name: &str) -> Result<(FieldPath, Expression)> {
     Ok((FieldPath::parse(name)?, Expression::path(name)?))
 }
 
+/// Fails with 8993000 for a partition field that is the densified field or inside it, and with 9554500
+/// for a densified field inside a partition field.
+fn check_apart(field: &str, partition: &str) -> Result<()> {
+    let is_inside = |path: &str, other: &str| {
+        path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    if is_inside(partition, field) {
+        let message = format!(
+            "partitionByFields '{partition}' cannot include field '{field}' that is being densified."
+        );
+        return Err(Error::location(8993000, message));
+    }
+    if is_inside(field, partition) {
+        let message = format!(
+            "field '{field}' that is being densified cannot include partitionByFields '{partition}'."
+        );
+        return Err(Error::location(9554500, message));
+    }
+    Ok(())
+}
+
 impl Densify {
     fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
         let Value::Document(spec) = value else {
@@ -107,9 +128,8 @@ impl Densify {
         let field = field.ok_or_else(|| OPTIONS.missing("field"))?;
         let range = range.ok_or_else(|| OPTIONS.missing("range"))?;
         let (step, unit, bounds) = parse_range(range)?;
-        if partition_by.iter().any(|(path, _)| path.to_string() == field.0.to_string()) {
-            let message = "BSON field '$densify.partitionByFields' contains the field that is being densified";
-            return Err(Error::location(8993000, message));
+        for (partition, _) in &partition_by {
+            check_apart(&field.0.to_string(), &partition.to_string())?;
         }
         if bounds == DensifyBounds::Partition && partition_by.is_empty() {
             let message = "One may not specify the bounds as 'partition' without specifying a non-empty array of partitionByFields. You may have meant to specify 'full' bounds.";

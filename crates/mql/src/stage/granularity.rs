@@ -79,7 +79,10 @@ impl Granularity {
     fn rounded(self, value: Value<'_>, toward: Toward) -> Value<'static> {
         let powers = self.0.decade.is_empty();
         match value {
-            Value::Decimal(number) if number.is_zero() => Value::Decimal(Decimal128::ZERO),
+            // Zero and infinity keep their type.
+            Value::Int32(0) => Value::Int32(0),
+            Value::Int64(0) => Value::Int64(0),
+            Value::Decimal(number) if number.is_zero() => Value::Decimal(number),
             Value::Decimal(number) if number.is_nan() || number.is_infinite() => {
                 Value::Decimal(number)
             }
@@ -147,8 +150,9 @@ impl Scaled for Decimal128 {
         self.compare(other)
     }
 
+    /// mongod's series are doubles, which become decimals of 15 digits: 16.0000000000000.
     fn of(number: u16) -> Decimal128 {
-        Decimal128::from_i64(number.into())
+        Decimal128::from_f64(number.into())
     }
 
     fn times(self, other: Decimal128) -> Decimal128 {
@@ -338,6 +342,9 @@ mod tests {
         assert_eq!(rounded("E6", 15), both(10.0, 22.0));
         assert_eq!(rounded("1-2-5", 0.3), both(0.2, 0.5));
         assert_eq!(rounded("R80", 100), both(97.5, 103.0));
+        let decimal = |text| Decimal128::parse(text).unwrap();
+        let found = rounded("R5", decimal("100"));
+        assert_eq!(found, both(decimal("63.0000000000000"), decimal("160.0000000000000")));
     }
 
     #[test]
@@ -360,7 +367,9 @@ mod tests {
                     rounded(series.name, number).map(|value| value.as_value().to_f64().unwrap());
                 assert!(low <= number && high >= number, "{} {number}", series.name);
             }
-            assert_eq!(rounded(series.name, 0), both(0.0, 0.0));
+            assert_eq!(rounded(series.name, 0.0), both(0.0, 0.0));
+            assert_eq!(rounded(series.name, 0), both(0, 0));
+            assert_eq!(rounded(series.name, 0_i64), both(0_i64, 0_i64));
             assert_eq!(rounded(series.name, f64::INFINITY), both(f64::INFINITY, f64::INFINITY));
             for text in ["9.999E+6144", "1E-6176"] {
                 rounded(series.name, Decimal128::parse(text).unwrap());

@@ -109,6 +109,16 @@ fn add_reads(node: &Node, reads: &mut Dependencies) {
     }
 }
 
+/// Returns true if the filter names a path such as `a.$b`.
+pub(super) fn has_dollar_path(filter: Doc<'_>) -> bool {
+    filter.fields().any(|(name, value)| match value {
+        Value::Array(parts) if name.starts_with('$') => {
+            parts.iter().filter_map(|part| part.as_document()).any(has_dollar_path)
+        }
+        _ => name.contains(".$"),
+    })
+}
+
 /// Returns true if a filter has an operator at its top or within `$and`, `$or` and `$nor`.
 pub(super) fn names(filter: Doc<'_>, operator: &str) -> bool {
     filter.fields().any(|(name, value)| {

@@ -42,6 +42,7 @@ pub fn parse_pipeline<'s>(
     let mut parsed = Vec::with_capacity(count);
     let view_ends = cx.place.as_deref().map(|place| place.view_ends.clone()).unwrap_or_default();
     let mut parsed_ends = Vec::new();
+    let mut reads_dollar_path = false;
     for (at, stage) in stages.enumerate() {
         if let Some(view) = view.as_ref().filter(|view| view.count == at) {
             cx = Cow::Owned(cx.changed(|place| place.namespace.clone_from(&view.namespace)));
@@ -73,6 +74,11 @@ pub fn parse_pipeline<'s>(
             check_source(row, cx)?;
         }
         let filter = operand.as_document().filter(|_| row.name == "$match" && at > 0);
+        if row.name == "$match"
+            && operand.as_document().is_some_and(super::matching::has_dollar_path)
+        {
+            reads_dollar_path = true;
+        }
         if filter.is_some_and(|filter| super::matching::names(filter, "$text")) {
             let message = "$match with $text is only allowed as the first pipeline stage";
             return Err(Error::location(17313, message));
@@ -89,7 +95,30 @@ pub fn parse_pipeline<'s>(
         check_first(None, &cx)?;
     }
     HideMetadata::insert(&mut parsed, &parsed_ends);
+    if reads_dollar_path {
+        check_dollar_paths(&parsed)?;
+    }
     Ok(parsed)
+}
+
+/// Fails with 16410 for a filter on a path such as `a.$b` before a stage that determines which fields
+/// the pipeline reads: mongod then fetches these fields, and `a.$b` is no path of a field.
+fn check_dollar_paths(stages: &[Stage]) -> Result<()> {
+    let is_name = |name: &str| !name.starts_with('$') || matches!(name, "$id" | "$ref" | "$db");
+    let mut wrong = None;
+    for stage in stages {
+        if let Stage::Match(filter) = stage {
+            let paths = filter.filter().paths().unwrap_or_default();
+            wrong = wrong.or(paths.into_iter().find(|path| !path.split('.').all(is_name)));
+        }
+        if let Some(path) = wrong
+            && stage.needs().exhaustive
+        {
+            let text = format!("FieldPath field names may not start with '$'. Found: {path}");
+            return Err(Error::location(16410, text));
+        }
+    }
+    Ok(())
 }
 
 /// Records for later stages the metadata that these stages set.

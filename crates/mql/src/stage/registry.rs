@@ -229,6 +229,7 @@ const fn not_built(name: &'static str, facts: Facts) -> StageRow {
 const fn of_search(name: &'static str, in_fusion: InFusion, rights: &'static [Right]) -> StageRow {
     let facts = Facts {
         reads: Reads::Search,
+        standing: Standing::First,
         source: Source::Any,
         in_api: false,
         in_facet: false,

@@ -47,8 +47,9 @@ pub(super) fn matches(filter: &Filter, doc: Doc<'_>, cx: &EvalContext<'_>) -> Re
     filter.matches(doc, cx)
 }
 
-/// Returns true for `{$gt: 1}`: operators on the element itself, not fields or `$and`, `$or`,
-/// `$nor`.
+/// Returns true for `{$gt: 1}`: operators on the element itself, not fields or `$and`, `$or`, `$nor`.
+/// `$not` is none of them, so that `$pull` refuses `{$not: ...}` as mongod does.
 pub(super) fn starts_with_operator(spec: Doc<'_>) -> bool {
-    spec.first().is_some_and(|first| crate::filter::is_field_operator(first.key()))
+    let is_operator = |name: &str| name != "$not" && crate::filter::is_field_operator(name);
+    spec.first().is_some_and(|first| is_operator(first.key()))
 }
