@@ -5,7 +5,7 @@
 //! contains valid BSON at any time.
 
 use crate::memory::{force_room, room};
-use crate::{Doc, Element, Type, Value};
+use crate::{Array, Doc, Element, Type, Value};
 
 /// The longest value of fixed size in bytes.
 const SCALAR_BYTES_MAX: usize = 16;
@@ -26,7 +26,57 @@ pub struct DocWriter<'b> {
 /// Writes one array at the end of a byte buffer. It generates the names "0", "1", and so on.
 pub struct ArrayWriter<'b> {
     doc: DocWriter<'b>,
-    next: u32,
+    next: IndexName,
+}
+
+/// An array that owns its bytes and grows at its end, in time proportional to what is appended.
+#[derive(Debug)]
+pub struct GrowingArray {
+    bytes: Vec<u8>,
+    next: IndexName,
+}
+
+/// The name of an array's element: its index in decimal digits. The next name is made of it without
+/// a division.
+#[derive(Clone, Copy, Debug)]
+struct IndexName {
+    number: u32,
+    digits: [u8; INDEX_BYTES_MAX],
+    /// The place of the first digit.
+    start: usize,
+}
+
+impl IndexName {
+    fn new(number: u32) -> Self {
+        let (mut digits, mut start, mut rest) = ([b'0'; INDEX_BYTES_MAX], INDEX_BYTES_MAX, number);
+        while rest > 0 || start == INDEX_BYTES_MAX {
+            start -= 1;
+            digits[start] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        IndexName { number, digits, start }
+    }
+
+    fn advance(&mut self) {
+        self.number += 1;
+        for place in (0..INDEX_BYTES_MAX).rev() {
+            if self.digits[place] != b'9' {
+                self.digits[place] += 1;
+                self.start = self.start.min(place);
+                return;
+            }
+            self.digits[place] = b'0';
+        }
+    }
+
+    /// Appends the type and the name of an element, with the name's terminator.
+    fn write_header(&self, kind: Type, buf: &mut Vec<u8>) {
+        let mut header = [0; INDEX_BYTES_MAX + HEADER_BYTES];
+        let digits = self.digits.get(self.start..).unwrap_or_default();
+        header[0] = kind.byte();
+        header[1..=digits.len()].copy_from_slice(digits);
+        buf.extend_from_slice(&header[..digits.len() + HEADER_BYTES]);
+    }
 }
 
 impl<'b> DocWriter<'b> {
@@ -100,7 +150,7 @@ impl<'b> DocWriter<'b> {
     pub fn array(&mut self, key: &str) -> ArrayWriter<'_> {
         force_room(self.buf, HEADER_BYTES + key.len());
         self.header(Type::Array, key.as_bytes());
-        ArrayWriter { doc: DocWriter::new(self.buf), next: 0 }
+        ArrayWriter { doc: DocWriter::new(self.buf), next: IndexName::new(0) }
     }
 
     /// Returns the bytes written so far, without the terminator.
@@ -142,7 +192,7 @@ impl Drop for DocWriter<'_> {
 impl<'b> ArrayWriter<'b> {
     /// Begins an array at the end of `buf`.
     pub fn new(buf: &'b mut Vec<u8>) -> Self {
-        ArrayWriter { doc: DocWriter::new(buf), next: 0 }
+        ArrayWriter { doc: DocWriter::new(buf), next: IndexName::new(0) }
     }
 
     /// Appends a value.
@@ -152,6 +202,30 @@ impl<'b> ArrayWriter<'b> {
         if self.doc.has_room(INDEX_BYTES_MAX + SCALAR_BYTES_MAX) {
             self.header(value.kind());
             write_value(self.doc.buf, value);
+        }
+        self
+    }
+
+    /// Appends a copy of the value of another array's element, without decoding it.
+    #[inline]
+    pub fn push_element(&mut self, element: Element<'_>) -> &mut Self {
+        if self.doc.has_room(INDEX_BYTES_MAX + element.value_bytes().len()) {
+            self.header(element.kind());
+            self.doc.buf.extend_from_slice(element.value_bytes());
+        }
+        self
+    }
+
+    /// Appends copies of all elements of an array. The first elements keep their names, so that they
+    /// are copied together.
+    pub fn append_all(&mut self, array: Array<'_>) -> &mut Self {
+        if !self.is_empty() {
+            array.as_doc().iter().for_each(|element| {
+                self.push_element(element);
+            });
+        } else if self.doc.has_room(array.as_bytes().len()) {
+            self.doc.buf.extend_from_slice(array.as_doc().element_bytes());
+            self.next = IndexName::new(array.count() as u32);
         }
         self
     }
@@ -172,7 +246,7 @@ impl<'b> ArrayWriter<'b> {
 
     /// Returns the number of elements appended so far.
     pub fn count(&self) -> u32 {
-        self.next
+        self.next.number
     }
 
     /// Returns the bytes written so far, without the terminator.
@@ -182,22 +256,57 @@ impl<'b> ArrayWriter<'b> {
 
     /// Returns true if no element has been appended.
     pub fn is_empty(&self) -> bool {
-        self.next == 0
+        self.next.number == 0
     }
 
     /// Ends the array. Dropping does the same.
     pub fn finish(self) {}
 
     fn header(&mut self, kind: Type) {
-        self.doc.buf.push(kind.byte());
-        Self::write_name(self.doc.buf, self.next);
-        self.next += 1;
+        self.next.write_header(kind, self.doc.buf);
+        self.next.advance();
     }
 
     /// Appends the name of the element at `index`, with its terminator.
     pub(crate) fn write_name(buf: &mut Vec<u8>, index: u32) {
         write_index(buf, index);
         buf.push(0);
+    }
+}
+
+impl GrowingArray {
+    /// Returns a copy of an array.
+    pub fn new(array: Array<'_>) -> Self {
+        GrowingArray {
+            bytes: array.as_bytes().to_vec(),
+            next: IndexName::new(array.count() as u32),
+        }
+    }
+
+    /// Returns a view of the array.
+    pub fn as_array(&self) -> Array<'_> {
+        Array::from_valid_bytes(&self.bytes)
+    }
+
+    /// Returns the number of elements.
+    pub fn count(&self) -> u32 {
+        self.next.number
+    }
+
+    /// Appends elements with a writer.
+    pub fn extend<T>(&mut self, fill: impl FnOnce(&mut ArrayWriter<'_>) -> T) -> T {
+        // The writer writes the terminator again.
+        self.bytes.pop();
+        let doc = DocWriter { buf: &mut self.bytes, start: 0 };
+        let mut writer = ArrayWriter { doc, next: self.next };
+        let result = fill(&mut writer);
+        self.next = writer.next;
+        result
+    }
+
+    /// Returns the bytes of the array and consumes it.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 }
 
@@ -286,4 +395,51 @@ fn write_text(buf: &mut Vec<u8>, text: &str) {
     buf.extend_from_slice(&(text.len() as u32 + 1).to_le_bytes());
     buf.extend_from_slice(text.as_bytes());
     buf.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ArrayBuf, array, identical};
+
+    fn numbers(count: i32) -> ArrayBuf {
+        (0..count).map(|number| Value::Int32(number * 7)).collect()
+    }
+
+    #[test]
+    fn names_of_elements_are_their_indexes() {
+        let mut name = IndexName::new(0);
+        for number in 0..120_000u32 {
+            assert_eq!(&name.digits[name.start..], number.to_string().as_bytes());
+            let again = IndexName::new(number);
+            assert_eq!((again.digits, again.start), (name.digits, name.start), "{number}");
+            name.advance();
+        }
+        assert_eq!(&IndexName::new(u32::MAX).digits, b"4294967295");
+    }
+
+    #[test]
+    fn appended_arrays_equal_pushed_values() {
+        for (first, second) in [(0, 3), (9, 4), (95, 20), (1, 0), (0, 0), (998, 1200)] {
+            let (a, b) = (numbers(first), numbers(second));
+            let values = || a.as_array().iter().chain(b.as_array().iter());
+            let pushed: ArrayBuf = values().collect();
+            let appended = ArrayBuf::build(|writer| {
+                writer.append_all(a.as_array()).append_all(b.as_array());
+            });
+            assert_eq!(appended.as_bytes(), pushed.as_bytes());
+            let mut growing = GrowingArray::new(a.as_array());
+            growing.extend(|writer| {
+                writer.append_all(b.as_array());
+            });
+            assert_eq!(growing.count(), (first + second) as u32);
+            assert!(identical(growing.as_array().into(), pushed.as_array().into()));
+            growing.extend(|writer| {
+                writer.push("last");
+            });
+            let with_last: ArrayBuf = values().chain(["last".into()]).collect();
+            assert_eq!(growing.into_bytes(), with_last.as_bytes());
+        }
+        assert_eq!(array![1].as_bytes(), GrowingArray::new(array![1].as_array()).into_bytes());
+    }
 }

@@ -26,7 +26,7 @@ mod types;
 mod validate;
 mod value;
 
-pub use builder::{ArrayWriter, DocWriter, write_element, write_index};
+pub use builder::{ArrayWriter, DocWriter, GrowingArray, write_element, write_index};
 pub use compare::{
     Collator, ValueKey, compare, compare_documents, equal, hash, hash_of, identical,
 };

@@ -27,6 +27,7 @@ mod serialize;
 mod tree;
 
 mod accumulators;
+mod appending;
 mod arithmetic;
 mod array_access;
 mod array_building;

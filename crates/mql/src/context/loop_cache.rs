@@ -8,7 +8,7 @@
 use super::EvalContext;
 use super::work::ELEMENTS_AT_ONCE;
 use foldhash::fast::RandomState;
-use quire_document::{Array, Doc, Value};
+use quire_document::{Array, Doc, Element, Value};
 use quire_error::Result;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -217,7 +217,7 @@ impl<'a> EvalContext<'a> {
 
     /// Returns the element at `index`.
     pub fn element(&self, array: Array<'a>, index: usize) -> Option<Value<'a>> {
-        self.elements_from(array, index).next()
+        self.elements_from(array, index).next().map(|element| element.value())
     }
 
     /// Returns the last element.
@@ -232,19 +232,19 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// Returns the elements from `index`.
+    /// Returns the elements from `index`, not decoded.
     pub fn elements_from(
         &self,
         array: Array<'a>,
         index: usize,
-    ) -> impl Iterator<Item = Value<'a>> + use<'a> {
+    ) -> impl Iterator<Item = Element<'a>> + use<'a> {
         let doc = array.as_doc();
         let loop_cache = if index < SKIPPED_MAX { None } else { self.loop_cache_of(doc) };
         let (offset, skipped) = match loop_cache {
             Some(loop_cache) => loop_cache.with_entry(doc, |known, _| known.locate(index, doc)),
             None => (0, index),
         };
-        doc.iter_from(offset).skip(skipped).map(|element| element.value())
+        doc.iter_from(offset).skip(skipped)
     }
 
     /// Returns the value of the field with this name.

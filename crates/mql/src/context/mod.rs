@@ -13,7 +13,7 @@ pub(crate) mod work;
 use crate::column::Column;
 use bumpalo::Bump;
 use quire_document::memory::{self, Refused};
-use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Value, limits};
+use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Element, Value, limits};
 use quire_error::{Error, ErrorCode, Result};
 use std::cell::RefCell;
 use work::{ELEMENTS_AT_ONCE, bytes_of};
@@ -396,6 +396,39 @@ impl<'a> EvalContext<'a> {
             Ok(())
         });
         array.map(Value::Array)
+    }
+
+    /// Builds an array of copies of elements in the arena, without decoding them.
+    pub(crate) fn array_of_elements<'v>(
+        &self,
+        elements: impl IntoIterator<Item = Element<'v>>,
+    ) -> Result<Value<'a>> {
+        self.array(|writer| self.push_elements(elements, writer)).map(Value::Array)
+    }
+
+    /// Appends all elements of an array.
+    pub(crate) fn append(&self, array: Array<'_>, writer: &mut ArrayWriter<'_>) -> Result<()> {
+        if writer.is_empty() {
+            self.shared.work(work::units(array.as_bytes().len()))?;
+            writer.append_all(array);
+            return Ok(());
+        }
+        self.push_elements(array.as_doc().iter(), writer)
+    }
+
+    fn push_elements<'v>(
+        &self,
+        elements: impl IntoIterator<Item = Element<'v>>,
+        writer: &mut ArrayWriter<'_>,
+    ) -> Result<()> {
+        for (at, element) in elements.into_iter().enumerate() {
+            writer.push_element(element);
+            if at % ELEMENTS_AT_ONCE == ELEMENTS_AT_ONCE - 1 {
+                self.check_size(writer.len())?;
+                self.shared.work(ELEMENTS_AT_ONCE as u32)?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs `write`, whose buffers may grow by what this evaluation may still hold.

@@ -27,9 +27,11 @@ pub(super) const OPERATORS: &[Operator] = &[
     .doc("The mean of the numbers; null if there are none.")
     .since("3.2"),
     Operator::function("$min", Arity::Any, |call, cx| extreme(call, cx, Ordering::Less))
+        .constants_last()
         .doc("The smallest value; null and missing values are ignored.")
         .since("3.2"),
     Operator::function("$max", Arity::Any, |call, cx| extreme(call, cx, Ordering::Greater))
+        .constants_last()
         .doc("The largest value; null and missing values are ignored.")
         .since("3.2"),
     Operator::function("$stdDevPop", Arity::Any, |call, cx| deviation(call, cx, false))

@@ -111,28 +111,39 @@ impl RunningTotal {
 fn add<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let (mut total, mut date) = (RunningTotal::Int(0), None);
     for arg in &call.args {
-        match arg.eval(cx)? {
-            None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
-            Some(Value::Date(_)) if date.is_some() => {
+        match (arg.eval(cx)?, date) {
+            (None | Some(Value::Null | Value::Undefined), _) => return Ok(Some(Value::Null)),
+            (Some(Value::Date(_)), Some(_)) => {
                 return Err(Error::location(16612, "only one date allowed in an $add expression"));
             }
-            Some(Value::Date(ms)) => date = Some(ms),
-            Some(value) if value.is_number() => total = total.add(value),
-            Some(other) => {
+            (Some(Value::Date(ms)), None) => date = Some(date_sum(ms, total.value())?),
+            // Behind the date, each number is rounded by itself.
+            (Some(value), Some(ms)) if value.is_number() => date = Some(date_sum(ms, value)?),
+            (Some(value), None) if value.is_number() => total = total.add(value),
+            (Some(other), _) => {
                 let text =
                     format!("$add only supports numeric or date types, not {}", other.type_name());
                 return Err(Error::type_mismatch(text));
             }
         }
     }
-    let Some(date) = date else { return Ok(Some(total.value())) };
-    let ms = match total {
-        RunningTotal::Int(number) | RunningTotal::Long(number) => Some(number),
-        RunningTotal::Double(number) => round_to_i64(number),
-        RunningTotal::Decimal(number) => decimal_to_i64(number),
-    };
-    let sum = ms.and_then(|ms| date.checked_add(ms));
-    sum.map(|ms| Some(Value::Date(ms))).ok_or_else(|| date_overflow("$add"))
+    Ok(Some(date.map_or_else(|| total.value(), Value::Date)))
+}
+
+/// Returns a date plus a number, which is rounded to milliseconds.
+fn date_sum(date: i64, number: Value<'_>) -> Result<i64> {
+    rounded_ms(number).and_then(|ms| date.checked_add(ms)).ok_or_else(|| date_overflow("$add"))
+}
+
+/// Rounds a number to milliseconds; `None` if they do not fit in a long.
+fn rounded_ms(number: Value<'_>) -> Option<i64> {
+    match number {
+        Value::Int32(number) => Some(number.into()),
+        Value::Int64(number) => Some(number),
+        Value::Double(number) => round_to_i64(number),
+        Value::Decimal(number) => decimal_to_i64(number),
+        _ => None,
+    }
 }
 
 fn date_overflow(operator: &str) -> Error {
@@ -212,10 +223,7 @@ fn subtract_from_date<'a>(left: i64, right: Value<'_>) -> Result<Value<'a>> {
         Value::Date(right) => {
             return left.checked_sub(right).map(Value::Int64).ok_or_else(overflow);
         }
-        Value::Int32(number) => Some(i64::from(number)),
-        Value::Int64(number) => Some(number),
-        Value::Double(number) => round_to_i64(number),
-        Value::Decimal(number) => decimal_to_i64(number),
+        number if number.is_number() => rounded_ms(number),
         other => return Err(cannot_subtract(Value::Date(left), other)),
     };
     ms.and_then(|ms| left.checked_sub(ms)).map(Value::Date).ok_or_else(overflow)

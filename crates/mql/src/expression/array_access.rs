@@ -164,7 +164,7 @@ fn index_of<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
     let collator = cx.collator();
     let found = wanted.and_then(|wanted| {
         let mut candidates = cx.elements_from(array, start).take(end.saturating_sub(start));
-        candidates.position(|item| equal(item, wanted, collator))
+        candidates.position(|item| equal(item.value(), wanted, collator))
     });
     Ok(Some(Value::Int32(found.map_or(-1, |at| (start + at) as i32))))
 }
@@ -205,7 +205,6 @@ fn slice_number(value: Value<'_>, which: &str, codes: (i32, i32)) -> Result<i64>
 
 fn slice<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let (array, second) = (call.eval(0, cx)?, call.eval(1, cx)?);
-    let third = if call.has(2) { Some(call.eval(2, cx)?) } else { None };
     let (Some(array), Some(second)) = (array, second) else { return Ok(Some(Value::Null)) };
     if array.is_nullish() || second.is_nullish() {
         return Ok(Some(Value::Null));
@@ -219,6 +218,7 @@ fn slice<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
     };
     let second = slice_number(second, "Second", (28725, 28726))?;
     let length = cx.count(array)? as i64;
+    let third = if call.has(2) { Some(call.eval(2, cx)?) } else { None };
     let (start, count) = match third {
         None if second >= 0 => (0, second),
         None => ((length + second).max(0), -second),
@@ -236,10 +236,13 @@ fn slice<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
     if start == 0 && count >= length {
         return Ok(Some(Value::Array(array)));
     }
-    cx.array_of(cx.elements_from(array, start as usize).take(count as usize)).map(Some)
+    let kept = cx.elements_from(array, start as usize).take(count as usize);
+    cx.array_of_elements(kept).map(Some)
 }
 
 fn reverse<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let Some(array) = array_or_null(call, 0, cx, 34435)? else { return Ok(Some(Value::Null)) };
-    cx.array_of(cx.elements(array)?.into_iter().rev()).map(Some)
+    cx.charge_elements([array])?;
+    let elements: Vec<_> = array.as_doc().iter().collect();
+    cx.array_of_elements(elements.into_iter().rev()).map(Some)
 }

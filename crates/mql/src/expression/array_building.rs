@@ -44,10 +44,21 @@ const ZIP: Fields = Fields {
 };
 
 fn concat<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    let mut arrays = Vec::with_capacity(call.args.len());
-    for arg in &call.args {
+    let Some(arrays) = concatenated(&call.args, cx)? else { return Ok(Some(Value::Null)) };
+    let all = cx.array(|writer| arrays.into_iter().try_for_each(|array| cx.append(array, writer)));
+    all.map(|all| Some(Value::Array(all)))
+}
+
+/// Returns the arguments of `$concatArrays`, which must be arrays. Returns `None` at the first that
+/// is null or missing.
+pub(super) fn concatenated<'a>(
+    args: &'a [Expression],
+    cx: &EvalContext<'a>,
+) -> Result<Option<Vec<Array<'a>>>> {
+    let mut arrays = Vec::with_capacity(args.len());
+    for arg in args {
         match arg.eval(cx)? {
-            None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
+            None | Some(Value::Null | Value::Undefined) => return Ok(None),
             Some(Value::Array(array)) => arrays.push(array),
             Some(other) => {
                 let text = format!("$concatArrays only supports arrays, not {}", other.type_name());
@@ -55,7 +66,7 @@ fn concat<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
             }
         }
     }
-    cx.array_of(arrays.into_iter().flat_map(Array::iter)).map(Some)
+    Ok(Some(arrays))
 }
 
 fn range_bound(value: Option<Value<'_>>, name: &str, codes: (i32, i32)) -> Result<i32> {
@@ -128,7 +139,7 @@ fn check_zip(call: &Call) -> Result<()> {
 fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let mut inputs = Vec::new();
     for input in list_items(call, 0, cx)? {
-        match input {
+        match input? {
             None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
             Some(Value::Array(array)) => inputs.push(array),
             Some(other) => {
@@ -139,25 +150,29 @@ fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         }
     }
     let longest = is_true(call.eval(1, cx)?);
-    let defaults = if call.has(2) { list_items(call, 2, cx)? } else { Vec::new() };
     let mut inputs: Vec<_> = inputs.into_iter().map(Array::iter).collect();
     let mut row = Vec::with_capacity(inputs.len());
+    let mut defaults = None;
     let zipped = cx.array(|writer| {
         loop {
             row.clear();
             row.extend(inputs.iter_mut().map(Iterator::next));
-            let is_over = if longest {
-                row.iter().all(Option::is_none)
-            } else {
-                row.is_empty() || row.iter().any(Option::is_none)
-            };
+            let is_full = row.iter().all(Option::is_some) && !row.is_empty();
+            let is_over = if longest { row.iter().all(Option::is_none) } else { !is_full };
             if is_over {
                 return Ok(());
             }
+            if !is_full && defaults.is_none() {
+                defaults = Some(zip_defaults(call, row.len(), cx)?);
+            }
+            let defaults = defaults.as_deref().unwrap_or_default();
             let mut list = writer.array();
             for (column, value) in row.iter().enumerate() {
                 let default = || defaults.get(column).copied().flatten();
-                list.push(value.or_else(default).unwrap_or(Value::Null));
+                // A missing default leaves its place out.
+                if let Some(value) = value.or_else(default) {
+                    list.push(value);
+                }
             }
             list.finish();
             cx.check_size(writer.len())?;
@@ -167,22 +182,36 @@ fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     Ok(Some(Value::Array(zipped?)))
 }
 
-/// Returns the values of an argument that is written as an array of expressions.
-fn list_items<'a>(
+/// Returns the values after the end of each of `count` inputs: null, unless `defaults` are given.
+/// Evaluated only if the inputs differ in length.
+fn zip_defaults<'a>(
     call: &'a Call,
-    index: usize,
+    count: usize,
     cx: &EvalContext<'a>,
 ) -> Result<Vec<Option<Value<'a>>>> {
-    match call.arg(index).map(Expression::node) {
-        Some(ExpressionNode::Array(items)) => items.iter().map(|item| item.eval(cx)).collect(),
+    let defaults: Vec<_> = list_items(call, 2, cx)?.collect::<Result<_>>()?;
+    Ok(if defaults.is_empty() { vec![Some(Value::Null); count] } else { defaults })
+}
+
+/// Returns the values of an argument that is written as an array of expressions. Each is evaluated
+/// when the iterator reaches it.
+fn list_items<'a, 'c>(
+    call: &'a Call,
+    index: usize,
+    cx: &'c EvalContext<'a>,
+) -> Result<impl Iterator<Item = Result<Option<Value<'a>>>> + use<'a, 'c>> {
+    let (written, known) = match call.arg(index).map(Expression::node) {
+        Some(ExpressionNode::Array(items)) => (&items[..], None),
         _ => match call.eval(index, cx)? {
             Some(Value::Array(array)) => {
                 cx.charge_elements([array])?;
-                Ok(array.iter().map(Some).collect())
+                (&[][..], Some(array))
             }
-            _ => Ok(Vec::new()),
+            _ => (&[][..], None),
         },
-    }
+    };
+    let known = known.into_iter().flat_map(Array::iter).map(|value| Ok(Some(value)));
+    Ok(written.iter().map(|item| item.eval(cx)).chain(known))
 }
 
 /// An entry of `$arrayToObject`'s input.

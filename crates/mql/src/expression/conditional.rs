@@ -117,6 +117,10 @@ impl Form for Cond {
         Ok(Some(taken))
     }
 
+    fn branches(&self) -> Option<[&Expression; 3]> {
+        Some([&self.condition, &self.then, &self.otherwise])
+    }
+
     fn serialize(&self, writer: &mut DocWriter<'_>) {
         let mut list = writer.array("$cond");
         self.children(&mut |child| {

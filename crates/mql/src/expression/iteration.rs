@@ -3,8 +3,9 @@
 //! The body of an iteration is evaluated in a scratch arena, so that a long input needs no more
 //! memory than its result.
 
+use super::appending::Appending;
 use super::boolean::is_true;
-use super::iterations::Iterations;
+use super::iterations::{Iterations, is_long};
 use super::operator::Operator;
 use super::tree::{Expression, Form};
 use super::variables::loop_variable;
@@ -186,10 +187,11 @@ impl Form for Filter {
         let limit = self.limit(cx)?;
         let kept = cx.array(|writer| {
             let mut iterations = Iterations::over(input, &self.condition, cx);
-            for item in input.iter() {
+            for item in input.as_doc().iter() {
                 let inner = iterations.next()?;
-                if is_true(self.condition.eval(&inner.bind(self.slot, Some(item)))?) {
-                    writer.push(item);
+                let bound = inner.bind(self.slot, Some(item.value()));
+                if is_true(self.condition.eval(&bound)?) {
+                    writer.push_element(item);
                     if writer.count() >= limit {
                         break;
                     }
@@ -269,7 +271,13 @@ impl Form for Reduce {
         };
         let mut iterations = Iterations::over(input, &self.body, cx);
         let mut value = self.initial.eval(cx)?.map(ValueBuf::new);
-        for (item, round) in input.iter().zip(1_u32..) {
+        let mut items = input.iter();
+        if is_long(input)
+            && let Some(appending) = Appending::of(&self.body, self.this, self.value)
+        {
+            value = appending.run(value, &mut items, &mut iterations, cx)?;
+        }
+        for (item, round) in items.zip(1_u32..) {
             let inner = iterations.next()?;
             let so_far = value.as_ref().map(ValueBuf::as_value);
             let inner = inner.holding(value.as_ref().map_or(0, ValueBuf::size));

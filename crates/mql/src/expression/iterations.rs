@@ -15,6 +15,11 @@ const SHORT_BYTES: usize = 1024;
 /// Above this size the body counts as reading everything.
 const LARGE_BYTES: usize = 1024 * 1024;
 
+/// Returns true if a loop over `input` is long.
+pub(super) fn is_long(input: Array<'_>) -> bool {
+    input.as_bytes().len() > SHORT_BYTES
+}
+
 /// The iterations of a loop. Each has an arena that is cleared before the next.
 #[derive(Debug)]
 pub(crate) struct Iterations<'a> {
@@ -28,8 +33,7 @@ pub(crate) struct Iterations<'a> {
 impl<'a> Iterations<'a> {
     /// Returns a loop over `input` that evaluates `body` for each element.
     pub(crate) fn over(input: Array<'a>, body: &'a Expression, cx: &EvalContext<'a>) -> Self {
-        let long = input.as_bytes().len() > SHORT_BYTES;
-        let long = long.then(|| (Bump::new(), LoopCache::new(input, body, *cx)));
+        let long = is_long(input).then(|| (Bump::new(), LoopCache::new(input, body, *cx)));
         let walked = cx.kept_bytes().map(|bytes| bytes.saturating_add(input.as_bytes().len()));
         // A body reads a part of a small input, but may read everything in a large one several
         // times.

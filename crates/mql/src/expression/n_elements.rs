@@ -11,14 +11,14 @@ use quire_error::{Error, Result};
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$firstN", Arity::Named(&FIELDS), |call, cx| {
         let (input, n) = arguments(call, cx)?;
-        cx.array_of(input.iter().take(n)).map(Some)
+        cx.array_of_elements(input.as_doc().iter().take(n)).map(Some)
     })
     .doc("The first n elements.")
     .since("5.2"),
     Operator::function("$lastN", Arity::Named(&FIELDS), |call, cx| {
         let (input, n) = arguments(call, cx)?;
         let skipped = cx.count(input)?.saturating_sub(n);
-        cx.array_of(cx.elements_from(input, skipped)).map(Some)
+        cx.array_of_elements(cx.elements_from(input, skipped)).map(Some)
     })
     .doc("The last n elements.")
     .since("5.2"),

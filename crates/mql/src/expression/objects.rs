@@ -52,15 +52,15 @@ fn add_document<'a>(docs: &mut Vec<Doc<'a>>, value: Option<Value<'a>>) -> Result
     match value {
         Some(Value::Document(doc)) => docs.push(doc),
         other if is_nullish(other) => {}
-        other => {
-            let text = format!(
-                "$mergeObjects requires object inputs, but input is of type {}",
-                type_name(other)
-            );
-            return Err(Error::location(40400, text));
-        }
+        other => return Err(not_an_object(type_name(other))),
     }
     Ok(())
+}
+
+/// Returns the error of `$mergeObjects` for an argument of the type `found`.
+pub(super) fn not_an_object(found: &str) -> Error {
+    let text = format!("$mergeObjects requires object inputs, but input is of type {found}");
+    Error::location(40400, text)
 }
 
 #[derive(Debug)]

@@ -29,6 +29,9 @@ pub struct Operator {
     pub decided_by: Option<bool>,
     /// True if it has a result for all values, so that it fails only if an argument does.
     pub total: bool,
+    /// True if constant arguments are moved behind the others, as mongod does for an operator whose
+    /// result does not depend on the order. Of equal numbers of different types, the first counts.
+    pub constants_last: bool,
 }
 
 /// The arguments that an operator accepts.
@@ -136,6 +139,7 @@ impl Operator {
             stable: true,
             decided_by: None,
             total: false,
+            constants_last: false,
         }
     }
 
@@ -172,6 +176,12 @@ impl Operator {
     /// Marks the operator as one with a result for all values.
     pub const fn total(mut self) -> Self {
         self.total = true;
+        self
+    }
+
+    /// Marks the operator as one that takes its constant arguments last.
+    pub const fn constants_last(mut self) -> Self {
+        self.constants_last = true;
         self
     }
 

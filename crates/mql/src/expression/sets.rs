@@ -20,7 +20,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .doc("The distinct elements of the first argument that the second does not have."),
     Operator::checked("$setEquals", Arity::AtLeast(2, 17045), check_equals, equals)
         .doc("True if all arguments have the same distinct elements."),
-    Operator::function("$setIsSubset", Arity::Exactly(2), is_subset)
+    Operator::checked("$setIsSubset", Arity::Exactly(2), check_subset, is_subset)
         .doc("True if the second argument has all elements of the first."),
     Operator::function("$allElementsTrue", Arity::Exactly(1), all_true)
         .doc("True if no element is false, null or zero."),
@@ -64,31 +64,43 @@ fn not_an_array(name: &str, code: i32, value: Option<Value<'_>>) -> Error {
     Error::location(code, text)
 }
 
-/// Returns all arguments as arrays. Returns `None` if one is null or missing, and fails with `code`
-/// if one is of another type; the first of these in order of evaluation decides. Constants are
-/// evaluated last, because mongod moves them to the end.
-fn arrays<'a>(call: &'a Call, cx: &EvalContext<'a>, code: i32) -> Result<Option<Vec<Array<'a>>>> {
-    let mut arrays = Vec::with_capacity(call.args.len());
-    let (constant, read): (Vec<_>, Vec<_>) = call.args.iter().partition(|arg| arg.is_constant());
+/// Returns the distinct elements of an array in order: of equal ones the first.
+pub(super) fn distinct<'v>(array: Array<'v>, cx: &EvalContext<'v>) -> Result<Vec<Value<'v>>> {
+    Ok(Sorted::new(array, cx)?.items)
+}
+
+/// Returns the arguments of the operator `name` as arrays. Returns `None` if one is null or missing,
+/// and fails with `code` if one is of another type; the first of these in order of evaluation
+/// decides. Constants are evaluated last, because mongod moves them to the end.
+pub(super) fn arrays<'a>(
+    args: &'a [Expression],
+    name: &str,
+    code: i32,
+    cx: &EvalContext<'a>,
+) -> Result<Option<Vec<Array<'a>>>> {
+    let mut arrays = Vec::with_capacity(args.len());
+    let (constant, read): (Vec<_>, Vec<_>) = args.iter().partition(|arg| arg.is_constant());
     for arg in read.into_iter().chain(constant) {
         match arg.eval(cx)? {
             Some(Value::Array(array)) => arrays.push(array),
             other if is_nullish(other) => return Ok(None),
-            other => return Err(not_an_array(call.name(), code, other)),
+            other => return Err(not_an_array(name, code, other)),
         }
     }
     Ok(Some(arrays))
 }
 
 fn union<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    let Some(arrays) = arrays(call, cx, 17043)? else { return Ok(Some(Value::Null)) };
+    let arrays = arrays(&call.args, call.name(), 17043, cx)?;
+    let Some(arrays) = arrays else { return Ok(Some(Value::Null)) };
     cx.charge_elements(arrays.iter().copied())?;
     let union = Sorted::of(arrays.into_iter().flat_map(Array::iter).collect(), cx)?;
     cx.array_of(union.items).map(Some)
 }
 
 fn intersection<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    let Some(arrays) = arrays(call, cx, 17047)? else { return Ok(Some(Value::Null)) };
+    let arrays = arrays(&call.args, call.name(), 17047, cx)?;
+    let Some(arrays) = arrays else { return Ok(Some(Value::Null)) };
     let mut arrays = arrays.into_iter();
     let Some(first) = arrays.next() else { return Ok(Some(Value::Array(Array::empty()))) };
     let mut common = Sorted::new(first, cx)?;
@@ -172,6 +184,23 @@ fn equals<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
         }
     }
     Ok(Some(Value::Bool(true)))
+}
+
+/// Fails while parsing if only the second argument is constant and is not an array, as mongod does
+/// for an expression that it optimises, even where it is not reached.
+fn check_subset(call: &Call) -> Result<()> {
+    let is_known = |at| call.arg(at).is_some_and(Expression::is_constant);
+    match call.constant(1) {
+        Some(Value::Array(_)) => Ok(()),
+        other if is_known(1) && !is_known(0) => {
+            let text = format!(
+                "both operands of $setIsSubset must be arrays. Second argument is of type: {}",
+                type_name(other)
+            );
+            Err(Error::location(17311, text))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_subset<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {

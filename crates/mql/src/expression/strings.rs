@@ -6,6 +6,7 @@ mod substring;
 mod trim;
 
 use super::operator::{Arity, Call, Field, Fields, Operator};
+use super::tree::Expression;
 use crate::context::EvalContext;
 use coerce::text_of;
 use quire_document::Value;
@@ -105,9 +106,22 @@ pub(super) fn check_length(bytes: usize) -> Result<()> {
 
 fn concat<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let mut whole = String::new();
-    for arg in &call.args {
+    match append(&mut whole, &call.args, cx)? {
+        Some(()) => cx.string(&whole).map(Some),
+        None => Ok(Some(Value::Null)),
+    }
+}
+
+/// Appends the strings of all arguments to `whole`. Returns `None` at the first that is null or
+/// missing.
+pub(super) fn append<'a>(
+    whole: &mut String,
+    args: &'a [Expression],
+    cx: &EvalContext<'a>,
+) -> Result<Option<()>> {
+    for arg in args {
         match arg.eval(cx)? {
-            None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
+            None | Some(Value::Null | Value::Undefined) => return Ok(None),
             Some(Value::String(text)) => {
                 check_length(whole.len() + text.len())?;
                 whole.push_str(text);
@@ -118,7 +132,7 @@ fn concat<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
             }
         }
     }
-    cx.string(&whole).map(Some)
+    Ok(Some(()))
 }
 
 fn length_in_bytes<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {

@@ -108,6 +108,11 @@ pub trait Form: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Returns the condition and both branches of a `$cond`; `None` for other operators.
+    fn branches(&self) -> Option<[&Expression; 3]> {
+        None
+    }
+
     /// Returns the kind of metadata that the operator reads (`$meta`).
     fn metadata(&self) -> Option<&str> {
         None
@@ -293,7 +298,15 @@ impl Expression {
             ExpressionNode::Variable(variable) => variable.known(context),
             _ => {
                 self.children_mut(&mut |child| child.optimize(context))?;
-                if let ExpressionNode::Call(call) = self.node() { decision(call) } else { None }
+                match self.node_mut() {
+                    ExpressionNode::Call(call) => {
+                        if call.operator.constants_last {
+                            call.args.sort_by_key(Expression::is_constant);
+                        }
+                        decision(call)
+                    }
+                    _ => None,
+                }
             }
         };
         if let Some(replacement) = replacement {

@@ -1,7 +1,6 @@
 //! Trigonometric functions in radians, of doubles and of decimals with 34 digits.
 
 use super::arithmetic::{as_decimal, as_double};
-use super::array_access::{is_nullish, type_name};
 use super::operator::{Arity, Call, Operator};
 use super::rounding::numeric_argument;
 use crate::context::EvalContext;
@@ -134,21 +133,24 @@ fn run<'a>(
 }
 
 fn atan2<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    let (y, x) = (call.eval(0, cx)?, call.eval(1, cx)?);
-    if is_nullish(y) || is_nullish(x) {
-        return Ok(Some(Value::Null));
-    }
-    match (y, x) {
-        (Some(y), Some(x)) if y.is_number() && x.is_number() => Ok(Some(match (y, x) {
-            (Value::Decimal(_), _) | (_, Value::Decimal(_)) => {
-                Value::Decimal(as_decimal(y).atan2(as_decimal(x)))
-            }
-            _ => Value::Double(as_double(y).atan2(as_double(x))),
-        })),
-        (y, x) => {
-            let wrong = if y.is_some_and(|y| y.is_number()) { x } else { y };
-            let code = if y.is_some_and(|y| y.is_number()) { 51045 } else { 51044 };
-            let text = format!("$atan2 only supports numeric types, not {}", type_name(wrong));
+    // A null or a wrong first argument decides before the second is evaluated.
+    let Some(y) = coordinate(call.eval(0, cx)?, 51044)? else { return Ok(Some(Value::Null)) };
+    let Some(x) = coordinate(call.eval(1, cx)?, 51045)? else { return Ok(Some(Value::Null)) };
+    Ok(Some(match (y, x) {
+        (Value::Decimal(_), _) | (_, Value::Decimal(_)) => {
+            Value::Decimal(as_decimal(y).atan2(as_decimal(x)))
+        }
+        _ => Value::Double(as_double(y).atan2(as_double(x))),
+    }))
+}
+
+/// Returns a number; `None` for null and missing. Fails with `code` for other types.
+fn coordinate(value: Option<Value<'_>>, code: i32) -> Result<Option<Value<'_>>> {
+    match value {
+        None | Some(Value::Null | Value::Undefined) => Ok(None),
+        Some(value) if value.is_number() => Ok(Some(value)),
+        Some(other) => {
+            let text = format!("$atan2 only supports numeric types, not {}", other.type_name());
             Err(Error::location(code, text))
         }
     }

@@ -35,7 +35,7 @@ impl Projection {
             return Ok(());
         }
         let cx = self.extractor.context(&narrow(cx).with_root(doc))?;
-        self.run(cx).document(At { branch: &self.root, live: true }, doc, writer)
+        self.run(cx).document(At { branch: &self.root, live: true, slices: true }, doc, writer)
     }
 
     /// Returns the state for one document, with the paths of its expressions extracted.
@@ -91,6 +91,8 @@ struct At<'b> {
     branch: &'b Branch,
     /// True on the path of the positional operator, before its array.
     live: bool,
+    /// True if `$slice` applies: not to fields of documents in arrays inside of arrays.
+    slices: bool,
 }
 
 impl<'r> Run<'r> {
@@ -112,7 +114,7 @@ impl<'r> Run<'r> {
                 return Err(Error::internal("an operator of find in a stage"));
             }
         };
-        let (at, cx) = (At { branch: inner, live: false }, &self.cx);
+        let (at, cx) = (At { branch: inner, live: false, slices: true }, &self.cx);
         Ok(match old {
             Some(Value::Document(doc)) => {
                 Some(cx.document(|writer| self.document(at, doc, writer))?.into())
@@ -196,7 +198,9 @@ impl<'r> Run<'r> {
                 writer.append_element(element);
             }
             Entry::Slice(slice) => match element.value() {
-                Value::Array(array) => slice.write(array, &mut writer.array(&field.name)),
+                Value::Array(array) if at.slices => {
+                    slice.write(array, &mut writer.array(&field.name))
+                }
                 _ => {
                     writer.append_element(element);
                 }
@@ -212,7 +216,7 @@ impl<'r> Run<'r> {
                 if let Some(done) = done.get_mut(place) {
                     *done = true;
                 }
-                let at = At { branch: inner, live: at.live && field.positional };
+                let at = At { branch: inner, live: at.live && field.positional, ..at };
                 self.nested(at, element, writer)?;
             }
         }
@@ -247,7 +251,9 @@ impl<'r> Run<'r> {
     fn element(&self, at: At<'_>, value: Value<'_>, writer: &mut ArrayWriter<'_>) -> Result<()> {
         match value {
             Value::Document(doc) => self.document(at, doc, &mut writer.document()),
-            Value::Array(array) => self.array(at, array, &mut writer.array()),
+            Value::Array(array) => {
+                self.array(At { slices: false, ..at }, array, &mut writer.array())
+            }
             _ if at.branch.computes => {
                 self.computed(at.branch, &Done::new(), &mut writer.document())
             }
@@ -274,7 +280,7 @@ impl<'r> Run<'r> {
         let mut writer = writer.array(&field.name);
         match &field.entry {
             Entry::Branch(inner) => {
-                self.element(At { branch: inner, live: false }, picked, &mut writer)?;
+                self.element(At { branch: inner, live: false, slices: true }, picked, &mut writer)?;
             }
             _ => {
                 writer.push(picked);
