@@ -54,7 +54,7 @@ impl Kind {
 /// What an iteration does.
 #[derive(Debug)]
 enum Plan<'e> {
-    /// Keeps `$$value`.
+    /// Leaves `$$value` as it is.
     Keep,
     /// Appends the values of these arguments.
     Append(&'e [Expression]),
