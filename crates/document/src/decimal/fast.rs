@@ -55,36 +55,44 @@ fn logarithm_of(parts: Parts) -> Fixed {
     logarithm_of_mantissa(mantissa).plus(twos).plus(tens)
 }
 
-/// Returns sine and cosine of an angle between -1 and 1 by their series.
-fn sine_and_cosine(angle: Fixed) -> (Fixed, Fixed) {
+/// Returns the sine of an angle between -1 and 1 by its series.
+fn sine(angle: Fixed) -> Fixed {
     let square = angle.times(angle);
-    let (mut sine, mut cosine) = (Fixed::ONE, Fixed::ONE);
-    for term in (1..=22).rev() {
-        sine = Fixed::ONE.minus(square.times(sine).over(2 * term * (2 * term + 1)));
-        cosine = Fixed::ONE.minus(square.times(cosine).over(2 * term * (2 * term - 1)));
-    }
-    (angle.times(sine), cosine)
+    angle.times((1..=22).rev().fold(Fixed::ONE, |sum, term| {
+        Fixed::ONE.minus(square.times(sum).over(2 * term * (2 * term + 1)))
+    }))
 }
 
-/// Returns sine and cosine of any angle below 2^20.
-fn circle(parts: Parts) -> Option<(Fixed, Fixed)> {
+/// Returns the cosine of an angle between -1 and 1 by its series.
+fn cosine(angle: Fixed) -> Fixed {
+    let square = angle.times(angle);
+    (1..=22).rev().fold(Fixed::ONE, |sum, term| {
+        Fixed::ONE.minus(square.times(sum).over(2 * term * (2 * term - 1)))
+    })
+}
+
+/// Returns an angle below 2^20 as a number of quarters of the circle and a rest.
+fn quarters(parts: Parts) -> Option<(i64, Fixed)> {
     let angle = Fixed::of(parts).filter(|angle| angle.to_f64().abs() < (1 << 20) as f64)?;
     let quarters = (angle.to_f64() / std::f64::consts::FRAC_PI_2).round() as i64;
-    let rest = angle.minus(Fixed::HALF_PI.times(Fixed::of_i64(quarters)));
-    let (sine, cosine) = sine_and_cosine(rest);
-    Some(match quarters.rem_euclid(4) {
-        0 => (sine, cosine),
-        1 => (cosine, sine.negate()),
-        2 => (sine.negate(), cosine.negate()),
-        _ => (cosine.negate(), sine),
-    })
+    Some((quarters, angle.minus(Fixed::HALF_PI.times(Fixed::of_i64(quarters)))))
+}
+
+/// Returns the sine of an angle; its cosine is the sine of one quarter more.
+fn sine_of((quarters, rest): (i64, Fixed)) -> Fixed {
+    match quarters.rem_euclid(4) {
+        0 => sine(rest),
+        1 => cosine(rest),
+        2 => sine(rest).negate(),
+        _ => cosine(rest).negate(),
+    }
 }
 
 /// Returns the angle of a tangent between 0 and 1: that of a double near it, and that of the small
 /// rest by its series.
 fn small_arc_tangent(tangent: Fixed) -> Option<Fixed> {
     let near = Fixed::of_f64(tangent.to_f64().atan());
-    let (sine, cosine) = sine_and_cosine(near);
+    let (sine, cosine) = (sine(near), cosine(near));
     let above = tangent.times(cosine).minus(sine);
     let below = cosine.plus(tangent.times(sine));
     let rest = above.times(below.reciprocal()?);
@@ -134,15 +142,17 @@ pub(super) fn pow(base: Parts, exponent: Parts) -> Option<Decimal128> {
 }
 
 pub(super) fn sin(parts: Parts) -> Option<Decimal128> {
-    circle(parts)?.0.rounded(0, SMALL)
+    sine_of(quarters(parts)?).rounded(0, SMALL)
 }
 
 pub(super) fn cos(parts: Parts) -> Option<Decimal128> {
-    circle(parts)?.1.rounded(0, SMALL)
+    let (quarters, rest) = quarters(parts)?;
+    sine_of((quarters + 1, rest)).rounded(0, SMALL)
 }
 
 pub(super) fn tan(parts: Parts) -> Option<Decimal128> {
-    let (sine, cosine) = circle(parts)?;
+    let (quarters, rest) = quarters(parts)?;
+    let (sine, cosine) = (sine_of((quarters, rest)), sine_of((quarters + 1, rest)));
     if cosine.to_f64().abs() < 1.0 / 1024.0 {
         return None;
     }

@@ -13,6 +13,13 @@ pub struct Parsed {
     pub exact: bool,
 }
 
+/// What becomes of digits that a decimal has no room for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Digits {
+    Rounded,
+    Truncated,
+}
+
 impl Decimal128 {
     /// Parses a number, `Infinity`, `inf` or `NaN` (in any case, with an optional sign), and rounds
     /// it half to even.
@@ -20,24 +27,15 @@ impl Decimal128 {
         Self::parse_exact(text).map(|parsed| parsed.decimal)
     }
 
+    /// Parses like [`Decimal128::parse`], but leaves out the digits behind the 34th, as `$toDecimal`
+    /// does.
+    pub fn parse_truncated(text: &str) -> Option<Self> {
+        parse(text, Digits::Truncated).map(|parsed| parsed.decimal)
+    }
+
     /// Parses like [`Decimal128::parse`], and also tells whether the number was rounded.
     pub fn parse_exact(text: &str) -> Option<Parsed> {
-        let (negative, unsigned) = match text.as_bytes().first()? {
-            b'-' => (true, &text[1..]),
-            b'+' => (false, &text[1..]),
-            _ => (false, text),
-        };
-        let special = |decimal| Some(Parsed { decimal, exact: true });
-        match unsigned {
-            word if word.eq_ignore_ascii_case("nan") && negative => {
-                special(Decimal128::NAN.negate())
-            }
-            word if word.eq_ignore_ascii_case("nan") => special(Decimal128::NAN),
-            word if ["infinity", "inf"].iter().any(|inf| word.eq_ignore_ascii_case(inf)) => {
-                special(Decimal128::infinite(negative))
-            }
-            _ => parse_finite(negative, unsigned.as_bytes()),
-        }
+        parse(text, Digits::Rounded)
     }
 
     pub(crate) const fn infinite(negative: bool) -> Self {
@@ -91,7 +89,24 @@ impl Parts {
     }
 }
 
-fn parse_finite(negative: bool, text: &[u8]) -> Option<Parsed> {
+fn parse(text: &str, how: Digits) -> Option<Parsed> {
+    let (negative, unsigned) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let special = |decimal| Some(Parsed { decimal, exact: true });
+    match unsigned {
+        word if word.eq_ignore_ascii_case("nan") && negative => special(Decimal128::NAN.negate()),
+        word if word.eq_ignore_ascii_case("nan") => special(Decimal128::NAN),
+        word if ["infinity", "inf"].iter().any(|inf| word.eq_ignore_ascii_case(inf)) => {
+            special(Decimal128::infinite(negative))
+        }
+        _ => parse_finite(negative, unsigned.as_bytes(), how),
+    }
+}
+
+fn parse_finite(negative: bool, text: &[u8], how: Digits) -> Option<Parsed> {
     let (mantissa, exponent) = match text.iter().position(|byte| matches!(byte, b'e' | b'E')) {
         Some(at) => (text.get(..at)?, parse_exponent(text.get(at + 1..)?)?),
         None => (text, 0),
@@ -119,7 +134,16 @@ fn parse_finite(negative: bool, text: &[u8]) -> Option<Parsed> {
         return None;
     }
     let exponent = exponent.saturating_add(shift).clamp(-1_000_000, 1_000_000) as i32;
-    let (decimal, exact) = Decimal128::round(Parts { negative, coefficient, exponent }, sticky);
+    let mut parts = Parts { negative, coefficient, exponent };
+    if how == Digits::Truncated {
+        sticky = false;
+        let excess = digits(coefficient) as i32 - DIGITS_MAX as i32;
+        let drop = excess.max(EXPONENT_MIN.saturating_sub(exponent)).max(0);
+        let scale = 10u128.checked_pow(drop as u32);
+        parts.coefficient = scale.map_or(0, |scale| coefficient / scale);
+        parts.exponent = exponent.saturating_add(drop);
+    }
+    let (decimal, exact) = Decimal128::round(parts, sticky);
     Some(Parsed { decimal, exact })
 }
 
@@ -232,6 +256,13 @@ mod tests {
         for text in ["", "-", ".", "e5", "1e", "1e+", "1.2.3", "x", "1 ", "0x1", "infinit"] {
             assert_eq!(Decimal128::parse(text), None, "{text}");
         }
+        let nines = "1.00000000000000000000000000000000099999";
+        let rounded = Decimal128::parse(nines).unwrap();
+        assert_eq!(rounded.to_string(), "1.000000000000000000000000000000001");
+        let truncated = Decimal128::parse_truncated(nines).unwrap();
+        assert_eq!(truncated.to_string(), "1.000000000000000000000000000000000");
+        assert!(Decimal128::parse_truncated("9E-6177").unwrap().is_zero());
+        assert_eq!(Decimal128::parse_truncated("-1.5E+3"), Decimal128::parse("-1.5E+3"));
         assert!(!Decimal128::parse_exact("1E-6177").unwrap().exact);
         assert!(Decimal128::parse_exact("1.50").unwrap().exact);
     }

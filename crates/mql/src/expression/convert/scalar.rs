@@ -187,7 +187,7 @@ pub(super) fn to_decimal(value: Value<'_>) -> Result<Value<'_>> {
 }
 
 fn decimal_text(text: &str) -> Result<Decimal128> {
-    let number = Decimal128::parse(text).filter(|number| {
+    let number = Decimal128::parse_truncated(text).filter(|number| {
         let too_large = number.is_infinite() && !is_infinity_text(text);
         !too_large && (!number.is_zero() || is_zero_text(text))
     });

@@ -266,7 +266,7 @@ fn time<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
 }
 
 /// Zones with letters for names, and their hours east of UTC.
-const LETTERS: [(&str, i64); 18] = [
+const LETTERS: [(&str, i64); 34] = [
     ("Z", 0),
     ("UTC", 0),
     ("GMT", 0),
@@ -285,6 +285,22 @@ const LETTERS: [(&str, i64); 18] = [
     ("MDT", -6),
     ("PST", -8),
     ("PDT", -7),
+    ("AST", -4),
+    ("ADT", -3),
+    ("AKST", -9),
+    ("AKDT", -8),
+    ("HST", -10),
+    ("MSK", 3),
+    ("WAT", 1),
+    ("CAT", 2),
+    ("SAST", 2),
+    ("EAT", 3),
+    ("JST", 9),
+    ("AWST", 8),
+    ("AEST", 10),
+    ("AEDT", 11),
+    ("NZST", 12),
+    ("NZDT", 13),
 ];
 
 /// Parses `Z`, `UTC`, `EST`, `A`, `+05:30`, `GMT+2`, once in a text.
