@@ -41,41 +41,48 @@ pub struct GrowingArray {
 #[derive(Clone, Copy, Debug)]
 struct IndexName {
     number: u32,
-    digits: [u8; INDEX_BYTES_MAX],
-    /// The place of the first digit.
-    start: usize,
+    /// Room for the type, the digits from the left, and zeros.
+    header: [u8; INDEX_BYTES_MAX + HEADER_BYTES],
+    /// The number of digits.
+    len: usize,
 }
 
 impl IndexName {
     fn new(number: u32) -> Self {
-        let (mut digits, mut start, mut rest) = ([b'0'; INDEX_BYTES_MAX], INDEX_BYTES_MAX, number);
-        while rest > 0 || start == INDEX_BYTES_MAX {
-            start -= 1;
-            digits[start] = b'0' + (rest % 10) as u8;
+        let mut header = [0; INDEX_BYTES_MAX + HEADER_BYTES];
+        let len = number.checked_ilog10().map_or(1, |log| log as usize + 1);
+        let mut rest = number;
+        for digit in header[1..=len].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
             rest /= 10;
         }
-        IndexName { number, digits, start }
+        IndexName { number, header, len }
     }
 
     fn advance(&mut self) {
         self.number += 1;
-        for place in (0..INDEX_BYTES_MAX).rev() {
-            if self.digits[place] != b'9' {
-                self.digits[place] += 1;
-                self.start = self.start.min(place);
+        for digit in self.header[1..=self.len].iter_mut().rev() {
+            if *digit != b'9' {
+                *digit += 1;
                 return;
             }
-            self.digits[place] = b'0';
+            *digit = b'0';
         }
+        // After nines alone there is a digit more: 1, then zeros.
+        self.header[1] = b'1';
+        self.len += 1;
+        self.header[self.len] = b'0';
     }
 
-    /// Appends the type and the name of an element, with the name's terminator.
+    /// Appends the type and the name of an element, with the name's terminator. The buffer should
+    /// have room for the longest name.
+    #[inline]
     fn write_header(&self, kind: Type, buf: &mut Vec<u8>) {
-        let mut header = [0; INDEX_BYTES_MAX + HEADER_BYTES];
-        let digits = self.digits.get(self.start..).unwrap_or_default();
+        let mut header = self.header;
         header[0] = kind.byte();
-        header[1..=digits.len()].copy_from_slice(digits);
-        buf.extend_from_slice(&header[..digits.len() + HEADER_BYTES]);
+        // A copy of a fixed length is faster than one of the right length.
+        buf.extend_from_slice(&header);
+        buf.truncate(buf.len() - (INDEX_BYTES_MAX - self.len));
     }
 }
 
@@ -410,12 +417,16 @@ mod tests {
     fn names_of_elements_are_their_indexes() {
         let mut name = IndexName::new(0);
         for number in 0..120_000u32 {
-            assert_eq!(&name.digits[name.start..], number.to_string().as_bytes());
+            let mut written = Vec::new();
+            name.write_header(Type::Null, &mut written);
+            assert_eq!(written, format!("\n{number}\0").as_bytes());
             let again = IndexName::new(number);
-            assert_eq!((again.digits, again.start), (name.digits, name.start), "{number}");
+            assert_eq!((again.header, again.len), (name.header, name.len), "{number}");
             name.advance();
         }
-        assert_eq!(&IndexName::new(u32::MAX).digits, b"4294967295");
+        let mut written = Vec::new();
+        IndexName::new(u32::MAX).write_header(Type::Null, &mut written);
+        assert_eq!(written, b"\n4294967295\0");
     }
 
     #[test]
