@@ -17,8 +17,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// The longest pattern in bytes (MongoDB's limit, error 51091 beyond it).
-pub const PATTERN_BYTES_MAX: usize = 32764;
+/// The longest pattern in bytes (MongoDB's limit, error 51091 beyond it, 51111 in expressions).
+pub const PATTERN_BYTES_MAX: usize = 16 * 1024;
 
 /// The most backtracking points of a match at one starting position (MongoDB builds PCRE2 with this
 /// limit).

@@ -130,7 +130,8 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             | "cappedMax"
             | "changeStreamPreAndPostImages"
             | "recordPreImages" => {
-                parsed.not_built = parsed.not_built.or(Some(arg.name()));
+                let given = Some(arg.name()).filter(|_| !arg.is_null());
+                parsed.not_built = parsed.not_built.or(given);
             }
             _ => return Err(arg.unknown()),
         }

@@ -5,7 +5,7 @@ use crate::frame::args::{arguments, is_generic, missing};
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;
 use quire_catalog::clustered::check_beside;
-use quire_catalog::{CollectionOptions, Namespace, ViewDefinition};
+use quire_catalog::{CollectionOptions, Namespace, ValidationOptions, ViewDefinition};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
@@ -81,27 +81,8 @@ const IGNORED: &[&str] =
 
 /// Refuses invalid values of ignored options.
 fn check_ignored(body: Doc<'_>) -> Result<()> {
-    let known: [(&str, &[&str]); 2] = [
-        ("validationLevel", &["off", "strict", "moderate"]),
-        ("validationAction", &["error", "warn", "errorAndLog"]),
-    ];
-    for (name, values) in known {
-        let Some(given) = body.get(name).filter(|given| !given.is_nullish()) else { continue };
-        let Some(given) = given.as_str() else {
-            let text = format!(
-                "BSON field 'create.{name}' is the wrong type '{}', expected type 'string'",
-                given.type_name()
-            );
-            return Err(Error::type_mismatch(text));
-        };
-        if !values.contains(&given) {
-            let text = format!(
-                "Enumeration value '{given}' for field 'create.{name}' is not a valid value."
-            );
-            return Err(Error::bad_value(text));
-        }
-    }
-    Ok(())
+    let mut ignored = ValidationOptions::default();
+    body.fields().try_for_each(|(name, value)| ignored.take("create", name, value).map(drop))
 }
 
 /// Refuses the kinds of collections that cannot be created in a transaction.

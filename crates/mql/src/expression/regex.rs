@@ -3,7 +3,7 @@
 use super::operator::{Arity, Call, Field, Fields, Operator};
 use super::tree::Expression;
 use crate::context::EvalContext;
-use crate::regex::{Captures, Regex};
+use crate::regex::{Captures, PATTERN_BYTES_MAX, Regex};
 use quire_document::Value;
 use quire_error::{Error, Result};
 use std::cell::RefCell;
@@ -33,9 +33,6 @@ pub(super) const OPERATORS: &[Operator] = &[
         .doc("True if a regular expression matches.")
         .since("4.2"),
 ];
-
-/// The longest pattern in bytes.
-const PATTERN_BYTES_MAX: usize = 16 * 1024;
 
 /// The most compiled patterns that a thread caches, so that an expression compiles its pattern once
 /// for many documents.
