@@ -273,9 +273,9 @@ const CIRCLES: &[(&str, &[&str])] = &[
     // A join plans, builds and runs the plan inside of it while it runs, once for each batch of
     // keys; that plan can have joins.
     ("executor", &["build", "joins"]),
-    // What a stage takes of documents (`taking`) is named by the scans' threads and by every
-    // operator that is served so, and what it takes are columns and batches of sort keys, which run
-    // the chain of stages below them.
+    // `taking` lists the forms in which a scan hands its rows to the operator above: columns, batches
+    // of sort keys, groups. Each form runs the stages between the scan and the operator, which are in
+    // `operators`; and each operator that accepts a form names it.
     ("executor", &["columns", "operators", "sorting", "taking"]),
 ];
 

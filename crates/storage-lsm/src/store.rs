@@ -6,8 +6,10 @@
 //! the view of its time, so that it reads without locks and nothing has to know how old it is. Old
 //! views are freed by a thread of their own (`retired`).
 //!
-//! A row is written to the active memtable, or, if it is a document of a writer that was unfinished
-//! when that one began, to the memtable before (`Store::cut`, docs/adr/0022-tables-of-new-documents.md).
+//! A row is written to the active memtable. The only exception are documents of a writer that was
+//! already running when the active memtable began: they go to the memtable before it, so that the key
+//! ranges of two tables of new documents do not overlap (`Store::cut`,
+//! docs/adr/0022-tables-of-new-documents.md).
 
 mod background;
 mod room;

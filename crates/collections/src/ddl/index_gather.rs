@@ -51,7 +51,8 @@ struct Pieces {
     next: AtomicU64,
     bound: u64,
     width: u64,
-    /// The error of the piece with the smallest ids, and these.
+    /// The first id of a piece that failed, and its error. Of several, the one with the smallest id, so
+    /// that the error does not depend on the threads.
     failed: Mutex<Option<(u64, Error)>>,
 }
 

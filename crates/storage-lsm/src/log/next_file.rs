@@ -23,9 +23,10 @@ const ZEROS_BYTES: usize = 16 << 10;
 const UNSYNCED_BYTES_MAX: u64 = 1 << 20;
 
 impl Log {
-    /// Makes the next file ready, if the one in use is half full. One that is to be filled is left to
-    /// [`fill_next`](Self::fill_next) until it is late. A failure is met again, and reported, by the
-    /// write that needs the file.
+    /// Creates the next file once the file in use is half full. A file that should be filled is left
+    /// to [`fill_next`](Self::fill_next); it is created here, without zeros, only when the file in use
+    /// is seven eighths full. An error is ignored: the write that needs the file meets it again and
+    /// reports it.
     pub fn prepare(&self) {
         let Some(claim) = self.claim(false) else { return };
         match self.open_claimed(claim) {
@@ -34,24 +35,26 @@ impl Log {
         }
     }
 
-    /// Returns true if the next file must be filled, and no thread makes it ready.
+    /// Returns true if the next file should be filled and no thread is preparing it.
     pub fn wants_filled(&self) -> bool {
         let writing = self.writing.lock();
         let is_wanted = writing.next.is_none() && self.is_filling_due(&writing);
         is_wanted && self.making.try_lock().is_some_and(|making| making.is_none())
     }
 
-    /// Makes the next file ready and fills it, if that is wanted, until `stop` returns true.
+    /// Creates the next file and fills it with zeros, if that is due. Gives up when `stop` returns
+    /// true.
     pub fn fill_next(&self, stop: impl Fn() -> bool) {
         let Some(claim) = self.claim(true) else { return };
         match self.open_filled(claim, stop) {
             Ok(Some(file)) => self.offer(claim, file),
-            // Whoever needs the file makes it.
+            // The write that needs the file creates it.
             _ => self.release(claim),
         }
     }
 
-    /// Claims the next file, to fill it or not, if that is due and no other thread makes it ready.
+    /// Claims the preparation of the next file, with zeros if `fills`. `None` if it is not due, or if
+    /// another thread is preparing the file.
     fn claim(&self, fills: bool) -> Option<Claim> {
         let mut writing = self.writing.lock();
         let is_due = match fills {
@@ -61,10 +64,10 @@ impl Log {
         if writing.next.is_some() || !is_due {
             return None;
         }
-        // A thread that holds it makes the file ready.
+        // The lock is held only while a thread prepares the file.
         let mut making = self.making.try_lock().filter(|making| making.is_none())?;
         if fills {
-            // A filling that ends early has written zeros too.
+            // Counted from the start of a filling: one that is cut short has written zeros too.
             writing.since_filled = 0;
         }
         writing.claims += 1;
@@ -72,13 +75,13 @@ impl Log {
         *making
     }
 
-    /// Opens the file of a claim; `None` if that has been ended.
+    /// Opens the file of a claim; `None` if the claim was revoked.
     fn open_claimed(&self, claim: Claim) -> Result<Option<File>> {
         let making = self.making.lock();
         if *making == Some(claim) { open(&self.data, claim.file).map(Some) } else { Ok(None) }
     }
 
-    /// Gives up a claim. What was written to its file is cut off.
+    /// Ends a claim without a file, and truncates what was written to it.
     fn release(&self, claim: Claim) {
         let mut making = self.making.lock();
         if making.take_if(|making| *making == claim).is_some() {
@@ -86,7 +89,7 @@ impl Log {
         }
     }
 
-    /// Truncates the file of a claim, which has no records yet. If this fails, it keeps its zeros.
+    /// Truncates the file of a claim, which has no records yet. If that fails, the zeros stay.
     fn cut(&self, claim: Claim) {
         let path = journal::path(&self.data, claim.file);
         if let Ok(file) = File::options().write(true).open(path) {
@@ -94,8 +97,8 @@ impl Log {
         }
     }
 
-    /// Opens the file of a claim, writes zeros to it and syncs them. `None` if it was stopped, or if
-    /// the claim has been ended.
+    /// Opens the file of a claim, writes zeros over its whole length and syncs them. `None` if `stop`
+    /// returned true or the claim was revoked.
     fn open_filled(&self, claim: Claim, stop: impl Fn() -> bool) -> Result<Option<File>> {
         let Some(mut file) = self.open_claimed(claim)? else { return Ok(None) };
         let (zeros, mut written) = ([0; ZEROS_BYTES], 0);
@@ -116,27 +119,30 @@ impl Log {
         Ok(Some(file))
     }
 
-    /// Returns true if the next file must be made as it is: at once if it will not be filled.
+    /// Returns true if the next file must be created without zeros now: at half of the file in use if
+    /// the next one will not be filled, otherwise when it is too late to fill it.
     fn is_next_due(&self, writing: &Writing) -> bool {
         let is_half = writing.bytes >= self.file_bytes / 2;
         is_half && (writing.bytes >= self.late_bytes() || !self.is_synced_often(writing))
     }
 
-    /// Returns true if the next file is worth the time to fill it, and it is time to do so: at once if
-    /// the file in use is not filled, otherwise when that is half full. Files that end early do not
-    /// lead to much more zeros than records.
+    /// Returns true if the next file should be filled now. That pays if commits wait for many small
+    /// syncs. It is due at once if the file in use is not filled, otherwise when that one is half full.
+    /// At least a quarter of a file of records must have been written since the last filling began, so
+    /// that files that end early do not make the log write far more zeros than records.
     fn is_filling_due(&self, writing: &Writing) -> bool {
         let is_time = !writing.is_filled || writing.bytes >= self.file_bytes / 2;
         is_time && writing.since_filled >= self.file_bytes / 4 && self.is_synced_often(writing)
     }
 
-    /// Returns true if commits waited for many small syncs of the file in use.
+    /// Returns true if the file in use was synced often, for few bytes at a time.
     fn is_synced_often(&self, writing: &Writing) -> bool {
         let syncs = self.syncs.load(Ordering::Relaxed);
         syncs >= self.fill_syncs.max(writing.bytes / BYTES_OF_SYNC_MAX)
     }
 
-    /// Returns the bytes in a file from which on the next one must be ready soon.
+    /// Returns the length of the file in use from which on the next file must be created without
+    /// waiting for zeros.
     pub(super) fn late_bytes(&self) -> u64 {
         self.file_bytes / 8 * 7
     }
