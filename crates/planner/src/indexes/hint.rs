@@ -129,7 +129,7 @@ pub(crate) fn of_branches(
     collection
         .ready_indexes()
         .filter(|index| !index.hidden && index.partial_filter().is_some())
-        .filter(|index| restriction.filter.is_none_or(|filter| filter.allows(index)))
+        .filter(|index| restriction.allows(index))
         .map(|index| Candidate { of_branches: true, ..Candidate::new(collection, index) })
         .filter(|candidate| !candidate.holds_all(filter, collation))
         .collect()
