@@ -249,7 +249,11 @@ mod tests {
 
     #[test]
     fn a_pool_refuses_what_it_does_not_have() {
-        let pool = Pool { max: AtomicUsize::new(100), used: AtomicUsize::new(0) };
+        let pool = Pool {
+            max: AtomicUsize::new(100),
+            used: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
+        };
         assert_eq!(pool.take(60), Ok(()));
         assert_eq!(pool.take(41), Err(Refused::Process));
         assert_eq!(pool.take(40), Ok(()));
