@@ -131,6 +131,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         "executor",
         &[
             "params",
+            "holding",
             "examined",
             "views",
             "unit",

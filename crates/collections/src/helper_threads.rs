@@ -1,6 +1,7 @@
 //! Helper threads of long scans and of index builds. All operations together never run more of them
 //! than the machine has processors; an operation that gets none works alone.
 
+use quire_document::memory;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -37,9 +38,13 @@ impl Helpers {
     /// Returns the result of `own` after all have ended. If the system cannot start a thread,
     /// `help` runs on fewer.
     pub fn run<T>(&self, name: &str, help: impl Fn() + Sync, own: impl FnOnce() -> T) -> T {
+        let pool = memory::current_pool();
         let help = || {
-            help();
-            quire_document::memory::release();
+            match &pool {
+                Some(pool) => pool.within(&help),
+                None => help(),
+            }
+            memory::release();
         };
         thread::scope(|scope| {
             for _ in 0..self.0 {

@@ -1,14 +1,14 @@
-//! Limits on the memory of one evaluation and of the whole process, checked before memory is
-//! allocated.
+//! Limits on the memory of one evaluation and of a whole server, checked before memory is allocated.
 //!
 //! Documents under construction grow in buffers. [`limited`] bounds the growth of a thread's
 //! buffers: writers ask before a buffer grows, which costs nothing while it has room. The memory of
-//! a request beyond `FREE_BYTES`, and memory that outlives a request ([`Charge`]), is taken from a
-//! pool of the process. A request that needs more than the pool has left fails, and the others
-//! continue.
+//! a request beyond `FREE_BYTES`, and what operators, cursors and messages hold ([`Charge`]), is
+//! taken from the [`Pool`] of the server. A request that needs more than the pool has left fails,
+//! and the others continue (docs/adr/0030-one-pool-of-memory.md).
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The bytes that the evaluations of a thread may use without the pool.
 const FREE_BYTES: usize = 1 << 20;
@@ -16,32 +16,63 @@ const FREE_BYTES: usize = 1 << 20;
 /// The step in bytes in which a thread takes memory from the pool.
 const STEP_BYTES: usize = 1 << 20;
 
-/// The limit on bytes in use, and the bytes in use.
+/// The bytes that [`Charge::cover`] leaves uncharged, and the step in which it grows.
+const COVER_BYTES: usize = 64 << 10;
+
+/// The memory that the requests of one server may use together.
 #[derive(Debug)]
-struct Pool {
-    max: AtomicUsize,
+pub struct Pool {
+    max: usize,
     used: AtomicUsize,
-    /// How many times it had too little left.
-    refused: AtomicUsize,
+    most: AtomicUsize,
+    refused: AtomicU64,
 }
 
-/// The pool of this process. Several servers in one process share it.
-static POOL: Pool = Pool {
-    max: AtomicUsize::new(usize::MAX),
-    used: AtomicUsize::new(0),
-    refused: AtomicUsize::new(0),
-};
-
 impl Pool {
+    /// Returns a pool of `max` bytes.
+    pub fn new(max: usize) -> Arc<Pool> {
+        let (used, most, refused) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicU64::new(0));
+        Arc::new(Pool { max, used, most, refused })
+    }
+
+    /// Returns the bytes that the requests may use together; `usize::MAX` without a limit.
+    pub fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Returns the bytes that requests, cursors and messages use now.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Returns the most bytes that were in use at a time.
+    pub fn most_used(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// Returns how often memory was refused.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Runs `work`, whose memory is taken from this pool on this thread.
+    pub fn within<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        let _outer = Outer(CURRENT.replace(Some(Arc::clone(self))));
+        work()
+    }
+
     fn take(&self, bytes: usize) -> Result<(), Refused> {
-        let max = self.max.load(Ordering::Relaxed);
-        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|sum| *sum <= max)
-        });
-        taken.map(|_| ()).map_err(|_| {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            Refused::Process
-        })
+        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.max);
+        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
+            Ok(used) => {
+                self.most.fetch_max(used + bytes, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(_) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                Err(Refused::Server)
+            }
+        }
     }
 
     fn give(&self, bytes: usize) {
@@ -49,29 +80,24 @@ impl Pool {
     }
 }
 
-/// Sets how many bytes all requests of the process may use together. By default there is no limit.
-pub fn set_pool_bytes(max: usize) {
-    POOL.max.store(max, Ordering::Relaxed);
+/// Restores the thread's pool at the end of `within`, also after a panic.
+struct Outer(Option<Arc<Pool>>);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
 }
 
-/// Returns the limit that `set_pool_bytes` set.
-pub fn pool_bytes_max() -> usize {
-    POOL.max.load(Ordering::Relaxed)
+/// Returns the pool from which this thread takes memory, for the threads that help it; `None` if its
+/// memory is not limited.
+pub fn current_pool() -> Option<Arc<Pool>> {
+    CURRENT.with_borrow(Clone::clone)
 }
 
-/// Returns the bytes that requests, cursors and messages of the process use now.
-pub fn pool_bytes_used() -> usize {
-    POOL.used.load(Ordering::Relaxed)
-}
-
-/// Returns how many times the pool had too little memory left.
-pub fn pool_refusals() -> usize {
-    POOL.refused.load(Ordering::Relaxed)
-}
-
-/// Returns the text of the error for [`Refused::Process`].
+/// Returns the text of the error for [`Refused::Server`].
 pub fn exhausted() -> String {
-    let max = pool_bytes_max();
+    let max = current_pool().map_or(usize::MAX, |pool| pool.max);
     format!("The requests of this server together use too much memory. Memory limit: {max} bytes")
 }
 
@@ -80,31 +106,61 @@ pub fn exhausted() -> String {
 pub enum Refused {
     /// The evaluation has reached its limit.
     Evaluation,
-    /// The pool of the process is exhausted.
-    Process,
+    /// The pool of the server is exhausted.
+    Server,
 }
 
-/// A number of bytes taken from the pool, and returned when dropped.
+/// A number of bytes taken from a pool, and returned when dropped. The pool is that of the thread on
+/// which the charge first grew.
 #[derive(Debug, Default)]
 pub struct Charge {
+    pool: Option<Arc<Pool>>,
     bytes: usize,
 }
 
 impl Charge {
-    /// Takes `bytes` from the pool. Fails with `Refused::Process` if it has less left.
+    /// Takes `bytes` from the pool. Fails with `Refused::Server` if it has less left.
     pub fn take(bytes: usize) -> Result<Charge, Refused> {
-        POOL.take(bytes)?;
-        Ok(Charge { bytes })
+        let mut charge = Charge::default();
+        charge.resize(bytes)?;
+        Ok(charge)
     }
 
     /// Changes the charge to `bytes`. On an error it keeps its size.
     pub fn resize(&mut self, bytes: usize) -> Result<(), Refused> {
-        match bytes.checked_sub(self.bytes) {
-            Some(more) => POOL.take(more)?,
-            None => POOL.give(self.bytes - bytes),
+        if self.pool.is_none() && bytes > 0 {
+            self.pool = current_pool();
+        }
+        if let Some(pool) = &self.pool {
+            match bytes.checked_sub(self.bytes) {
+                Some(more) => pool.take(more)?,
+                None => pool.give(self.bytes - bytes),
+            }
         }
         self.bytes = bytes;
         Ok(())
+    }
+
+    /// Makes the charge cover `bytes`, in steps of 64 KiB, or of 1 MiB for more than that. The first
+    /// 64 KiB are free, so that small requests never touch the pool. A charge that is more than
+    /// twice too large shrinks, and one for no bytes is returned. On an error it keeps its size.
+    #[inline]
+    pub fn cover(&mut self, bytes: usize) -> Result<(), Refused> {
+        let is_enough = bytes <= self.bytes.max(COVER_BYTES);
+        let is_little = self.bytes / 2 <= bytes.max(STEP_BYTES) && (bytes > 0 || self.bytes == 0);
+        if is_enough && is_little {
+            return Ok(());
+        }
+        self.cover_by_steps(bytes)
+    }
+
+    #[cold]
+    fn cover_by_steps(&mut self, bytes: usize) -> Result<(), Refused> {
+        let step = if bytes < STEP_BYTES { COVER_BYTES } else { STEP_BYTES };
+        match bytes <= COVER_BYTES {
+            true => self.resize(0),
+            false => self.resize(bytes.div_ceil(step).saturating_mul(step)),
+        }
     }
 
     /// Returns the bytes of the charge.
@@ -115,11 +171,15 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        POOL.give(self.bytes);
+        if let Some(pool) = &self.pool {
+            pool.give(self.bytes);
+        }
     }
 }
 
 thread_local! {
+    /// The pool of the server whose request this thread runs.
+    static CURRENT: RefCell<Option<Arc<Pool>>> = const { RefCell::new(None) };
     /// The bytes by which buffers may still grow inside `limited`; `usize::MAX` outside.
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     /// The reason why a buffer was not allowed to grow since the innermost `limited` began.
@@ -127,7 +187,7 @@ thread_local! {
     /// The bytes by which buffers have grown inside the active `limited` calls.
     static GROWN: Cell<usize> = const { Cell::new(0) };
     /// The bytes that this thread has taken from the pool since the last `release`.
-    static TAKEN: Cell<Charge> = const { Cell::new(Charge { bytes: 0 }) };
+    static TAKEN: Cell<Charge> = const { Cell::new(Charge { pool: None, bytes: 0 }) };
 }
 
 /// Takes as much from the pool as this thread needs to use `bytes` in addition to its buffers. The
@@ -145,6 +205,18 @@ fn hold(bytes: usize) -> Result<(), Refused> {
     let result = if steps > taken.bytes() { taken.resize(steps) } else { Ok(()) };
     TAKEN.set(taken);
     result
+}
+
+/// Returns what this thread has reserved beyond the `bytes` that it still uses.
+pub fn settle(bytes: usize) {
+    let used = GROWN.get().saturating_add(bytes);
+    let kept = if used <= FREE_BYTES { 0 } else { used.div_ceil(STEP_BYTES) * STEP_BYTES };
+    let mut taken = TAKEN.take();
+    if taken.bytes() > kept {
+        // A smaller charge is never refused.
+        let _ = taken.resize(kept);
+    }
+    TAKEN.set(taken);
 }
 
 /// Returns this thread's memory to the pool. Called at the end of each request.
@@ -249,17 +321,53 @@ mod tests {
 
     #[test]
     fn a_pool_refuses_what_it_does_not_have() {
-        let pool = Pool {
-            max: AtomicUsize::new(100),
-            used: AtomicUsize::new(0),
-            refused: AtomicUsize::new(0),
-        };
+        let pool = Pool::new(100);
         assert_eq!(pool.take(60), Ok(()));
-        assert_eq!(pool.take(41), Err(Refused::Process));
+        assert_eq!(pool.take(41), Err(Refused::Server));
         assert_eq!(pool.take(40), Ok(()));
         pool.give(60);
-        assert_eq!(pool.take(usize::MAX), Err(Refused::Process));
+        assert_eq!(pool.take(usize::MAX), Err(Refused::Server));
         assert_eq!(pool.take(60), Ok(()));
+        assert_eq!((pool.used(), pool.most_used(), pool.refused()), (100, 100, 2));
+    }
+
+    #[test]
+    fn the_charges_of_a_thread_are_on_the_pool_around_them() {
+        let (outer, inner) = (Pool::new(10_000), Pool::new(1000));
+        let kept = outer.within(|| {
+            let kept = inner.within(|| Charge::take(600));
+            assert_eq!(inner.within(|| Charge::take(600).err()), Some(Refused::Server));
+            assert!(inner.within(exhausted).contains("1000 bytes"));
+            let own = Charge::take(600);
+            assert_eq!((outer.used(), inner.used()), (600, 600));
+            drop(own);
+            kept
+        });
+        // A charge returns to its pool, wherever it is dropped.
+        drop(kept);
+        assert_eq!((outer.used(), inner.used()), (0, 0));
+        assert!(Charge::take(usize::MAX).is_ok() && current_pool().is_none());
+    }
+
+    #[test]
+    fn a_cover_grows_by_steps_and_small_ones_are_free() {
+        let pool = Pool::new(8 << 20);
+        pool.within(|| {
+            let mut charge = Charge::default();
+            charge.cover(COVER_BYTES).unwrap();
+            assert_eq!(pool.used(), 0);
+            charge.cover(COVER_BYTES + 1).unwrap();
+            assert_eq!(pool.used(), 2 * COVER_BYTES);
+            charge.cover(2 * COVER_BYTES - 5).unwrap();
+            assert_eq!(pool.used(), 2 * COVER_BYTES);
+            charge.cover(5 << 20).unwrap();
+            charge.cover(4 << 20).unwrap();
+            assert_eq!(pool.used(), 5 << 20);
+            assert_eq!(charge.cover(9 << 20), Err(Refused::Server));
+            assert_eq!((charge.bytes(), pool.used()), (5 << 20, 5 << 20));
+            charge.cover(0).unwrap();
+            assert_eq!(pool.used(), 0);
+        });
     }
 
     #[test]

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quire_collections::RecordId;
-use quire_document::ArrayWriter;
+use quire_document::{ArrayWriter, memory};
 use quire_error::{Error, ErrorClass, Result};
 use quire_planner::Plan;
 use quire_storage::Interrupt;
 
 use crate::env::{Env, Run, Scope};
 use crate::examined::{Counters, Examined};
+use crate::holding::reserve_built;
 use crate::operators::BoxedOperator;
 use crate::params::{BatchEnd, BatchLimits};
 use crate::row::Row;
@@ -19,6 +20,8 @@ use crate::views::Views;
 
 /// The rows pulled at a time.
 const ROWS_MAX: usize = 256;
+/// The bytes of a batch between two reservations of memory for the reply.
+const UNRESERVED_BATCH_BYTES: usize = 512 << 10;
 /// The bytes of documents that may be read for a batch of record ids.
 const RECORDS_BYTES_MAX: usize = 4 << 20;
 
@@ -69,11 +72,12 @@ impl Execution {
         out: &mut ArrayWriter<'_>,
     ) -> Result<BatchEnd> {
         let mut docs = 0;
-        let mut too_large = None;
+        let mut failed = None;
+        let mut reserved = UNRESERVED_BATCH_BYTES;
         let exhausted = self.rows(views, interrupt, limits.docs_max, |row| {
             let doc = row.doc();
             if let Err(error) = crate::operators::chain::check_size(doc) {
-                too_large = Some(error);
+                failed = Some(error);
                 return false;
             }
             // The size includes the names of the elements: a reply of many small documents must
@@ -81,11 +85,23 @@ impl Execution {
             if docs > 0 && out.len() + doc.len() > limits.bytes_max {
                 return false;
             }
+            if out.len() + doc.len() > reserved {
+                reserved = out.len() + doc.len() + UNRESERVED_BATCH_BYTES;
+                if let Err(error) = reserve_built(reserved) {
+                    // A shorter batch is an answer too.
+                    failed = (docs == 0 || limits.is_whole).then_some(error);
+                    return false;
+                }
+            }
             docs += 1;
             out.push(doc);
             true
         })?;
-        if let Some(error) = too_large {
+        if reserved > UNRESERVED_BATCH_BYTES {
+            // The cursor may need what the buffer does not use.
+            memory::settle(out.len());
+        }
+        if let Some(error) = failed {
             return Err(error);
         }
         self.returned += docs as u64;

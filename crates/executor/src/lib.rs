@@ -14,6 +14,7 @@ mod env;
 mod examined;
 mod execution;
 mod grouping;
+mod holding;
 mod joins;
 pub mod modify;
 mod opening;

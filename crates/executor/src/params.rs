@@ -116,12 +116,15 @@ pub struct BatchLimits {
     /// The batch ends before the document that would exceed this number of bytes, but has at least
     /// one document.
     pub bytes_max: usize,
+    /// True if the documents after the batch are never read. Otherwise the batch ends early if there
+    /// is no memory for more.
+    pub is_whole: bool,
 }
 
 impl BatchLimits {
     /// Returns the limits of a batch of at most `docs_max` documents and 16 MiB, the size of a reply.
     pub fn docs(docs_max: usize) -> Self {
-        BatchLimits { docs_max, bytes_max: 16 * 1024 * 1024 }
+        BatchLimits { docs_max, bytes_max: 16 * 1024 * 1024, is_whole: false }
     }
 }
 

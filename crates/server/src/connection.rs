@@ -320,12 +320,17 @@ impl Session<'_> {
     fn send(&mut self, reply: &mut Reply) -> io::Result<()> {
         reply.request_id = self.shared.service.next_request_id();
         let mut charge = Charge::default();
+        let shared = self.shared;
+        let (service, bytes) = (&shared.service, self.reply.len());
         // A large reply stays in memory until the client has read it.
-        if self.reply.len() as u64 > UNCOUNTED_BYTES && charge.resize(self.reply.len()).is_err() {
+        let refused = service.memory().within(|| match charge.cover(bytes) {
+            Ok(()) => None,
+            Err(_) => Some(Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted())),
+        });
+        if let Some(error) = refused {
             self.reply = Vec::new();
             reply.more_to_come = false;
-            let error = Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted());
-            self.shared.service.error_reply(&error, &mut self.reply);
+            service.error_reply(&error, &mut self.reply);
         }
         let frame = reply.frame(&self.reply, &mut self.packed).map_err(io::Error::other)?;
         self.shared.service.metrics.network.bytes_out.add(frame.len() as u64);

@@ -76,6 +76,7 @@ fn serve_until_stopped(
         audit: settings.audit.as_ref().map(AuditSettings::open).transpose()?,
         on_shutdown: Arc::new(move || asked.request("the shutdown command")),
         access_control: settings.access_control,
+        request_bytes_max: super::request_memory::budget_bytes(),
         data_directory: settings.dbpath.clone(),
         certificate: encryption.clone().map(|encryption| encryption as _),
     };
@@ -89,7 +90,6 @@ fn serve_until_stopped(
     let jobs = service
         .start_jobs()
         .map_err(|error| Failure::new(FAILED, format!("cannot start a thread: {error}")))?;
-    quire_document::memory::set_pool_bytes(super::request_memory::budget_bytes());
     let connections_max = connections_max(settings.connections_max);
     let server_options = ServerOptions {
         connections_max,

@@ -154,11 +154,13 @@ fn sessions(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWrite
     section.append("activeSessionsCount", service.sessions.len() as i32);
 }
 
-fn memory(_service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
+fn memory(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     section.append("bits", usize::BITS as i32);
     section.append("resident", (proc_number("/proc/self/status", "VmRSS:") / 1024) as i32);
     section.append("virtual", (proc_number("/proc/self/status", "VmSize:") / 1024) as i32);
     section.append("supported", true);
+    // Quire's own: the memory that all requests share.
+    service.write_memory(&mut section.document("requests"));
 }
 
 fn metrics(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {

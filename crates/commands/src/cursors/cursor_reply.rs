@@ -83,6 +83,7 @@ impl Context<'_> {
     ) -> Result<()> {
         let docs = opening.batch_size.unwrap_or(FIRST_BATCH_DOCS);
         let limits = BatchLimits::docs(usize::try_from(docs).unwrap_or(usize::MAX));
+        let limits = BatchLimits { is_whole: opening.single_batch, ..limits };
         let mut cursor = reply.document("cursor");
         let end = {
             let mut batch = cursor.array("firstBatch");

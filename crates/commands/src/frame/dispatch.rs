@@ -12,7 +12,7 @@ use crate::frame::gossip;
 use crate::frame::operation::Operation;
 use crate::frame::operation_session;
 use crate::frame::reply;
-use crate::frame::service::{Connection, Outcome, Request, Service, Topology};
+use crate::frame::service::{Connection, Outcome, Request, Sequence, Service, Topology};
 use crate::frame::tally::Tally;
 use quire_document::limits::MESSAGE_BYTES_MAX;
 use quire_document::memory;
@@ -34,21 +34,30 @@ struct Attempt {
     outcome: Outcome,
 }
 
-/// Runs one request and appends its reply document.
+/// Runs one request and appends its reply document. Its memory is part of that of all requests.
 pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<u8>) -> Outcome {
-    let started = Instant::now();
     let service = Arc::clone(&connection.service);
+    service.memory().within(|| handle_within(&service, connection, request, out))
+}
+
+fn handle_within(
+    service: &Arc<Service>,
+    connection: &mut Connection,
+    request: &Request<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let started = Instant::now();
     let start = out.len();
     let mut attempt = Attempt::default();
     connection.audit_begin();
     let result =
-        catch_unwind(AssertUnwindSafe(|| run(&service, connection, request, out, &mut attempt)));
+        catch_unwind(AssertUnwindSafe(|| run(service, connection, request, out, &mut attempt)));
     memory::release();
     let result = result.map(|result| result.and_then(|()| check_length(out.len() - start)));
     let result = result.unwrap_or_else(|panic| {
         service.metrics.internal_errors.add(1);
         let secrets = attempt.command.map_or(&[][..], |command| command.secrets);
-        log_panic(&service, connection, (request.body, secrets), &*panic);
+        log_panic(service, connection, (request.body, secrets), &*panic);
         Err(Error::internal("the server failed on this command; see its log").into())
     });
     if let Err(Failed { error, unsatisfied }) = &result {
@@ -58,7 +67,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
         if let Some(unsatisfied) = unsatisfied {
             reply::write_write_concern_error(&mut reply, unsatisfied);
         }
-        gossip::write_times(&service, &mut reply);
+        gossip::write_times(service, &mut reply);
         service.metrics.user_errors.add(1);
     }
     let Some(command) = attempt.command else {
@@ -78,7 +87,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
         reply_bytes: out.len() - start,
     };
     connection.audit_command(command, request, ended.error);
-    end_command(&service, connection, command, &ended);
+    end_command(service, connection, command, &ended);
     attempt.outcome
 }
 
@@ -171,7 +180,10 @@ fn execute(
     }
     let service = cx.service;
     let _writing = match cx.command.kind {
-        Kind::Write => Some(service.write_gate.enter(&cx.interrupt)?),
+        Kind::Write => {
+            reserve_for_write(body, cx.sequences)?;
+            Some(service.write_gate.enter(&cx.interrupt)?)
+        }
         Kind::Read | Kind::Other => None,
     };
     if cx.in_transaction() && cx.generic.transaction.start != Some(true) {
@@ -191,6 +203,19 @@ fn execute(
         true => cx.await_durable_reads(cx.read_level()),
         false => Ok(()),
     }
+}
+
+/// Reserves memory for a write whose message is large: for its parsed form, which is about as large.
+/// What it writes is charged beside this.
+fn reserve_for_write(body: Doc<'_>, sequences: &[Sequence<'_>]) -> Result<()> {
+    const SMALL_BYTES: usize = 256 << 10;
+    let documents = sequences.iter().flat_map(|sequence| &sequence.documents);
+    let bytes = body.len() + documents.map(|doc| doc.len()).sum::<usize>();
+    if bytes <= SMALL_BYTES {
+        return Ok(());
+    }
+    let refused = |_| Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted());
+    memory::reserve(bytes).map_err(refused)
 }
 
 /// Does the checks before a command runs.

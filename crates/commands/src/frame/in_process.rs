@@ -84,6 +84,7 @@ impl ServiceOptions {
             access_control: false,
             certificate: None,
             data_directory: data_directory.map(Path::to_owned),
+            request_bytes_max: usize::MAX,
         }
     }
 }

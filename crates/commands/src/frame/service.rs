@@ -21,7 +21,8 @@ use crate::frame::set_name;
 use crate::frame::usage::Usage;
 use crate::frame::write_gate::WriteGate;
 use quire_collections::{Store, StoreOptions};
-use quire_document::{Doc, DocBuf, ObjectId};
+use quire_document::memory::Pool;
+use quire_document::{Doc, DocBuf, DocWriter, ObjectId};
 use quire_error::Result;
 use quire_session::{Cursors, Sessions};
 use quire_storage::{Clock, Engine, Interrupt, rng};
@@ -74,6 +75,8 @@ pub struct ServiceOptions {
     pub data_directory: Option<std::path::PathBuf>,
     /// The certificate that clients see; `None` without TLS.
     pub certificate: Option<Arc<dyn ServerCertificate>>,
+    /// The bytes of memory that all requests may use together; `usize::MAX` for no limit.
+    pub request_bytes_max: usize,
 }
 
 /// One database server without its sockets.
@@ -102,6 +105,8 @@ pub struct Service {
     next_request_id: AtomicI32,
     /// The directory in which blocking stages spill; `None` for the system's directory.
     pub(crate) spill_directory: Option<Arc<Path>>,
+    /// The memory that all requests use together.
+    memory: Arc<Pool>,
     /// Counters for `serverStatus`.
     pub metrics: Metrics,
 }
@@ -243,6 +248,7 @@ impl Service {
         let started_ms = now_ms();
         let mut process = [0; 5];
         process.copy_from_slice(&seed.to_be_bytes()[..5]);
+        let memory = Pool::new(options.request_bytes_max);
         let service = Arc::new(Service {
             commands,
             engine,
@@ -267,6 +273,7 @@ impl Service {
             started_ms,
             next_request_id: AtomicI32::new(1),
             spill_directory,
+            memory,
             metrics: Metrics::new(commands.rows()),
         });
         service.clock.start();
@@ -326,10 +333,7 @@ impl Service {
     /// Returns how many requests were refused for a reason that an operator must act on: for want of
     /// memory, and because their cluster time is too far ahead of the wall clock.
     pub fn refusals(&self) -> Refusals {
-        Refusals {
-            memory: quire_document::memory::pool_refusals() as u64,
-            clock: self.clock.refusals(),
-        }
+        Refusals { memory: self.memory.refused(), clock: self.clock.refusals() }
     }
 
     /// Stores the latest date of the wall clock, if the topology has a cluster time.
@@ -338,6 +342,20 @@ impl Service {
             Topology::ReplicaSet(_) => self.clock.keep(),
             Topology::Standalone => Ok(()),
         }
+    }
+
+    /// Returns the memory that all requests use together.
+    pub fn memory(&self) -> &Arc<Pool> {
+        &self.memory
+    }
+
+    /// Appends the state of the memory that all requests use together.
+    pub(crate) fn write_memory(&self, out: &mut DocWriter<'_>) {
+        let bytes = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
+        out.append("limitBytes", bytes(self.memory.max()));
+        out.append("usedBytes", bytes(self.memory.used()));
+        out.append("mostUsedBytes", bytes(self.memory.most_used()));
+        out.append("refused", i64::try_from(self.memory.refused()).unwrap_or(i64::MAX));
     }
 
     /// Returns the store of the databases.

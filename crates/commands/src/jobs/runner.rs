@@ -112,8 +112,11 @@ impl Runner {
                 (kind.step)(&StepContext { service, interrupt, rows_max: size.rows() }, writer, job)
             })
         };
-        let ended = catch_unwind(AssertUnwindSafe(work));
-        memory::release();
+        let ended = self.service.memory().within(|| {
+            let ended = catch_unwind(AssertUnwindSafe(work));
+            memory::release();
+            ended
+        });
         let ended: Result<Stepped> = ended.unwrap_or_else(|_| {
             self.service.metrics.internal_errors.add(1);
             Err(Error::internal("a step of a job panicked"))

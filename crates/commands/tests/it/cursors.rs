@@ -1,14 +1,13 @@
 //! The memory of open cursors.
 
 use super::{Server, at};
-use quire_document::{DocBuf, Value, doc, memory};
+use quire_document::{DocBuf, Value, doc};
 
 const MB: usize = 1 << 20;
 
 /// A sorted result stays in memory until its last batch: a client could open any number of such
 /// cursors and leave them.
 #[test]
-#[ignore = "run by memory_that_is_kept_is_counted in a process of its own"]
 fn the_memory_of_a_cursor_is_counted_until_it_is_closed() {
     let server = Server::new();
     let mut client = server.client(1);
@@ -24,25 +23,24 @@ fn the_memory_of_a_cursor_is_counted_until_it_is_closed() {
     let group = doc! { "aggregate": "t", "pipeline": [&group], "cursor": { "batchSize": 1 }, "$db": "test" };
     let later = doc! { "find": "t", "sort": { "t": -1 }, "batchSize": 0, "$db": "test" };
     for (command, is_later) in [(sort, false), (group, false), (later, true)] {
-        let before = memory::pool_bytes_used();
+        let before = server.0.memory().used();
         let reply = client.works(command.clone());
         let Some(Value::Int64(id)) = at(&reply, "cursor.id") else { panic!("{reply:?}") };
         if is_later {
-            assert!(memory::pool_bytes_used() < before + 8 * MB);
+            assert!(server.0.memory().used() < before + 8 * MB);
             let more = doc! { "getMore": id, "collection": "t", "batchSize": 1, "$db": "test" };
             client.works(more);
         }
-        let held = memory::pool_bytes_used();
+        let held = server.0.memory().used();
         assert!(held > before + 12 * MB, "{command:?}: {before} {held}");
         client.works(doc! { "killCursors": "t", "cursors": [id], "$db": "test" });
-        assert!(memory::pool_bytes_used() < held - 12 * MB, "{command:?}");
+        assert!(server.0.memory().used() < held - 12 * MB, "{command:?}");
     }
 }
 
 /// A batch ends before a document that does not fit in it, and a stage before the rest of what it
 /// made: clients could leave any number of cursors that kept such documents.
 #[test]
-#[ignore = "run by memory_that_is_kept_is_counted in a process of its own"]
 fn the_rows_that_a_cursor_keeps_for_its_next_batch_are_counted() {
     let server = Server::new();
     let mut client = server.client(1);
@@ -68,12 +66,12 @@ fn the_rows_that_a_cursor_keeps_for_its_next_batch_are_counted() {
         aggregate(&[doc! { "$match": { "_id": 1 } }, others, unwind.clone()]),
         aggregate(&[graph, unwind]),
     ] {
-        let before = memory::pool_bytes_used();
+        let before = server.0.memory().used();
         let reply = client.works(command.clone());
         let Some(Value::Int64(id)) = at(&reply, "cursor.id") else { panic!("{reply:?}") };
-        let held = memory::pool_bytes_used();
+        let held = server.0.memory().used();
         assert!(held > before + 5 * MB, "{command:?}: {before} {held}");
         client.works(doc! { "killCursors": "t", "cursors": [id], "$db": "test" });
-        assert!(memory::pool_bytes_used() < held - 5 * MB, "{command:?}");
+        assert!(server.0.memory().used() < held - 5 * MB, "{command:?}");
     }
 }

@@ -28,6 +28,7 @@ mod ownership;
 mod parameters;
 mod plan_cache;
 mod plan_fuzz;
+mod pool;
 mod profile;
 mod query_settings;
 mod requests;

@@ -2,7 +2,6 @@
 
 use crate::{Client, Server, allocator, code};
 use quire_document::{ArrayBuf, DocBuf, ValueBuf, doc};
-use std::process::Command;
 
 /// The bound of a command's memory in bytes: the 100 MiB of an evaluation, twice while its buffer
 /// grows, and the documents themselves.
@@ -162,20 +161,5 @@ fn a_distinct_ends_within_one_array_and_has_the_room_of_a_reply() {
             late.append("collation", &collation);
         }
         assert_eq!(code(&client.run(late)), 50);
-    }
-}
-
-/// The memory of all requests is one sum for the process, and other tests take from it and give back.
-#[test]
-fn memory_that_is_kept_is_counted() {
-    let this = std::env::current_exe().unwrap();
-    for test in [
-        "cursors::the_memory_of_a_cursor_is_counted_until_it_is_closed",
-        "cursors::the_rows_that_a_cursor_keeps_for_its_next_batch_are_counted",
-        "transactions::the_writes_of_an_open_transaction_are_counted",
-    ] {
-        let output = Command::new(&this).args(["--exact", test, "--ignored"]).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && text.contains("1 passed"), "{test}: {text}");
     }
 }

@@ -1,7 +1,7 @@
 //! Transactions: what survives a restart, what releases locks, and that no client sees half of one.
 
 use crate::{Client, Server, at, code, number};
-use quire_document::{Binary, DocBuf, Value, doc, memory};
+use quire_document::{Binary, DocBuf, Value, doc};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -417,18 +417,17 @@ fn a_scan_after_a_delete_inside_hides_nothing_from_others() {
 
 /// Each transaction may have 256 MiB of writes, and nothing bounded the sum of all of them.
 #[test]
-#[ignore = "run by memory_that_is_kept_is_counted in a process of its own"]
 fn the_writes_of_an_open_transaction_are_counted() {
     let server = Server::new();
     let mut client = server.client(1);
     client.works(doc! { "create": "t", "$db": "test" });
     let text = "x".repeat(10 << 20);
     let large = |id| doc! { "insert": "t", "documents": [{ "_id": id, "t": text.as_str() }], "$db": "test" };
-    let before = memory::pool_bytes_used();
+    let before = server.0.memory().used();
     client.works(within(large(1), (1, 1), true));
     client.works(within(large(2), (1, 1), false));
-    let held = memory::pool_bytes_used();
+    let held = server.0.memory().used();
     assert!(held > before + (18 << 20), "{before} {held}");
     client.works(within(doc! { "abortTransaction": 1, "$db": "admin" }, (1, 1), false));
-    assert!(memory::pool_bytes_used() < held - (18 << 20));
+    assert!(server.0.memory().used() < held - (18 << 20));
 }

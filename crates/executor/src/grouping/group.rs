@@ -13,6 +13,7 @@ use crate::columns::{Columns, Grouping};
 use crate::env::{Env, Run, Scope};
 use crate::grouping::runs::{MergedGroup, MergedGroups, SpilledGroups};
 use crate::grouping::table::GroupTable;
+use crate::holding::{Holding, reserve_built};
 use crate::operators::chain::{Sent, StepCounts};
 use crate::operators::filtering::{renew, reset};
 use crate::operators::{BoxedOperator, Filling, Operator, Passed, at_most};
@@ -33,6 +34,8 @@ pub(crate) struct GroupOp {
     /// How many documents each step of the chain has let through.
     passed: StepCounts,
     output: Output,
+    /// The memory of the groups in `output`.
+    _holding: Holding,
     arena: Bump,
     stats: NodeStats,
 }
@@ -51,6 +54,7 @@ impl GroupOp {
             input,
             grouping,
             output: Output::NotYet,
+            _holding: Holding::default(),
             arena: Bump::new(),
             stats: NodeStats::default(),
         }
@@ -97,6 +101,7 @@ impl GroupOp {
         let Intake { passed, mut table, mut runs, .. } = all;
         self.passed = passed;
         self.output = if runs.is_empty() {
+            self._holding = runs.holding;
             Output::Memory(table, 0)
         } else {
             if table.len() > 0 {
@@ -261,6 +266,7 @@ fn output<'s>(
         writer.append(name, state.result(context)?);
     }
     writer.finish();
+    reserve_built(bytes.len())?;
     let doc = DocBuf::from_valid_bytes(bytes);
     context.check_depth(doc.as_doc().into())?;
     Ok(doc)
@@ -289,10 +295,6 @@ impl Operator for GroupOp {
 
     fn stats(&self) -> NodeStats {
         let below = self.grouping.chain.stats(&self.passed, self.input.stats());
-        let held_bytes = match &self.output {
-            Output::Memory(table, next) if *next < table.len() => table.bytes() as u64,
-            _ => 0,
-        };
-        NodeStats { inputs: vec![below], held_bytes, ..self.stats.clone() }
+        NodeStats { inputs: vec![below], ..self.stats.clone() }
     }
 }

@@ -9,6 +9,7 @@ use quire_mql::stage::Group;
 
 use crate::env::Env;
 use crate::grouping::table::GroupTable;
+use crate::holding::{Holding, refused, reserve_built};
 
 /// Groups written to disk between two checks of the interrupt.
 const INTERRUPT_GROUPS: usize = 1024;
@@ -19,6 +20,8 @@ pub(crate) struct SpilledGroups {
     runs: SortedRuns,
     /// How many times groups were written to disk.
     pub spills: u64,
+    /// The memory of the groups that are not on disk.
+    pub holding: Holding,
 }
 
 impl SpilledGroups {
@@ -26,9 +29,17 @@ impl SpilledGroups {
         self.runs.is_empty()
     }
 
-    /// Spills the table if it exceeds the memory limit.
+    /// Spills the table if it exceeds the memory limit, or if the server has no memory left.
     pub fn limit(&mut self, table: &mut GroupTable, env: &Env) -> Result<()> {
-        if table.bytes() > env.params.group_bytes_max { self.spill(table, env) } else { Ok(()) }
+        let bytes = table.bytes();
+        let fits = bytes <= env.params.group_bytes_max;
+        if fits && self.holding.cover_or_spill(bytes)? {
+            return Ok(());
+        }
+        if fits && !env.may_spill {
+            return Err(refused());
+        }
+        self.spill(table, env)
     }
 
     /// Writes the groups of a table to disk and empties the table.
@@ -41,6 +52,7 @@ impl SpilledGroups {
                 env.check_interrupt()?;
             }
             let Some(key) = table.key(at) else { continue };
+            reserve_built(key.size() + table.states(at).map(|state| state.size()).sum::<usize>())?;
             let saved = DocBuf::build(|writer| {
                 writer.append("k", key);
                 let mut states = writer.array("s");
@@ -52,17 +64,18 @@ impl SpilledGroups {
         }
         table.clear();
         self.spills += 1;
-        self.runs.add(run, workspace)
+        self.runs.add(run, workspace)?;
+        self.holding.cover(table.bytes())
     }
 
     /// Returns all groups, merged.
     pub fn merge(self, env: &Env) -> Result<MergedGroups> {
-        Ok(MergedGroups(self.runs.merge(workspace(env)?)?))
+        Ok(MergedGroups(self.runs.merge(workspace(env)?)?, Holding::default()))
     }
 }
 
-/// Groups from disk, in the order of their keys.
-pub(crate) struct MergedGroups(MergedRuns);
+/// Groups from disk, in the order of their keys, and the memory of the one that is merged.
+pub(crate) struct MergedGroups(MergedRuns, Holding);
 
 /// A group from disk: its first key, and the states of its accumulators.
 pub(crate) struct MergedGroup {
@@ -87,6 +100,7 @@ impl MergedGroups {
         {
             merge_states(&mut states, Doc::from_valid_bytes(&record.payload))?;
             check_states("$group", &states)?;
+            self.1.cover(states.iter().map(|state| state.size()).sum())?;
         }
         Ok(Some(MergedGroup { key, states }))
     }

@@ -18,6 +18,7 @@ use quire_planner::{Inner, Node};
 use crate::build::{build_above, build_over, head_of};
 use crate::chunks::Chunks;
 use crate::env::{Env, Run, Scope};
+use crate::holding::{Holding, refused, reserve_built};
 use crate::joins::facet_heads::{Collected, Head};
 use crate::joins::rows::drain;
 use crate::operators::chain::StepCounts;
@@ -61,7 +62,8 @@ struct Input {
 /// The input of the branches.
 #[derive(Clone)]
 enum Shared {
-    Memory(Arc<Vec<Row>>),
+    /// The rows, and their share of the server's memory.
+    Memory(Arc<(Vec<Row>, Holding)>),
     /// Documents in a file. The branches read it one after the other.
     Disk(Arc<Mutex<SpillReader>>),
 }
@@ -78,6 +80,8 @@ struct Found {
     documents: ArrayBuf,
     /// The bytes that its rows took in memory.
     bytes: usize,
+    /// The memory of `documents`.
+    _holding: Holding,
     stats: NodeStats,
 }
 
@@ -219,6 +223,7 @@ struct KeptRows {
     rows: Vec<Row>,
     chunks: Chunks,
     bytes: usize,
+    holding: Holding,
     writer: Option<SpillWriter>,
     spills: u64,
 }
@@ -227,22 +232,28 @@ impl KeptRows {
     fn push(&mut self, row: Row, env: &Env) -> Result<()> {
         self.bytes += row.size();
         self.rows.push(row);
-        if self.bytes > env.params.stage_bytes_max {
-            let writer = match &mut self.writer {
-                Some(writer) => writer,
-                none => none.insert(spill_file(env)?),
-            };
-            self.spills += 1;
-            self.rows.drain(..).try_for_each(|row| write_row(writer, &row))?;
-            self.bytes = 0;
+        let fits = self.bytes <= env.params.stage_bytes_max;
+        if fits && self.holding.cover_or_spill(self.bytes)? {
+            return Ok(());
         }
-        Ok(())
+        if fits && !env.may_spill {
+            return Err(refused());
+        }
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => none.insert(spill_file(env)?),
+        };
+        self.spills += 1;
+        self.rows.drain(..).try_for_each(|row| write_row(writer, &row))?;
+        self.bytes = 0;
+        self.holding.cover(0)
     }
 
     fn end(&mut self) -> Result<Shared> {
         let rows = std::mem::take(&mut self.rows);
         let Some(mut writer) = self.writer.take() else {
-            return Ok(Shared::Memory(Arc::new(rows)));
+            let holding = std::mem::take(&mut self.holding);
+            return Ok(Shared::Memory(Arc::new((rows, holding))));
         };
         rows.iter().try_for_each(|row| write_row(&mut writer, row))?;
         Ok(Shared::Disk(Arc::new(Mutex::new(writer.into_reader()?))))
@@ -315,22 +326,27 @@ fn run_branch(
             build_over(node, Box::new(Leaf { shared, next: 0, stats: NodeStats::default() }))?
         }
     };
-    let (mut found, mut bytes) = (Vec::new(), 0);
+    let (mut found, mut bytes, mut holding) = (Vec::new(), 0, Holding::default());
     drain(&mut operator, run, &mut |row| {
         // Many small documents take more memory than their bytes.
         bytes += row.size();
         if bytes > bytes_max {
             return Err(too_large());
         }
+        holding.cover(bytes)?;
         found.push(row);
         Ok(true)
     })?;
+    // The rows and a copy of them.
+    holding.cover(bytes.saturating_mul(2))?;
     let documents = ArrayBuf::build(|writer| {
         found.iter().for_each(|row| {
             writer.push(row.doc());
         });
     });
-    Ok(Found { documents, bytes, stats: operator.stats() })
+    drop(found);
+    holding.cover(documents.as_bytes().len())?;
+    Ok(Found { documents, bytes, _holding: holding, stats: operator.stats() })
 }
 
 fn too_large() -> Error {
@@ -360,6 +376,8 @@ impl Operator for FacetOp {
         let input = self.collect(run)?;
         let mut doc = DocBuf::new();
         let all = run_all(&self.branches, &input, run)?;
+        drop(input);
+        reserve_built(all.iter().map(|found| found.documents.as_bytes().len()).sum())?;
         for ((name, _), found) in self.stage.branches.iter().zip(all) {
             doc.append(name, &found.documents);
             self.branch_stats.push(found.stats);
@@ -403,7 +421,7 @@ impl Operator for Leaf {
         let start = out.len();
         let more = match &self.shared {
             Shared::Memory(rows) => {
-                let rest = rows.get(self.next..).unwrap_or_default();
+                let rest = rows.0.get(self.next..).unwrap_or_default();
                 let taken = max.min(rest.len());
                 out.extend(rest.iter().take(taken).cloned());
                 self.next += taken;

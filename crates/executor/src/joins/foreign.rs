@@ -20,6 +20,7 @@ use smallvec::SmallVec;
 use crate::build::{build, owns_rows};
 use crate::chunks::Chunks;
 use crate::env::{Env, Run};
+use crate::holding::Holding;
 use crate::joins::keyed_rows::KeyedRows;
 use crate::joins::keys::{encode_into, for_each_foreign};
 use crate::joins::rows::drain;
@@ -68,6 +69,8 @@ pub(super) struct Asked {
 pub(super) struct ForeignSide {
     plan: Arc<Foreign>,
     rows: KeyedRows,
+    /// The memory of `rows`.
+    holding: Holding,
     held: Held,
     /// True if all documents together are too large.
     too_large: bool,
@@ -86,6 +89,7 @@ impl ForeignSide {
         ForeignSide {
             plan: Arc::clone(plan),
             rows: KeyedRows::default(),
+            holding: Holding::default(),
             held: Held::Nothing,
             too_large: false,
             in_order: true,
@@ -167,6 +171,7 @@ impl ForeignSide {
                 new.push(ValueBuf::new(key));
             }
         }
+        self.holding.cover(self.rows.bytes())?;
         self.held = Held::Asked;
         if new.is_empty() {
             return Ok(true);
@@ -231,13 +236,9 @@ impl ForeignSide {
 
     fn clear(&mut self) {
         self.rows = KeyedRows::default();
+        self.holding = Holding::default();
         self.held = Held::Nothing;
         self.in_order = true;
-    }
-
-    /// Returns the bytes of the documents and keys that it holds.
-    pub fn bytes(&self) -> usize {
-        self.rows.bytes()
     }
 
     /// Returns the statistics of the reads: for `explain`, and for the counters of the request.
@@ -289,6 +290,7 @@ impl ForeignSide {
         };
         let (mut chunks, mut fits, mut in_order) = (Chunks::default(), true, self.in_order);
         let mut last = filling.rows.rows().last().map(|row| row.record);
+        let holding = &mut self.holding;
         let mut take = |mut row: Row| {
             if !filling.find_keys(&row, env)? {
                 return Ok(true);
@@ -299,6 +301,7 @@ impl ForeignSide {
             in_order &= last.is_none_or(|last| last < row.record);
             last = Some(row.record);
             filling.add(row);
+            holding.cover(filling.rows.bytes())?;
             fits = filling.rows.bytes() <= bytes_max && filling.rows.has_room();
             Ok(fits)
         };

@@ -14,6 +14,7 @@ use quire_planner::Foreign;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
+use crate::holding::{Holding, reserve_built};
 use crate::joins::foreign::{Asked, ForeignSide, Places, collator_of};
 use crate::joins::keyed_rows::KeyedRows;
 use crate::joins::keys::{encode_into, for_each_local};
@@ -53,6 +54,8 @@ struct Search {
     /// The values that the next step looks up.
     frontier: Vec<ValueBuf>,
     bytes: usize,
+    /// The memory of the search.
+    holding: Holding,
 }
 
 impl Search {
@@ -69,8 +72,11 @@ impl Search {
         self.check()
     }
 
-    fn check(&self) -> Result<()> {
-        if self.bytes <= STAGE_BYTES_MAX { Ok(()) } else { Err(too_large()) }
+    fn check(&mut self) -> Result<()> {
+        if self.bytes > STAGE_BYTES_MAX {
+            return Err(too_large());
+        }
+        self.holding.cover(self.bytes)
     }
 }
 
@@ -121,6 +127,7 @@ impl GraphLookupOp {
             }
             depth += 1;
         }
+        reserve_built(search.bytes)?;
         let doc = self.result(&row, &search)?;
         Ok(row.becoming(doc))
     }
@@ -245,7 +252,7 @@ impl Operator for GraphLookupOp {
         let (joined, read) = self.side.stats();
         let inputs = vec![self.input.stats(), read];
         let waiting = self.waiting.iter().map(Row::size).sum::<usize>();
-        let held_bytes = (waiting + self.side.bytes()) as u64;
+        let held_bytes = waiting as u64;
         NodeStats { inputs, held_bytes, joined: Some(Box::new(joined)), ..self.stats.clone() }
     }
 }

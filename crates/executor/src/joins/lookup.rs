@@ -17,6 +17,7 @@ use quire_planner::{Foreign, ForeignKey, Node};
 use crate::build::{build, build_over};
 use crate::chunks::Chunks;
 use crate::env::{Env, Run};
+use crate::holding::{Holding, reserve_built};
 use crate::joins::foreign::{Asked, ForeignSide, Places, collator_of};
 use crate::joins::keys::{encode_into, for_each_local};
 use crate::joins::rows::{Rows, collect};
@@ -76,6 +77,8 @@ pub(crate) struct LookupOp {
     /// of a batch can be far larger than its foreign documents.
     waiting: VecDeque<Local>,
     waiting_bytes: usize,
+    /// The memory of the waiting rows.
+    holding: Holding,
     /// The hashes of the keys of the waiting rows, if the number of keys decides the strategy.
     keys: HashSet<u64, RandomState>,
     /// A buffer for the key that is looked up.
@@ -132,6 +135,7 @@ impl LookupOp {
             batch_rows: BATCH_ROWS.0,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            holding: Holding::default(),
             keys: HashSet::default(),
             key: Vec::new(),
             held: 0,
@@ -169,6 +173,7 @@ impl LookupOp {
                 self.waiting_bytes += local.size();
                 self.waiting.push_back(local);
             }
+            self.holding.cover(self.waiting_bytes)?;
             let is_full = self.waiting_bytes > run.env.params.stage_bytes_max / 2;
             if !reads_ahead || self.done || is_full {
                 break;
@@ -263,7 +268,11 @@ impl LookupOp {
             Found::Rows(self.through_tail(everything, &local, run)?)
         } else {
             let everything = self.side.everything();
+            if self.constant.is_none() {
+                reserve_built(everything.iter().map(Row::size).sum())?;
+            }
             let constant = self.constant.get_or_insert_with(|| array_of(everything.iter()));
+            reserve_built(constant.as_bytes().len())?;
             return joined_row(&self.stage, &local.row, constant).map(Some);
         };
         self.emit(local.row, found)
@@ -329,6 +338,7 @@ impl LookupOp {
             self.unwinding = Some(Unwinding { row, found, next: 0 });
             return Ok(None);
         }
+        reserve_built(bytes + row.size())?;
         joined_row(&self.stage, &row, &array_of(self.documents(&found))).map(Some)
     }
 
@@ -481,7 +491,7 @@ impl Operator for LookupOp {
         let inputs = vec![self.input.stats(), read];
         let constant = self.constant.as_ref().map_or(0, |array| array.as_bytes().len());
         let unwinding = self.unwinding.as_ref().map_or(0, Unwinding::size);
-        let held = self.waiting_bytes + self.side.bytes() + constant + unwinding;
+        let held = self.waiting_bytes.saturating_sub(self.holding.bytes()) + constant + unwinding;
         NodeStats {
             inputs,
             held_bytes: held as u64,

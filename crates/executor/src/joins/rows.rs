@@ -5,6 +5,7 @@ use quire_error::Result;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
+use crate::holding::reserve_built;
 use crate::operators::{BoxedOperator, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
@@ -92,6 +93,7 @@ pub(super) fn collect(
     drain(operator, run, &mut |mut row| {
         keep(&mut row);
         bytes += row.size();
+        reserve_built(bytes)?;
         out.push(row);
         Ok(bytes <= STAGE_BYTES_MAX)
     })?;

@@ -18,7 +18,7 @@ use crate::unit::UnitOfWork;
 use crate::views::Views;
 
 /// The documents that are read before they are written.
-const BATCH: BatchLimits = BatchLimits { docs_max: 1000, bytes_max: 4 << 20 };
+const BATCH: BatchLimits = BatchLimits { docs_max: 1000, bytes_max: 4 << 20, is_whole: false };
 
 /// The last stage of a pipeline that writes.
 pub(crate) enum ResultStage {

@@ -20,6 +20,7 @@ use crate::UnitOfWork;
 use crate::env::Env;
 use crate::examined::{Counters, Examined};
 use crate::execution::{Execution, FoundRecords};
+use crate::holding::reserve_built;
 use crate::opening::open::open_query;
 use crate::operators::filtering::reset;
 use crate::params::ExecParams;
@@ -252,6 +253,7 @@ impl Statement {
             _ => self.passes(doc, context)?.then_some(None),
         };
         let Some(position) = position else { return Ok(Applied::NoMatch) };
+        reserve_built(doc.len())?;
         let mut out = Vec::with_capacity(doc.len() + 64);
         let outcome = update.apply(doc, position, context, &mut out)?;
         Ok(if outcome.changed {

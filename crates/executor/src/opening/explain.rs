@@ -96,7 +96,7 @@ pub fn explain(
     // Each plan repeats the filter and its bounds.
     let explained = memory::limited(MESSAGE_BYTES_MAX, || DocBuf::build(print));
     let explained = explained.map_err(|refused| match refused {
-        Refused::Process => Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted()),
+        Refused::Server => Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted()),
         Refused::Evaluation => {
             let text = format!("the plans take more than {MESSAGE_BYTES_MAX} bytes");
             Error::new(ErrorCode::BSONObjectTooLarge, text)

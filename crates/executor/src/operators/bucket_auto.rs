@@ -141,8 +141,7 @@ impl Operator for BucketAutoOp {
     }
 
     fn stats(&self) -> NodeStats {
-        let held_bytes = self.cutter.as_ref().map_or(0, |cutter| cutter.sorted.held_bytes());
-        NodeStats { held_bytes, ..over(&self.input, &self.stats) }
+        over(&self.input, &self.stats)
     }
 }
 

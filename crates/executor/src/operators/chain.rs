@@ -15,6 +15,7 @@ use quire_planner::explain::NodeStats;
 use smallvec::SmallVec;
 
 use crate::env::{Run, Scope};
+use crate::holding::reserve_built;
 use crate::operators::filtering::renew;
 use crate::operators::metadata::metadata_of;
 use crate::operators::{BATCH_BYTES, BoxedOperator, Filling, Operator};
@@ -299,6 +300,7 @@ impl ChainOp {
             ready.push_back(Row { record: row.record, doc: Some(doc), extra: extra.cloned() });
             Ok(())
         })?;
+        reserve_built(bytes_made)?;
         if next.is_some() {
             let fit = max.saturating_mul(BATCH_BYTES) / bytes_made.max(1);
             self.elements = fit.clamp(1, max.saturating_mul(4));

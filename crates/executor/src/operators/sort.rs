@@ -151,7 +151,6 @@ impl Operator for Sort {
     }
 
     fn stats(&self) -> NodeStats {
-        let held_bytes = self.sorted.as_ref().map_or(0, Sorted::held_bytes);
-        NodeStats { held_bytes, ..over(&self.input, &self.stats) }
+        over(&self.input, &self.stats)
     }
 }

@@ -18,6 +18,7 @@ use quire_planner::explain::{MemoryUse, NodeStats};
 
 use crate::chunks::Chunks;
 use crate::env::{Env, Run, Scope};
+use crate::holding::{Holding, refused};
 use crate::operators::filtering::{renew, reset};
 use crate::operators::sort::Sort;
 use crate::operators::window_parts::{Made, Parts};
@@ -48,6 +49,8 @@ pub(crate) struct Windows {
     partition: Option<(ValueBuf, Partition)>,
     /// The documents of the partition that have not been returned.
     held: Held,
+    /// The memory of `held` and of the functions.
+    holding: Holding,
     done: bool,
     /// True if rows are read one by one, so that the input can take the last one back.
     reads_one_by_one: bool,
@@ -109,6 +112,7 @@ impl Windows {
             arrived: VecDeque::new(),
             partition: None,
             held: Held::default(),
+            holding: Holding::default(),
             done: false,
             reads_one_by_one: false,
             steps: 0,
@@ -171,11 +175,16 @@ impl Windows {
         check_functions(functions)?;
         // The state of functions cannot go to disk; half of the memory is for documents.
         let limit = env.params.stage_bytes_max;
-        if self.held.bytes + functions.min(limit / 2) <= limit {
+        let fits = self.held.bytes + functions.min(limit / 2) <= limit;
+        if fits && self.holding.cover_or_spill(self.held.bytes + functions)? {
             return Ok(());
         }
+        if fits && (!env.may_spill || self.held.bytes < functions) {
+            return Err(refused());
+        }
         self.stats.spills += 1;
-        self.held.spill(env)
+        self.held.spill(env)?;
+        self.holding.cover(functions)
     }
 
     /// Computes parts of the rows into `made`. Returns false if there are none.
@@ -312,7 +321,8 @@ impl Operator for Windows {
         let memory = Some(Box::new(self.memory.clone()));
         let functions = self.partition.as_ref().map_or(0, |(_, partition)| partition.size());
         let made: usize = self.made.iter().map(Row::size).sum();
-        let held_bytes = (self.held.bytes + functions + made) as u64;
+        let uncharged = (self.held.bytes + functions).saturating_sub(self.holding.bytes());
+        let held_bytes = (uncharged + made) as u64;
         let inputs = vec![self.input.operator().stats()];
         NodeStats { memory, held_bytes, inputs, ..self.stats.clone() }
     }

@@ -16,6 +16,7 @@ use quire_mql::sort::SortPattern;
 use super::batch::KeyedBatch;
 use super::order::{Ordered, in_order};
 use crate::env::{Env, Scope};
+use crate::holding::{Holding, refused};
 use crate::operators::union::sort_bytes;
 use crate::row::{Extra, Row};
 
@@ -43,6 +44,7 @@ pub(crate) struct Sorter {
     worst: Option<Vec<u8>>,
     /// Bytes after the best were picked out.
     kept_bytes: usize,
+    holding: Holding,
     runs: SortedRuns,
     /// What the keys of rows hold.
     keys: Option<Arc<KeySpec>>,
@@ -77,6 +79,8 @@ pub(crate) struct SortedRows {
     given: usize,
     /// What all rows take.
     bytes: usize,
+    /// The memory of the rows.
+    _holding: Holding,
 }
 
 impl Sorter {
@@ -102,6 +106,7 @@ impl Sorter {
             bytes: 0,
             worst: None,
             kept_bytes: 0,
+            holding: Holding::default(),
             runs: SortedRuns::default(),
             keys: None,
             arena: Bump::new(),
@@ -208,10 +213,15 @@ impl Sorter {
         {
             self.pick_best(env)?;
         }
-        match self.bytes > env.params.stage_bytes_max {
-            true => self.spill(env),
-            false => Ok(()),
+        let fits = self.bytes <= env.params.stage_bytes_max;
+        if fits && self.holding.cover_or_spill(self.bytes)? {
+            return Ok(());
         }
+        if fits && !env.may_spill {
+            return Err(refused());
+        }
+        self.spill(env)?;
+        self.holding.cover(self.bytes)
     }
 
     /// Keeps the rows up to the limit, in order.
@@ -274,7 +284,8 @@ impl Sorter {
             let bytes = self.bytes;
             let (mut batches, order) = self.take_sorted(env)?;
             batches.iter_mut().for_each(KeyedBatch::drop_keys);
-            return Ok(Sorted::Memory(SortedRows { batches, order, given: 0, bytes }));
+            let _holding = self.holding;
+            return Ok(Sorted::Memory(SortedRows { batches, order, given: 0, bytes, _holding }));
         }
         if self.rows > 0 {
             self.spill(env)?;
@@ -286,14 +297,6 @@ impl Sorter {
 }
 
 impl Sorted {
-    /// Bytes of the rows that are in memory, those included that were given.
-    pub fn held_bytes(&self) -> u64 {
-        match self {
-            Sorted::Memory(rows) if rows.len() > 0 => rows.bytes as u64,
-            _ => 0,
-        }
-    }
-
     /// True if there are no more.
     pub fn is_empty(&self) -> bool {
         match self {

@@ -70,7 +70,7 @@ impl Shared {
                 "Expression used too much memory. Memory limit: {} bytes",
                 self.memory_bytes_max
             ),
-            Refused::Process => memory::exhausted(),
+            Refused::Server => memory::exhausted(),
         };
         Error::new(ErrorCode::ExceededMemoryLimit, text)
     }

@@ -96,12 +96,7 @@ fn write_test(test: &Test, writer: &mut DocWriter<'_>) {
                 Err(_) => writer.append("$size", *size),
             };
         }
-        Test::Bits(bits) => {
-            let mut list = writer.array(bits.kind.operator());
-            for position in &bits.positions {
-                list.push(*position as i32);
-            }
-        }
+        Test::Bits(bits) => bits.write(writer),
         Test::ElemMatchObject(scope) => write(&scope.node, &mut writer.document("$elemMatch")),
         Test::ElemMatchValue(tests) => {
             let mut inner = writer.document("$elemMatch");

@@ -171,23 +171,18 @@ fn an_update_ends_once_its_document_is_too_large() {
     assert!(bytes < 80 << 20, "{bytes}");
 }
 
-/// A request that needs more than the process has left fails, and its memory is returned.
+/// A request that needs more than the server has left fails, and its memory is returned.
 #[test]
 fn a_thread_takes_from_the_pool_and_gives_back() {
-    let this = std::env::current_exe().unwrap();
-    let child = ["--exact", "memory::a_thread_alone_takes_from_the_pool", "--ignored"];
-    let output = std::process::Command::new(this).args(child).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
-}
-
-#[test]
-#[ignore = "run by a_thread_takes_from_the_pool_and_gives_back in a process of its own: other tests use the pool"]
-fn a_thread_alone_takes_from_the_pool() {
-    let before = memory::pool_bytes_used();
-    assert!(memory::reserve(40 << 20).is_ok());
-    assert!(memory::pool_bytes_used() >= before + (40 << 20));
-    memory::release();
-    assert!(memory::reserve(usize::MAX / 2).is_ok());
-    memory::release();
+    let pool = memory::Pool::new(100 << 20);
+    pool.within(|| {
+        assert!(memory::reserve(40 << 20).is_ok());
+        assert!(pool.used() >= 40 << 20);
+        memory::settle(10 << 20);
+        assert_eq!(pool.used(), 10 << 20);
+        memory::release();
+        assert_eq!(pool.used(), 0);
+        assert!(memory::reserve(usize::MAX / 2).is_err());
+        memory::release();
+    });
 }
