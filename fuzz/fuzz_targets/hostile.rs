@@ -60,7 +60,13 @@ const PATTERNS: &[&str] = &[
     "(?=(a+))a*b", "\\X+\\d", "(a?){50}a{50}",
 ];
 
-const PATHS: &[&str] = &["v", "t", "o", "d", "n", "i", "_id", "o.field7", "v.3", "none"];
+/// Parts of strings that are costly to compare under a collation.
+const COSTLY: &[&str] = &[
+    "word ", "1234567891", "0", "e\u{301}", "\u{301}\u{316}", "\u{f71}\u{f80}", "\u{fb2}\u{f71}\u{f80}",
+    "\u{1}", " ", "\u{ac01}", "\u{e40}\u{e01}",
+];
+
+const PATHS: &[&str] = &["s", "v", "t", "o", "d", "n", "i", "_id", "o.field7", "v.3", "none"];
 
 fn one(name: &str, value: &ValueBuf) -> DocBuf {
     DocBuf::build(|writer| {
@@ -84,7 +90,8 @@ impl Choices<'_> {
     }
 
     fn constant(&mut self, at: usize) -> ValueBuf {
-        match self.next(7) {
+        match self.next(8) {
+            7 => ValueBuf::new(self.costly(at).as_str()),
             0 => ValueBuf::new(Value::Null),
             1 => ValueBuf::new(format!("word{at}").as_str()),
             2 => ValueBuf::new(at as f64),
@@ -94,11 +101,39 @@ impl Choices<'_> {
         }
     }
 
+    /// A string that is costly to compare, different for each number.
+    fn costly(&mut self, at: usize) -> String {
+        let (part, length) = (self.one_of(COSTLY), [30, 1000, 5000, 60_000][self.next(4)]);
+        format!("{}{at}", part.repeat(length / part.len()))
+    }
+
+    fn collation(&mut self) -> DocBuf {
+        let locale = self.one_of(&["en", "de", "fr_CA", "vi", "th", "zh"]);
+        let mut collation = doc! { "locale": locale, "strength": (1 + self.next(5) as i32) };
+        match self.next(5) {
+            0 => collation.append("numericOrdering", true),
+            1 => collation.append("alternate", "shifted"),
+            2 => collation.append("backwards", true),
+            3 => collation.append("caseLevel", true).append("caseFirst", "upper"),
+            _ => collation.append("normalization", true),
+        };
+        collation
+    }
+
+    /// A list of strings, of as many bytes as a list of constants.
+    fn texts(&mut self) -> ArrayBuf {
+        let first = self.costly(0);
+        let count = (LIST_BYTES_MAX / (first.len() + 10)).min(self.count(24)).max(1);
+        let texts: Vec<String> = (0..count).map(|at| format!("{first}{}", at * 7919 % count)).collect();
+        texts.iter().map(String::as_str).collect()
+    }
+
     /// A list of constants.
     fn constants(&mut self) -> ArrayBuf {
         let count = self.count(24);
         let first = self.constant(0);
-        match self.next(3) {
+        match self.next(4) {
+            3 => self.texts(),
             0 => (0..count).map(|_| &first).collect(),
             1 => (0..count).map(|at| at as i32).collect(),
             _ => (0..count).map(|at| self.constant(at)).collect::<Vec<_>>().iter().collect(),
@@ -334,7 +369,16 @@ impl Choices<'_> {
         stages.iter().collect()
     }
 
+    /// A command, with a collation or without one.
     fn command(&mut self) -> DocBuf {
+        let mut command = self.plain_command();
+        if self.next(2) == 0 && ["find", "aggregate", "count"].iter().any(|name| command.as_doc().contains(name)) {
+            command.append("collation", &self.collation());
+        }
+        command
+    }
+
+    fn plain_command(&mut self) -> DocBuf {
         let find = |choices: &mut Self| doc! { "find": "c", "filter": &choices.filter(3), "batchSize": 5, "singleBatch": true };
         let aggregate = |choices: &mut Self| doc! { "aggregate": "c", "pipeline": &choices.pipeline(2), "cursor": { "batchSize": 5 } };
         match self.next(10) {
@@ -344,7 +388,10 @@ impl Choices<'_> {
             5 => doc! { "explain": &aggregate(self) },
             6 => doc! { "count": "c", "query": &self.filter(3) },
             7 => {
-                let statement = doc! { "q": &self.filter(2), "u": &self.update(), "upsert": (self.next(2) == 0), "arrayFilters": [{ "e": { "$gt": 1 } }] };
+                let mut statement = doc! { "q": &self.filter(2), "u": &self.update(), "upsert": (self.next(2) == 0), "arrayFilters": [{ "e": { "$gt": 1 } }] };
+                if self.next(2) == 0 {
+                    statement.append("collation", &self.collation());
+                }
                 doc! { "update": "u", "updates": [&statement] }
             }
             8 => doc! { "delete": "u", "deletes": [{ "q": &self.filter(3), "limit": 1 }] },
@@ -367,7 +414,7 @@ fn root() -> DocBuf {
             writer.append(&format!("field{at}"), at);
         });
     });
-    doc! { "v": &numbers, "t": "ab".repeat(2000).as_str(), "o": &object, "d": [&nested], "n": 7 }
+    doc! { "v": &numbers, "t": "ab".repeat(2000).as_str(), "o": &object, "d": [&nested], "n": 7, "s": "e\u{301} ".repeat(2000).as_str() }
 }
 
 thread_local! {
