@@ -23,7 +23,7 @@ impl Table {
     /// Returns the collection as the run's view has it.
     ///
     /// # Errors
-    /// 175 QueryPlanKilled if it was dropped.
+    /// 175 QueryPlanKilled if it was dropped or renamed.
     pub fn resolve(&mut self, run: &Run<'_>) -> Result<&Arc<Collection>> {
         if self.generation != run.generation {
             self.collection = same_collection(&run.view(), &self.collection)?;
@@ -33,17 +33,24 @@ impl Table {
     }
 }
 
-/// Returns the collection in a newer view; 175 QueryPlanKilled if it was dropped.
+/// Returns the collection in a newer view; 175 QueryPlanKilled if it was dropped or renamed.
 fn same_collection(view: &View<'_>, old: &Arc<Collection>) -> Result<Arc<Collection>> {
     let found = view.catalog().lookup(&old.namespace).filter(|found| found.id == old.id);
-    let found = found.or_else(|| view.catalog().by_id(old.id));
     match found {
         Some(found) => Ok(Arc::clone(found)),
-        None => Err(collection_dropped(old)),
+        None => Err(gone(view, old)),
     }
 }
 
-fn collection_dropped(collection: &Collection) -> Error {
-    let text = format!("collection dropped. UUID {}", collection.uuid);
+/// Returns the error of a plan whose collection no longer has its name.
+#[cold]
+fn gone(view: &View<'_>, old: &Collection) -> Error {
+    let text = match view.catalog().by_id(old.id) {
+        Some(renamed) => format!(
+            "collection renamed from '{}' to '{}'. UUID {}",
+            old.namespace, renamed.namespace, old.uuid
+        ),
+        None => format!("collection dropped. UUID {}", old.uuid),
+    };
     Error::new(ErrorCode::QueryPlanKilled, text)
 }

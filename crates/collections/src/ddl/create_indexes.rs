@@ -57,6 +57,19 @@ enum Announced<'s> {
     Busy,
 }
 
+/// Fails for a system collection whose indexes are the server's own.
+fn check_indexable(namespace: &Namespace) -> Result<()> {
+    if matches!(namespace.collection(), "system.views" | "system.profile") {
+        let text = format!("Cannot create indexes on the collection '{namespace}'");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    if namespace.as_str() == "config.transactions" {
+        let text = "not allowed to create index on config.transactions collection";
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
+    }
+    Ok(())
+}
+
 impl Store {
     /// Creates all of the indexes or, on an error, none. Errors: 67, 85, 86, 68; 11000 for
     /// duplicate keys of existing documents; 171; 276 IndexBuildAborted if the collection or an
@@ -68,6 +81,7 @@ impl Store {
         options: &CommitOptions,
     ) -> Result<BuiltIndexes> {
         request.namespace.check_creatable()?;
+        check_indexable(&request.namespace)?;
         if request.namespace.is_system() && request.specs.iter().any(|spec| spec.hidden) {
             return Err(Error::bad_value("can't hide index on system collection"));
         }

@@ -3,7 +3,7 @@
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
 use quire_catalog::{Collection, Index, Namespace};
-use quire_collections::{IndexCursor, IndexEntry, IndexRange};
+use quire_collections::{CollectionCursor, IndexCursor, IndexEntry, IndexRange, Record};
 use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Direction;
@@ -12,6 +12,8 @@ use std::time::Instant;
 
 /// The number of entries that are read on one view.
 const PAGE: usize = 1000;
+/// The bytes of documents that are read on one view.
+const PAGE_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
 struct Arguments<'a> {
@@ -19,6 +21,36 @@ struct Arguments<'a> {
     min: Option<Doc<'a>>,
     max: Option<Doc<'a>>,
     estimate: bool,
+    most: Most,
+}
+
+/// Where the count ends: with the document that exceeds one of these numbers; 0 for no limit.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Most {
+    documents: u64,
+    bytes: u64,
+}
+
+/// The documents so far.
+#[derive(Default)]
+struct Counted {
+    documents: u64,
+    bytes: u64,
+    most: Most,
+}
+
+impl Counted {
+    /// Counts a document. Returns false if it is the last one.
+    fn add(&mut self, bytes: u64) -> bool {
+        self.documents += 1;
+        self.bytes += bytes;
+        !self.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        let Most { documents, bytes } = self.most;
+        documents > 0 && self.documents > documents || bytes > 0 && self.bytes > bytes
+    }
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -32,22 +64,28 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         (Some(min), Some(max)) => Some((min, max)),
         _ => return Err(Error::bad_value("only one of min or max specified")),
     };
-    let (mut bytes, mut documents) = (0, 0);
+    let mut counted = Counted { most: arguments.most, ..Counted::default() };
     if let Some(collection) = catalog.lookup(&namespace) {
         let counts = cx.service.store.counts(collection);
-        (documents, bytes) = match range {
-            None => (counts.documents, counts.bytes),
+        let average = counts.bytes.checked_div(counts.documents).unwrap_or(0);
+        let estimate = arguments.estimate.then_some(average);
+        match range {
+            None if arguments.most == Most::default() => {
+                (counted.documents, counted.bytes) = (counts.documents, counts.bytes);
+            }
+            None => walk_all(cx, collection, estimate, &mut counted)?,
             Some((min, max)) => {
                 let index = index(collection, arguments.key.unwrap_or_default())?;
                 let range = bounds(index, arguments.key.unwrap_or_default(), min, max)?;
-                let average = counts.bytes.checked_div(counts.documents).unwrap_or(0);
-                let estimate = arguments.estimate.then_some(average);
-                walk(cx, collection, index, range, estimate)?
+                walk(cx, collection, (index, range), estimate, &mut counted)?;
             }
-        };
+        }
         reply.append("estimate", arguments.estimate);
     }
-    reply.append("size", bytes as i64).append("numObjects", documents as i64);
+    reply.append("size", counted.bytes as i64).append("numObjects", counted.documents as i64);
+    if counted.is_full() {
+        reply.append("maxReached", true);
+    }
     reply.append("millis", began.elapsed().as_millis() as i64);
     Ok(())
 }
@@ -64,7 +102,10 @@ fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
     let mut found = Arguments::default();
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
-            "keyPattern" | "min" | "max" | "estimate" if arg.is_null() => {}
+            "keyPattern" | "min" | "max" | "estimate" | "maxSize" | "maxObjects"
+                if arg.is_null() => {}
+            "maxSize" => found.most.bytes = arg.integer_from(0)?.unsigned_abs(),
+            "maxObjects" => found.most.documents = arg.integer_from(0)?.unsigned_abs(),
             "keyPattern" => found.key = Some(arg.document()?),
             "min" => found.min = Some(arg.document()?),
             "max" => found.max = Some(arg.document()?),
@@ -124,17 +165,16 @@ fn bounds(index: &Index, key: Doc<'_>, min: Doc<'_>, max: Doc<'_>) -> Result<Ind
     Ok(IndexRange::new(index, &min, true, &max, false))
 }
 
-/// Returns the documents and bytes of a range; with an `average` no document is read.
+/// Counts the documents of a range; with an `average` size no document is read.
 fn walk(
     cx: &Context<'_>,
     collection: &Collection,
-    index: &Index,
-    range: IndexRange,
+    (index, range): (&Index, IndexRange),
     average: Option<u64>,
-) -> Result<(u64, u64)> {
-    let (mut documents, mut bytes) = (0, 0);
+    counted: &mut Counted,
+) -> Result<()> {
     if range.is_empty() {
-        return Ok((0, 0));
+        return Ok(());
     }
     let mut cursor = IndexCursor::new(index, range, Direction::Forward);
     let mut entries: Vec<IndexEntry> = Vec::new();
@@ -144,16 +184,36 @@ fn walk(
         entries.clear();
         let view = cx.service.store.read_view()?;
         more = cursor.next_page(&view.view(), PAGE, &mut entries)?;
-        documents += entries.len() as u64;
-        match average {
-            Some(average) => bytes += average * entries.len() as u64,
+        more &= match average {
+            Some(average) => entries.iter().all(|_| counted.add(average)),
             None => {
                 let ids: Vec<_> = entries.iter().map(|entry| entry.record).collect();
                 let mut found = Vec::with_capacity(ids.len());
                 view.view().get_many(collection, &ids, &mut found)?;
-                bytes += found.iter().flatten().map(|doc| doc.as_bytes().len() as u64).sum::<u64>();
+                found.iter().flatten().all(|doc| counted.add(doc.as_bytes().len() as u64))
             }
-        }
+        };
     }
-    Ok((documents, bytes))
+    Ok(())
+}
+
+/// Counts the documents of the whole collection, up to the limit.
+fn walk_all(
+    cx: &Context<'_>,
+    collection: &Arc<Collection>,
+    average: Option<u64>,
+    counted: &mut Counted,
+) -> Result<()> {
+    let mut cursor = CollectionCursor::new(collection, Direction::Forward);
+    let mut records: Vec<Record> = Vec::new();
+    let mut more = true;
+    while more {
+        cx.check_interrupt()?;
+        records.clear();
+        let view = cx.service.store.read_view()?;
+        more = cursor.next_page(&view.view(), collection, PAGE, PAGE_BYTES, &mut records)?;
+        let bytes = |record: &Record| average.unwrap_or(record.doc.as_bytes().len() as u64);
+        more &= records.iter().all(|record| counted.add(bytes(record)));
+    }
+    Ok(())
 }

@@ -72,6 +72,9 @@ fn specs(
     }
     let mut specs = Vec::new();
     for (at, index) in indexes.iter().enumerate() {
+        if index.is_nullish() {
+            continue;
+        }
         let Value::Document(spec) = index else {
             let found = index.type_name();
             let name = arg.name();

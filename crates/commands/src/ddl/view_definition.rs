@@ -18,7 +18,7 @@ pub fn view_on(cx: &Context<'_>, arg: &Arg<'_>) -> Result<String> {
     if on.is_empty() {
         return Err(Error::bad_value("'viewOn' cannot be empty"));
     }
-    let is_name = !on.starts_with(['$', '.']) && !on.contains('\0');
+    let is_name = !on.starts_with('.') && !on.contains(['$', '\0']);
     if !is_name {
         let text = format!("Invalid view namespace specified '{}.{on}'", cx.db);
         return Err(Error::new(ErrorCode::InvalidNamespace, text));

@@ -53,7 +53,9 @@ impl WriteConcern {
                 "j" => concern.j = Some(arg.safe_bool()?),
                 "fsync" => concern.fsync = arg.safe_bool()?,
                 "wtimeout" => concern.wtimeout = parse_wtimeout(arg.value())?,
-                "getLastError" | "provenance" => {}
+                "provenance" if arg.is_null() => {}
+                "provenance" => check_provenance("writeConcern", arg.string()?)?,
+                "getLastError" => {}
                 _ => return Err(arg.unknown()),
             }
         }
@@ -230,7 +232,7 @@ impl ReadConcern {
                 "atClusterTime" => concern.at_cluster_time = Some(timestamp(&arg)?),
                 _ if arg.is_null() => {}
                 "level" => concern.level = Some(parse_level(arg.string()?)?),
-                "provenance" => check_provenance(arg.string()?)?,
+                "provenance" => check_provenance("readConcern", arg.string()?)?,
                 "allowTransactionTableSnapshot" | "waitLastStableRecoveryTimestamp" => {
                     arg.bool()?;
                 }
@@ -304,14 +306,19 @@ impl ReadConcern {
     }
 }
 
-/// Checks the origin of a read concern, which a client may send.
-fn check_provenance(provenance: &str) -> Result<()> {
-    const KNOWN: &[&str] =
-        &["clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults"];
+/// Checks the origin of a read or write concern, which a client may send.
+fn check_provenance(owner: &str, provenance: &str) -> Result<()> {
+    const KNOWN: &[&str] = &[
+        "clientSupplied",
+        "implicitDefault",
+        "customDefault",
+        "getLastErrorDefaults",
+        "internalWriteDefault",
+    ];
     match KNOWN.contains(&provenance) {
         true => Ok(()),
         false => Err(Error::bad_value(format!(
-            "Enumeration value '{provenance}' for field 'readConcern.provenance' is not a valid value."
+            "Enumeration value '{provenance}' for field '{owner}.provenance' is not a valid value."
         ))),
     }
 }

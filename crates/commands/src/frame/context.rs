@@ -3,7 +3,7 @@
 //! `transactions.rs`, `authorize.rs` (what its client may do), `fail_points.rs`, `account.rs`, and outside of
 //! this folder `cursor_reply.rs` (replies with a cursor), `run_pipeline.rs` and `writes.rs` (those of writes).
 
-use crate::frame::command::Command;
+use crate::frame::command::{Command, Kind};
 use crate::frame::concern::{ReadLevel, WriteConcern};
 use crate::frame::executions::interrupt_check;
 use crate::frame::generic_fields::Generic;
@@ -11,7 +11,7 @@ use crate::frame::reply;
 use crate::frame::service::{Connection, Outcome, Sequence, Service, Topology};
 use crate::frame::tally::Tally;
 use quire_catalog::{Namespace, QuerySettings};
-use quire_document::{Doc, Timestamp, Value};
+use quire_document::{Binary, Doc, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::{InterruptCheck, ParseContext, Shared};
 use quire_session::{NeededRight, Session, TransactionTurn};
@@ -139,6 +139,14 @@ impl Context<'_> {
     pub fn target(&self, body: Doc<'_>) -> Result<Namespace> {
         match body.first().map(|first| first.value()) {
             Some(Value::String(collection)) => Namespace::new(self.db, collection),
+            // A name is what privileges are granted on, so that no UUID is resolved.
+            Some(Value::Binary(Binary { subtype: 4, bytes }))
+                if self.command.kind == Kind::Read =>
+            {
+                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                let text = format!("Unable to resolve {}:{digits}", self.db);
+                Err(Error::new(ErrorCode::NamespaceNotFound, text))
+            }
             other => {
                 let found = other.map_or("missing", |value| value.type_name());
                 let text = format!("collection name has invalid type {found}");

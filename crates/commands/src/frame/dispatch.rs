@@ -20,6 +20,7 @@ use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use quire_mql::collation::SHORT_BYTES_MAX;
 use quire_mql::context::interruptible;
+use quire_mql::stage::row_of;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -192,6 +193,7 @@ fn execute(
     cx.wait_behind_changes(namespace)?;
     if cx.in_transaction() && cx.command.kind == Kind::Read {
         // A write joins after it is parsed: a malformed one leaves the transaction as it is.
+        check_stage_names(cx, body)?;
         cx.join_transaction()?;
     }
     // A short command that does not write meets long strings only in what is interruptible itself.
@@ -203,6 +205,22 @@ fn execute(
         true => cx.await_durable_reads(cx.read_level()),
         false => Ok(()),
     }
+}
+
+/// Fails for a pipeline with a stage that does not exist, before the command joins its transaction.
+///
+/// # Errors
+/// 40323 and 40324.
+fn check_stage_names(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    if cx.command.target != Target::CollectionOrAggregate {
+        return Ok(());
+    }
+    let stages = body.get("pipeline").and_then(|stages| stages.as_array());
+    let stages = stages.into_iter().flat_map(|stages| stages.iter());
+    // Other values than documents are refused by the command.
+    stages
+        .filter(|stage| stage.as_document().is_some())
+        .try_for_each(|stage| row_of(stage).map(|_| ()))
 }
 
 /// Reserves memory for a write whose message is large: for its parsed form, which is about as large.

@@ -5,6 +5,7 @@ use crate::frame::command::{Command, InTransaction, ReadConcerns};
 use crate::frame::concern::{ReadConcern, ReadLevel, WriteConcern};
 use crate::frame::context::Context;
 use crate::frame::operation_session::{self, TransactionFields};
+use crate::frame::read_preference;
 use crate::frame::service::Service;
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -152,6 +153,7 @@ fn generic_field<'c>(
         "apiVersion" => generic.api.version = Some(arg.string()?.to_owned()),
         "apiStrict" => generic.api.strict = Some(arg.bool()?),
         "apiDeprecationErrors" => generic.api.deprecation_errors = Some(arg.bool()?),
+        "$readPreference" => read_preference::check(&arg)?,
         "$clusterTime" => generic.cluster_time = Some(arg.value()),
         "autocommit" => generic.transaction.autocommit = Some(arg.bool()?),
         "startTransaction" => generic.transaction.start = Some(arg.bool()?),
@@ -217,11 +219,10 @@ pub fn check_api(
     if api.strict != Some(true) {
         return Ok(());
     }
-    if !command.in_api_v1 {
-        let text = format!(
-            "Provided apiStrict:true, but the command {} is not in API Version 1",
-            command.name
-        );
+    let spelling = body.first().map_or("", |first| first.key());
+    if !command.in_api_v1 || spelling != command.name {
+        let text =
+            format!("Provided apiStrict:true, but the command {spelling} is not in API Version 1");
         return Err(Error::new(ErrorCode::APIStrictError, text));
     }
     if let Some(field) = command.outside_api_v1.iter().find(|field| body.contains(field)) {

@@ -38,6 +38,7 @@ pub mod parameters;
 pub mod profiler;
 pub mod query_args;
 pub mod query_settings;
+mod read_preference;
 pub mod reply;
 pub mod service;
 mod set_name;

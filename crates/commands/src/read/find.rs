@@ -33,7 +33,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let unit = cx.unit()?;
     let mut views = unit.views()?;
     if let Some(pipeline) = on_view::resolved(ReadRequest::Find(&request), &views)? {
-        on_view::check_batching(&batching)?;
+        on_view::check_batching(&batching, request.limit)?;
         let opening = Opening {
             namespace: request.namespace,
             batch_size: batching.batch_size,

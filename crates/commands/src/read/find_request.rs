@@ -17,6 +17,8 @@ pub struct Batching {
     pub no_timeout: bool,
     /// True to wait for later inserts; only capped collections have such cursors.
     pub tailable: bool,
+    /// True to accept the documents of some shards alone. It has no effect on a single server.
+    pub allow_partial_results: bool,
 }
 
 /// Reads the arguments of `find`.
@@ -45,7 +47,8 @@ pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batc
             "noCursorTimeout" => batching.no_timeout = flag(&arg)?,
             "tailable" => batching.tailable = flag(&arg)?,
             "awaitData" => await_data = flag(&arg)?,
-            "oplogReplay" | "allowPartialResults" | "allowSpeculativeMajorityRead" | "mirrored" => {
+            "allowPartialResults" => batching.allow_partial_results = flag(&arg)?,
+            "oplogReplay" | "allowSpeculativeMajorityRead" | "mirrored" => {
                 flag(&arg)?;
             }
             "skip" | "limit" | "batchSize" | "allowDiskUse" => {}

@@ -16,13 +16,17 @@ pub fn resolved(request: ReadRequest<'_>, views: &dyn Views) -> Result<Option<Ag
     view.map(|view| on_view(&request, &view)).transpose()
 }
 
-/// Fails with 168 InvalidPipelineOperator for a cursor option of a find that a pipeline does not
-/// have.
-pub fn check_batching(batching: &Batching) -> Result<()> {
+/// Fails with 168 InvalidPipelineOperator for an option of a find with this limit that a pipeline does
+/// not have.
+pub fn check_batching(batching: &Batching, limit: u64) -> Result<()> {
     let text = if batching.tailable {
         "Tailable cursors are not supported in aggregation."
     } else if batching.no_timeout {
         "Cursor option noCursorTimeout not supported in aggregation."
+    } else if batching.allow_partial_results {
+        "Option allowPartialResults not supported in aggregation."
+    } else if batching.single_batch && limit != 1 {
+        "Option singleBatch not supported in aggregation."
     } else {
         return Ok(());
     };

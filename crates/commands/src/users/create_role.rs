@@ -23,6 +23,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     let inherits = fields.roles.clone().ok_or_else(|| missing(cx.command.name, "roles"))?;
     check_name(&name)?;
     fields.check_reach(cx.db)?;
+    if inherits.contains(&name) {
+        let text = format!("Cannot grant role {name} to itself.");
+        return Err(Error::new(ErrorCode::InvalidRoleModification, text));
+    }
     let doc = document(&name, &fields, &inherits);
     cx.change_accounts(|accounts| {
         let all = accounts.all_roles()?;

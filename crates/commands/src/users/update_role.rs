@@ -21,7 +21,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     if !given {
         return Err(Error::bad_value("Must specify at least one field to update in updateRole"));
     }
-    check_not_built_in(&name)?;
+    if builtin::privileges(&name).is_some() {
+        // No stored role has the name.
+        return Err(role_not_found(&name));
+    }
     fields.check_reach(cx.db)?;
     cx.change_accounts(|accounts| {
         let old = accounts.role(&name)?.ok_or_else(|| role_not_found(&name))?;

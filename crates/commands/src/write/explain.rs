@@ -1,9 +1,10 @@
 //! The plans that `explain` shows for update, delete and findAndModify: the query that finds their
 //! documents.
 
-use crate::frame::args::missing;
+use crate::frame::args::{arguments, missing};
 use crate::frame::command::Show;
 use crate::frame::context::Context;
+use crate::frame::query_args::owned;
 use crate::write::projecting::Projecting;
 use crate::write::{delete, find_and_modify, update};
 use quire_document::{Doc, DocBuf, Value};
@@ -26,6 +27,7 @@ pub fn update(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
         hint: statement.hint.clone(),
         collation: AskedCollation::parse(statement.collation)?,
         limit: u64::from(!statement.multi && !statement.sort.is_empty()),
+        let_vars: let_vars(cx, body)?,
         ..FindRequest::default()
     };
     let kind = WriteKind::Update { multi: statement.multi, upsert: statement.upsert };
@@ -40,6 +42,7 @@ pub fn delete(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
         filter: statement.filter.to_owned(),
         hint: statement.hint.clone(),
         collation: AskedCollation::parse(statement.collation)?,
+        let_vars: let_vars(cx, body)?,
         ..FindRequest::default()
     };
     show(ReadRequest::Write(&request, WriteKind::Delete { multi: !statement.one }))
@@ -59,12 +62,19 @@ pub fn find_and_modify(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> 
         projection: found.projection,
         hint: found.hint,
         collation: found.collation,
+        let_vars: found.let_vars,
         limit: 1,
         ..FindRequest::default()
     };
     let (remove, upsert, new) = (found.remove, found.upsert, found.new);
     let kind = WriteKind::FindAndModify { remove, upsert, new };
     show(ReadRequest::Write(&request, kind))
+}
+
+/// Returns the argument `let`.
+fn let_vars(cx: &Context<'_>, body: Doc<'_>) -> Result<DocBuf> {
+    let arg = arguments(cx.command.name, body).find(|arg| arg.name() == "let" && !arg.is_null());
+    arg.map_or(Ok(DocBuf::new()), |arg| owned(&arg))
 }
 
 /// Returns the one statement of a write.

@@ -31,6 +31,7 @@ mod plan_fuzz;
 mod pool;
 mod profile;
 mod query_settings;
+mod refusals;
 mod requests;
 mod retryable;
 mod rights_fuzz;
