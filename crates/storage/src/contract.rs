@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::interrupt::Interrupt;
 pub use crate::space::{KeyHash, Space, key_hash};
 pub use crate::version::{ClusterTime, Committed, Version};
+use crate::watch::{Reach, Watch, Watched};
 
 /// The limits and abilities of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,6 +312,10 @@ pub struct EngineStats {
     pub conflict_keys: u64,
     /// Keys that open transactions have locked.
     pub locks: u64,
+    /// The number of readers that are registered for commits now.
+    pub watches: u64,
+    /// How often such a reader was woken.
+    pub wakes: u64,
     /// Dropped ranges whose space is not yet reclaimed.
     pub ranges_dropped: u64,
     /// Dropped ranges whose space is reclaimed, but whose record is kept, because a crash could
@@ -408,8 +413,13 @@ pub trait Engine: Send + Sync {
     /// reader that reads no further sees nothing that a power failure can undo, and needs no fsync.
     fn durable_version(&self) -> Version;
 
-    /// Returns once a commit after `version` is visible. Fails if `interrupt` ends the wait.
-    fn wait_past(&self, version: Version, interrupt: &Arc<Interrupt>) -> Result<()>;
+    /// Registers a reader that waits for commits ([`Watch::wait`]). It registers before it reads, so
+    /// that it misses no commit. `interrupt` ends its waits.
+    fn watch(&self, watched: Watched, reach: Reach, interrupt: &Arc<Interrupt>) -> Watch;
+
+    /// Wakes the readers that watch a collection, although no commit has changed it: something that
+    /// kept them from its documents has ended.
+    fn wake(&self, collection: u32);
 
     /// Deletes, durably, the change records of all commits before `before`. The space is reclaimed
     /// as that of a dropped range: whole tables are removed, the rest goes with a compaction.

@@ -24,6 +24,7 @@ pub mod space;
 pub mod turn;
 pub mod txn;
 pub mod version;
+mod watch;
 
 pub use bytes::Bytes;
 
@@ -43,3 +44,4 @@ pub use publish::{OnPublish, PublishFn};
 pub use simulated::{Crash, Faults, SimulatedDisk};
 pub use turn::KeyTurn;
 pub use txn::{CommitOptions, Mode, Savepoint, Txn, begin, begin_on};
+pub use watch::{Reach, Watch, Watched};

@@ -15,8 +15,9 @@ use crate::contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, Counts, DropRange, Durability, Engine,
     EngineStats, KeyHash, LockOwner, Maintenance, Place, Size, Snapshot, Space, Traces, Version,
 };
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
+use crate::watch::{Reach, Watch, Watched};
 
 impl<B: Backend> Engine for Committer<B> {
     fn caps(&self) -> &Caps {
@@ -95,12 +96,12 @@ impl<B: Backend> Engine for Committer<B> {
         Version::from_u64(self.inner.durable.load(Ordering::Acquire))
     }
 
-    fn wait_past(&self, version: Version, interrupt: &Arc<Interrupt>) -> Result<()> {
-        let inner = &self.inner;
-        let is_past = || inner.latest().0 > version;
-        let _waiting = inner.arrivals.join(interrupt);
-        interrupt.wait(None, || is_past() || inner.check_writable().is_err())?;
-        if is_past() { Ok(()) } else { inner.check_writable() }
+    fn watch(&self, watched: Watched, reach: Reach, interrupt: &Arc<Interrupt>) -> Watch {
+        self.inner.watches.add(watched, reach, interrupt)
+    }
+
+    fn wake(&self, collection: u32) {
+        self.inner.watches.wake(collection);
     }
 
     fn truncate_log(&self, before: Version) -> Result<()> {
@@ -224,6 +225,7 @@ impl<B: Backend> Engine for Committer<B> {
         let ranges_dropped = drops.len() as u64 - freed;
         drop(drops);
         let (in_use, held) = inner.active.sizes();
+        let (watches, wakes) = inner.watches.counts();
         let mut stats = EngineStats {
             commits: meters.commits.load(Ordering::Relaxed),
             conflicts: meters.conflicts.load(Ordering::Relaxed),
@@ -239,6 +241,8 @@ impl<B: Backend> Engine for Committer<B> {
             ranges_dropped,
             ranges_freed: freed,
             is_short_of_space: inner.backend.room() != Room::Enough,
+            watches,
+            wakes,
             ..EngineStats::default()
         };
         inner.backend.stats(&mut stats);
@@ -255,7 +259,7 @@ impl<B: Backend> Engine for Committer<B> {
             return Ok(());
         }
         inner.stop.stop();
-        inner.arrivals.announce();
+        inner.watches.end(StorageError::Closed);
         let threads = [self.ticker.lock().take(), inner.reclaimer.lock().take()];
         for thread in threads.into_iter().flatten() {
             let _ = thread.join();

@@ -22,6 +22,7 @@ use crate::contract::{
 use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
 use crate::publish::OnPublish;
+use crate::watch::Touched;
 
 /// The most commits in a group.
 const GROUP_COMMITS_MAX: usize = 1000;
@@ -82,6 +83,8 @@ struct Merged {
     commits: u64,
     /// The cluster time of the first commit.
     first_time: Option<ClusterTime>,
+    /// The collections whose documents it writes.
+    touched: Touched,
     /// The functions to call when the group becomes visible.
     hooks: Vec<(Committed, OnPublish)>,
 }
@@ -264,6 +267,9 @@ impl<B: Backend> Inner<B> {
             return results;
         }
         self.add_records(&mut merged, &numbers, before.version);
+        if merged.hooks.is_empty() && merged.drops.is_empty() {
+            merged.touched = self.watches.touched(&merged.ops);
+        }
         let sync = merged.sync;
         if let Err(error) = self.backend.apply(std::mem::take(&mut merged.ops), sync) {
             *numbers = before;
@@ -428,7 +434,7 @@ impl<B: Backend> Inner<B> {
         run_hooks(&mut merged.hooks.into_iter(), &mut swap);
         previous.supersede();
         drop(previous);
-        self.arrivals.announce();
+        self.watches.announce(Version::from_u64(version), &merged.touched);
         for (owner, turn) in merged.released {
             self.release(owner, turn);
         }

@@ -2,7 +2,6 @@
 //! versions and cluster time, exact counters, dropped ranges, snapshots with caps, the sync of
 //! buffered commits every 100 ms, and poisoning. Every local engine is a `Committer`.
 
-mod arrivals;
 mod engine;
 mod group;
 mod history;
@@ -22,7 +21,7 @@ use crate::backend::Backend;
 use crate::clock::{Clock, SystemClock};
 use crate::contract::{ClusterTime, DropRange};
 use crate::error::{Result, StorageError};
-use arrivals::Arrivals;
+use crate::watch::Watches;
 use group::Queue;
 use history::History;
 use keys::KeyTable;
@@ -112,8 +111,8 @@ pub(crate) struct Inner<B: Backend> {
     broken: AtomicBool,
     closed: AtomicBool,
     stop: ticker::StopSignal,
-    /// The readers that wait for the next commit.
-    arrivals: Arrivals,
+    /// The readers that wait for commits.
+    watches: Arc<Watches>,
     /// The version at which the change records begin. Locked during truncation.
     log_begin: Mutex<u64>,
     pub(crate) meters: Meters,
@@ -190,7 +189,7 @@ impl<B: Backend> Committer<B> {
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             stop: ticker::StopSignal::default(),
-            arrivals: Arrivals::default(),
+            watches: Watches::new(version),
             log_begin: Mutex::new(log_begin),
             meters: Meters::default(),
             backend,
@@ -239,14 +238,19 @@ impl<B: Backend> Inner<B> {
         // Called without the lock above, because a thread that waits for a sync reads the reason
         // while it holds the lock of `synced`.
         self.announce_synced();
-        self.arrivals.announce();
+        self.watches.end(StorageError::Unavailable(why.to_owned()));
     }
 
     /// Records that everything up to this version is on stable storage.
     fn note_durable(&self, version: u64) {
+        self.raise_durable(version);
+        self.announce_synced();
+    }
+
+    fn raise_durable(&self, version: u64) {
         self.durable.fetch_max(version, Ordering::AcqRel);
         self.backend.note_durable(version);
-        self.announce_synced();
+        self.watches.announce_durable(version);
     }
 
     fn announce_synced(&self) {
@@ -302,8 +306,7 @@ impl<B: Backend> Inner<B> {
             return Err(error);
         }
         self.meters.fsyncs.fetch_add(1, Ordering::Relaxed);
-        self.durable.fetch_max(covered, Ordering::AcqRel);
-        self.backend.note_durable(covered);
+        self.raise_durable(covered);
         Ok(())
     }
 

@@ -1,15 +1,13 @@
-//! The functions for readers of the change records: the durable version, the wait for a commit, the
-//! search by time, and the beginning of the records.
+//! The functions for readers of the change records: the durable version, the search by time, and the
+//! beginning of the records.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use quire_storage::committer::split_log_key;
 use quire_storage::rng::Rng;
 use quire_storage::{
-    Bytes, ClusterTime, CommitOptions, Crash, Engine, Faults, Interrupt, Interruption, Maintenance,
-    Mode, Page, ScanRequest, SimulatedDisk, Space, StorageError, Version, begin, open_memory,
-    seek_log,
+    Bytes, ClusterTime, CommitOptions, Crash, Engine, Faults, Maintenance, Mode, Page, ScanRequest,
+    SimulatedDisk, Space, Version, begin, seek_log,
 };
 
 fn append(engine: &Arc<dyn Engine>, options: CommitOptions) -> Version {
@@ -44,33 +42,6 @@ fn the_durable_version_is_what_a_power_cut_leaves() {
     let durable = engine.durable_version();
     disk.crash(Crash::Power);
     assert!(disk.open().unwrap().version() >= durable);
-}
-
-#[test]
-fn a_reader_waits_for_the_next_commit() {
-    let engine = open_memory().unwrap();
-    for _ in 0..50 {
-        let version = engine.version();
-        let waiter = std::thread::spawn({
-            let engine = Arc::clone(&engine);
-            move || engine.wait_past(version, &Interrupt::new())
-        });
-        append(&engine, CommitOptions::buffered());
-        waiter.join().unwrap().unwrap();
-    }
-    let killed = Interrupt::new();
-    killed.kill(Interruption::Killed);
-    let ended = engine.wait_past(engine.version(), &killed);
-    assert_eq!(ended, Err(StorageError::from(Interruption::Killed)));
-    let late = Interrupt::with_deadline(Duration::from_millis(5));
-    let ended = engine.wait_past(engine.version(), &late);
-    assert_eq!(ended, Err(StorageError::from(Interruption::DeadlineExceeded)));
-    let waiter = std::thread::spawn({
-        let engine = Arc::clone(&engine);
-        move || engine.wait_past(engine.version(), &Interrupt::new())
-    });
-    engine.close().unwrap();
-    assert_eq!(waiter.join().unwrap(), Err(StorageError::Closed));
 }
 
 /// The clock jumps in both directions, but the times still ascend, so that a record can be found by

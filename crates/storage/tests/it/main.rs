@@ -6,3 +6,4 @@ mod change_log;
 mod conformance;
 mod crash;
 mod snapshots;
+mod watch;
