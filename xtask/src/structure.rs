@@ -46,6 +46,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "key",
             "index_parse",
             "clustered",
+            "capped",
             "validator",
             "options",
             "index",

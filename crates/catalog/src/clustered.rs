@@ -169,7 +169,7 @@ fn check_version(path: &str, value: Value<'_>) -> Result<()> {
 
 /// Converts a number to a long. Truncates a double, rounds a decimal half to even, returns the
 /// nearest long for a number out of range, and 0 for NaN.
-fn whole(value: Value<'_>) -> i64 {
+pub fn whole(value: Value<'_>) -> i64 {
     match value {
         Value::Int32(number) => i64::from(number),
         Value::Int64(number) => number,
@@ -184,7 +184,7 @@ fn whole(value: Value<'_>) -> i64 {
 }
 
 /// Returns the truth value of a bool or a number; `None` for other types.
-fn truth(value: Value<'_>) -> Option<bool> {
+pub(crate) fn truth(value: Value<'_>) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(flag),
         Value::Decimal(decimal) => Some(!decimal_is_zero(decimal)),

@@ -6,6 +6,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Collation;
 use std::sync::Arc;
 
+use crate::capped::Capped;
 use crate::storage_engine::check_storage_engine;
 use crate::validator::{Validation, ValidationOptions};
 use crate::{IndexSpec, clustered};
@@ -21,6 +22,8 @@ pub struct CollectionOptions {
     collation: Option<Arc<Collation>>,
     /// The validator with its level and action.
     validation: Validation,
+    /// The bounds of a capped collection.
+    capped: Option<Capped>,
 }
 
 /// An option that no client can give.
@@ -45,6 +48,8 @@ impl CollectionOptions {
         let mut validation = ValidationOptions::default();
         refuse_beside_timeseries(fields)?;
         let mut writer = DocWriter::new(&mut document);
+        let capped = Capped::parse(fields)?;
+        capped.iter().for_each(|capped| capped.append(&mut writer));
         for (name, value) in fields.fields() {
             if let Some((_, feature)) = NOT_BUILT.iter().find(|(option, _)| *option == name) {
                 if value.is_nullish() {
@@ -56,8 +61,7 @@ impl CollectionOptions {
                 continue;
             }
             match name {
-                "capped" => refuse_capped(fields, value)?,
-                "size" | "max" => refuse_size(name, fields, value)?,
+                "capped" | "size" | "max" => {}
                 "collation" => default = collation(value)?,
                 "storageEngine" => keep_storage_engine(&mut writer, name, value)?,
                 "indexOptionDefaults" => keep_index_defaults(&mut writer, value)?,
@@ -102,6 +106,7 @@ impl CollectionOptions {
             id_index_version: id_index.map(|spec| spec.version),
             collation: default,
             validation,
+            capped,
         })
     }
 
@@ -113,7 +118,9 @@ impl CollectionOptions {
             _ => None,
         };
         let validation = Validation::restored(document.as_doc(), collation.as_ref());
-        Ok(CollectionOptions { document, id_index_version: None, collation, validation })
+        let capped = Capped::of_stored(document.as_doc());
+        let id_index_version = None;
+        Ok(CollectionOptions { document, id_index_version, collation, validation, capped })
     }
 
     /// Returns the same options for a collection that is dropped at the next start, such as the
@@ -122,6 +129,23 @@ impl CollectionOptions {
     pub fn temporary(&self) -> Self {
         let mut document = self.document.clone();
         document.append(TEMPORARY, true);
+        CollectionOptions { document, ..self.clone() }
+    }
+
+    /// Returns the same options for a collection that a restart does not drop.
+    #[must_use]
+    pub fn lasting(&self) -> Self {
+        self.without(&[TEMPORARY])
+    }
+
+    /// Returns the same options without those in `names`, as they are shown.
+    fn without(&self, names: &[&str]) -> Self {
+        let document = DocBuf::build(|writer| {
+            let fields = self.document.as_doc().fields();
+            for (name, value) in fields.filter(|(name, _)| !names.contains(name)) {
+                writer.append(name, value);
+            }
+        });
         CollectionOptions { document, ..self.clone() }
     }
 
@@ -188,30 +212,39 @@ impl CollectionOptions {
     /// Returns the same options for a collection that keeps images, or does not.
     #[must_use]
     pub fn keeping_images(&self, enabled: bool) -> Self {
-        let mut document = self.without(IMAGES);
+        let mut changed = self.without(&[IMAGES]);
         if enabled {
-            document.append(IMAGES, &doc! { "enabled": true });
+            changed.document.append(IMAGES, &doc! { "enabled": true });
         }
-        CollectionOptions { document, ..self.clone() }
-    }
-
-    fn without(&self, name: &str) -> DocBuf {
-        DocBuf::build(|writer| {
-            let others = self.document.as_doc().fields().filter(|(field, _)| *field != name);
-            for (field, value) in others {
-                writer.append(field, value);
-            }
-        })
+        changed
     }
 
     /// Returns the same options with another expiry time, or with none.
     #[must_use]
     pub fn expiring_after(&self, seconds: Option<i64>) -> Self {
-        let mut document = self.without(EXPIRE);
+        let mut changed = self.without(&[EXPIRE]);
         if let Some(seconds) = seconds {
-            document.append(EXPIRE, seconds);
+            changed.document.append(EXPIRE, seconds);
         }
-        CollectionOptions { document, ..self.clone() }
+        changed
+    }
+
+    /// Returns the bounds of a capped collection; `None` if it is not capped.
+    pub fn capped(&self) -> Option<&Capped> {
+        self.capped.as_ref()
+    }
+
+    /// Returns the same options for a capped collection with these bounds. It is not clustered.
+    #[must_use]
+    pub fn capped_at(&self, capped: Capped) -> Self {
+        let rest = self.without(&["capped", "size", "max", CLUSTERED, EXPIRE]);
+        let document = DocBuf::build(|writer| {
+            capped.append(writer);
+            rest.document.as_doc().fields().for_each(|(name, value)| {
+                writer.append(name, value);
+            });
+        });
+        CollectionOptions { document, capped: Some(capped), ..self.clone() }
     }
 
     /// Returns the options as `listCollections` shows them.
@@ -293,51 +326,6 @@ fn refuse_beside_timeseries(fields: Doc<'_>) -> Result<()> {
             let text = format!("'timeseries' is not allowed with '{name}'");
             Err(Error::new(ErrorCode::InvalidOptions, text))
         }
-    }
-}
-
-fn refuse_capped(fields: Doc<'_>, value: Value<'_>) -> Result<()> {
-    let capped = match value {
-        Value::Bool(flag) => flag,
-        Value::Int32(number) => number != 0,
-        Value::Int64(number) => number != 0,
-        Value::Double(number) => number != 0.0,
-        Value::Decimal(_) => true,
-        Value::Null | Value::Undefined => false,
-        other => {
-            return Err(Error::type_mismatch(format!(
-                "BSON field 'create.capped' is the wrong type '{}', expected types '[bool, long, int, decimal, double]'",
-                other.type_name()
-            )));
-        }
-    };
-    match fields.get("size") {
-        _ if !capped => Ok(()),
-        None | Some(Value::Null) => Err(Error::new(
-            ErrorCode::InvalidOptions,
-            "the 'size' field is required when 'capped' is true",
-        )),
-        Some(_) => Err(Error::not_built("a capped collection (create.capped)")),
-    }
-}
-
-fn refuse_size(name: &str, fields: Doc<'_>, value: Value<'_>) -> Result<()> {
-    if value.is_nullish() {
-        return Ok(());
-    }
-    if !value.is_number() {
-        return Err(Error::type_mismatch(format!(
-            "BSON field 'create.{name}' is the wrong type '{}', expected types '[long, int, decimal, double]'",
-            value.type_name()
-        )));
-    }
-    // `capped: true` is refused elsewhere; without it mongod refuses the size itself.
-    match fields.get("capped") {
-        Some(Value::Bool(true)) => Ok(()),
-        _ => Err(Error::new(
-            ErrorCode::InvalidOptions,
-            format!("the field 'create.{name}' requires the 'capped' field to be true"),
-        )),
     }
 }
 

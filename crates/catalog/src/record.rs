@@ -86,6 +86,11 @@ pub fn log_key() -> Vec<u8> {
     vec![LOG]
 }
 
+/// Returns true for the key of a low-water record id.
+pub fn is_low_water_key(key: &[u8]) -> bool {
+    matches!(key, [LOW_WATER, _, _, _, _])
+}
+
 fn tagged(tag: u8, id: u32) -> [u8; 5] {
     let [a, b, c, d] = id.to_be_bytes();
     [tag, a, b, c, d]

@@ -17,7 +17,7 @@ use crate::layout::doc_key;
 use crate::low_water::RecordIds;
 
 /// The writers that were unfinished when the newest table of documents began.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct LateWriters {
     /// True if there are any.
     any: AtomicBool,

@@ -47,6 +47,12 @@ pub(crate) fn record_id_of(key: &[u8]) -> Result<RecordId> {
     }
 }
 
+/// Returns the record id in a stored low-water mark.
+pub(crate) fn low_water_of(value: &[u8]) -> Result<RecordId> {
+    let bytes = value.try_into().map_err(|_| damaged("a low-water mark"))?;
+    Ok(RecordId(u64::from_be_bytes(bytes)))
+}
+
 /// Returns the end of the documents of a collection: the first key after them.
 pub(crate) fn collection_end(collection: CollectionId) -> Vec<u8> {
     quire_storage::prefix_end(&collection.to_bytes())

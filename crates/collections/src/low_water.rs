@@ -5,15 +5,20 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
-use quire_storage::Version;
+use quire_catalog::CollectionId;
+use quire_storage::{Engine, Version};
 use smallvec::SmallVec;
 
 use crate::RecordId;
 
 /// The record ids of one collection.
-#[derive(Debug)]
 pub(crate) struct RecordIds {
+    collection: CollectionId,
+    /// Wakes the readers of the collection.
+    engine: Arc<dyn Engine>,
     next: AtomicU64,
     state: Mutex<State>,
     /// The value of the mark when it was last stored.
@@ -24,6 +29,8 @@ pub(crate) struct RecordIds {
 struct State {
     /// The smallest id that each unfinished writer can have taken.
     unfinished: Vec<u64>,
+    /// True if a reader has asked for [`RecordIds::settled`] while a writer was unfinished.
+    is_awaited: bool,
     /// The version of the latest commit that inserted.
     last_insert: Version,
     mark: u64,
@@ -40,8 +47,15 @@ const STORE_STEP: u64 = 4096;
 
 impl RecordIds {
     /// `highest` is the largest id in use, `mark` the stored low-water mark.
-    pub(crate) fn new(highest: u64, mark: u64) -> Self {
+    pub(crate) fn new(
+        engine: &Arc<dyn Engine>,
+        collection: CollectionId,
+        highest: u64,
+        mark: u64,
+    ) -> Self {
         RecordIds {
+            collection,
+            engine: Arc::clone(engine),
             next: AtomicU64::new(highest.max(mark) + 1),
             state: Mutex::new(State { mark, ..State::default() }),
             stored: AtomicU64::new(mark),
@@ -72,6 +86,16 @@ impl RecordIds {
         self.state.lock().unfinished.iter().any(|floor| *floor < bound.0)
     }
 
+    /// Returns the bound below which every id is settled: a snapshot that is taken after this call
+    /// has all documents with such ids that will ever be inserted. If a writer is unfinished, wakes
+    /// the readers of the collection when the bound can have risen.
+    pub(crate) fn settled(&self) -> RecordId {
+        let mut state = self.state.lock();
+        let unfinished = state.unfinished.iter().min().copied();
+        state.is_awaited |= unfinished.is_some();
+        unfinished.map_or_else(|| self.bound(), RecordId)
+    }
+
     /// Returns a new id for a registered writer.
     pub(crate) fn take(&self) -> RecordId {
         RecordId(self.next.fetch_add(1, Ordering::SeqCst))
@@ -85,6 +109,11 @@ impl RecordIds {
         }
         if let Some(version) = committed {
             state.last_insert = state.last_insert.max(version);
+        }
+        if state.is_awaited && state.unfinished.iter().all(|other| *other > floor) {
+            state.is_awaited = false;
+            drop(state);
+            self.engine.wake(self.collection.0);
         }
     }
 
@@ -152,11 +181,20 @@ impl RecordIds {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use quire_storage::{Interrupt, Reach, Watched};
+
     use super::*;
+
+    fn new_ids() -> RecordIds {
+        let engine = quire_storage::open_memory().unwrap();
+        RecordIds::new(&engine, CollectionId(1), 10, 0)
+    }
 
     #[test]
     fn the_greatest_id_includes_earlier_writes() {
-        let ids = RecordIds::new(10, 0);
+        let ids = new_ids();
         ids.raise_greatest_id(b"k");
         assert_eq!(ids.greatest_id(), None);
         ids.found_greatest_id(b"g");
@@ -173,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_mark_never_passes_an_unfinished_writer() {
-        let ids = RecordIds::new(10, 0);
+        let ids = new_ids();
         let slow = ids.enter();
         assert_eq!(ids.take(), RecordId(11));
         let fast = ids.enter();
@@ -192,5 +230,25 @@ mod tests {
         ids.saw_first(version(6), None);
         assert_eq!(ids.low_water(version(6)), 13);
         assert_eq!(ids.enter(), 13);
+    }
+
+    #[test]
+    fn an_id_is_settled_after_all_writers_that_can_have_taken_it() {
+        let ids = new_ids();
+        let wakes = || ids.engine.stats().wakes;
+        let interrupt = Interrupt::new();
+        let _watch = ids.engine.watch(Watched::Collection(1), Reach::Visible, &interrupt);
+        assert_eq!(ids.settled(), RecordId(11));
+        let (slow, slower) = (ids.enter(), ids.enter());
+        ids.take();
+        let fast = ids.enter();
+        ids.take();
+        ids.leave(fast, Some(version(5)));
+        assert_eq!(wakes(), 0, "no reader has asked");
+        assert_eq!(ids.settled(), RecordId(11));
+        ids.leave(slow, Some(version(6)));
+        assert_eq!((ids.settled(), wakes()), (RecordId(11), 0));
+        ids.leave(slower, None);
+        assert_eq!((ids.settled(), wakes()), (RecordId(13), 1));
     }
 }

@@ -22,7 +22,7 @@ use crate::id_cache::IdCache;
 use crate::index_builds::{IndexBuild, IndexBuildCounts, IndexBuilds};
 use crate::job_bell::JobBell;
 use crate::late::LateWriters;
-use crate::layout::{collection_end, damaged, record_id_of};
+use crate::layout::{collection_end, low_water_of, record_id_of};
 use crate::log_record::{saved_range, saved_record_id};
 use crate::low_water::RecordIds;
 use crate::past_catalogs::PastCatalogs;
@@ -245,9 +245,7 @@ impl Store {
         }
         let snapshot = self.engine.snapshot().map_err(from_storage)?;
         let mark = match snapshot.get(Space::Meta, &low_water_key(id)).map_err(from_storage)? {
-            Some(bytes) => u64::from_be_bytes(
-                bytes.as_ref().try_into().map_err(|_| damaged("a low-water mark"))?,
-            ),
+            Some(bytes) => low_water_of(&bytes)?.0,
             None => 0,
         };
         let start = crate::layout::doc_key(id, crate::RecordId(mark));
@@ -260,7 +258,7 @@ impl Store {
             None => 0,
         };
         let highest = highest.max(highest_saved(&*snapshot, id)?);
-        let ids = Arc::new(RecordIds::new(highest, mark));
+        let ids = Arc::new(RecordIds::new(&self.engine, id, highest, mark));
         all.insert(id, Arc::clone(&ids));
         Ok(ids)
     }

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use quire_catalog::key::Arena;
-use quire_catalog::{Catalog, Collection, Index, Namespace};
+use quire_catalog::{Catalog, Collection, CollectionId, Index, Namespace};
 use quire_document::{Doc, Value};
 use quire_error::Result;
 use quire_storage::{ClusterTime, Counts, Snapshot, Space, Version};
 
 use crate::entry::EntryKeys;
 use crate::failure::from_storage;
-use crate::layout::{doc_key, record_id_of};
+use crate::layout::{doc_key, low_water_of, record_id_of};
 use crate::{Record, RecordId, Store, StoredDoc};
 
 /// A snapshot with the catalog of the same moment. It is cheap to open. While it is open the engine
@@ -20,7 +20,11 @@ pub struct ReadView {
     store: Arc<Store>,
     catalog: Arc<Catalog>,
     snapshot: Box<dyn Snapshot>,
+    settled: Option<Settled>,
 }
+
+/// A collection, and the bound of its settled record ids in a view.
+type Settled = (CollectionId, RecordId);
 
 /// A readable state: a [`ReadView`], or a [`Writer`](crate::Writer) with its own writes.
 #[derive(Clone, Copy)]
@@ -30,6 +34,7 @@ pub struct View<'v> {
     snapshot: &'v dyn Snapshot,
     /// What a writer's own writes add to the counters; empty for a [`ReadView`].
     pending: &'v [Delta],
+    settled: Option<Settled>,
 }
 
 /// The change of a collection's counters by uncommitted writes.
@@ -45,7 +50,16 @@ impl Store {
     pub fn read_view(self: &Arc<Self>) -> Result<ReadView> {
         let published = self.catalogs.published.read();
         let snapshot = self.engine().snapshot().map_err(from_storage)?;
-        Ok(ReadView { store: Arc::clone(self), catalog: Arc::clone(&published), snapshot })
+        let (store, catalog) = (Arc::clone(self), Arc::clone(&published));
+        Ok(ReadView { store, catalog, snapshot, settled: None })
+    }
+
+    /// Returns a view for a reader that follows the insertions of a collection: it knows
+    /// [`View::settled_below`].
+    pub fn settled_view(self: &Arc<Self>, collection: &Collection) -> Result<ReadView> {
+        // The bound holds for snapshots that are taken later.
+        let settled = Some((collection.id, self.record_ids(collection.id)?.settled()));
+        Ok(ReadView { settled, ..self.read_view()? })
     }
 
     /// Returns the state at a cluster time, with the catalog of that time. Every later commit gets
@@ -55,15 +69,15 @@ impl Store {
     /// 239 SnapshotTooOld if the state at that time is no longer kept.
     pub fn read_view_at(self: &Arc<Self>, time: ClusterTime) -> Result<ReadView> {
         let (snapshot, catalog) = self.snapshot_at(time)?;
-        Ok(ReadView { store: Arc::clone(self), catalog, snapshot })
+        Ok(ReadView { store: Arc::clone(self), catalog, snapshot, settled: None })
     }
 }
 
 impl ReadView {
     /// Returns the view for readers.
     pub fn view(&self) -> View<'_> {
-        let snapshot = &*self.snapshot;
-        View { store: &self.store, catalog: &self.catalog, snapshot, pending: &[] }
+        let (snapshot, settled) = (&*self.snapshot, self.settled);
+        View { store: &self.store, catalog: &self.catalog, snapshot, pending: &[], settled }
     }
 
     /// Returns the catalog at this view.
@@ -84,7 +98,7 @@ impl<'v> View<'v> {
         snapshot: &'v dyn Snapshot,
         pending: &'v [Delta],
     ) -> Self {
-        View { store, catalog, snapshot, pending }
+        View { store, catalog, snapshot, pending, settled: None }
     }
 
     /// Returns the catalog at this view.
@@ -208,6 +222,23 @@ impl<'v> View<'v> {
         let bound = self.record_id_bound(collection)?.0;
         // The first record id is 1.
         Ok(self.low_water(collection).0.clamp(1, bound.max(1))..bound)
+    }
+
+    /// Returns the bound below which no record can be inserted after this view. A record with a
+    /// greater id may be in the view, although a writer that took a smaller id commits later; a
+    /// reader that continues after the last record that it has seen stops before the bound, so that
+    /// it misses none. `None` if the view is not from [`Store::settled_view`] of the collection.
+    pub fn settled_below(&self, collection: &Collection) -> Option<RecordId> {
+        self.settled.filter(|(id, _)| *id == collection.id).map(|(_, bound)| bound)
+    }
+
+    /// Returns the record before which the collection has no documents in this view, as the last
+    /// writer stored it.
+    pub(crate) fn head(&self, collection: &Collection) -> Result<RecordId> {
+        let key = quire_catalog::low_water_key(collection.id);
+        let stored = self.snapshot.get(Space::Meta, &key).map_err(from_storage)?;
+        let stored = stored.map(|value| low_water_of(&value)).transpose()?;
+        Ok(stored.unwrap_or(RecordId(1)).max(self.low_water(collection)))
     }
 
     /// Returns the smallest record id that a forward scan must read.

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod entries;
+mod head;
 mod jobs;
 mod log;
 mod pieces;
@@ -111,6 +112,10 @@ struct Taken {
     floor: u64,
     inserted: bool,
     deleted: bool,
+    /// True after [`Writer::store_head`].
+    moves_head: bool,
+    /// The head that the commit stores.
+    head: Option<RecordId>,
     /// The `_id` index, after an entry of it was written.
     id_index: Option<IndexId>,
     /// A key that is not below any key of that index except this writer's own; `None` while it is
@@ -374,7 +379,8 @@ impl Writer {
                 taken.ids.raise_greatest_id(key);
             }
         }
-        for taken in self.taken.iter().filter(|taken| taken.deleted) {
+        self.note_heads()?;
+        for taken in self.taken.iter().filter(|taken| taken.deleted && !taken.moves_head) {
             if let Some(mark) = taken.ids.worth_storing() {
                 let key = low_water_key(CollectionId(taken.collection));
                 let value = Bytes::copy_from_slice(&mark.to_be_bytes());
@@ -464,7 +470,7 @@ impl Writer {
         if collection.frozen {
             return Err(Error::new(
                 ErrorCode::ConflictingOperationInProgress,
-                format!("{} is being renamed to another database", collection.namespace),
+                format!("{} is being copied and takes no writes", collection.namespace),
             )
             .into());
         }
@@ -550,6 +556,8 @@ impl Writer {
                     floor,
                     inserted: false,
                     deleted: false,
+                    moves_head: false,
+                    head: None,
                     id_index: None,
                     greatest_id: None,
                 });
@@ -576,7 +584,12 @@ impl Writer {
 impl Taken {
     fn finish(mut self, ended: &Result<Committed, StorageError>) {
         match ended {
-            Ok(committed) => self.end(Some(committed.version).filter(|_| self.inserted)),
+            Ok(committed) => {
+                self.end(Some(committed.version).filter(|_| self.inserted));
+                if self.head.is_some() {
+                    self.ids.saw_first(committed.version, self.head);
+                }
+            }
             // The writer stays registered as unfinished: its inserts may be visible.
             Err(StorageError::OutcomeUnknown(_)) => self.floor = 0,
             Err(_) => self.end(None),

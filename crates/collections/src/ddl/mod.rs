@@ -1,6 +1,7 @@
 //! Statements that change the catalog. Each is one commit (an index build is several), which
 //! publishes the new catalog.
 
+mod capped_copy;
 mod create;
 mod create_indexes;
 mod drop;

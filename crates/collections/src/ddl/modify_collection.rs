@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quire_catalog::capped::CappedChange;
 use quire_catalog::{Collection, Namespace, ValidationOptions};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::CommitOptions;
@@ -18,6 +19,8 @@ pub struct ModifyCollection {
     pub expiry: Option<Expiry>,
     /// The change of the validation.
     pub validation: ValidationOptions,
+    /// The change of the bounds of a capped collection. Smaller bounds apply from the next insert on.
+    pub capped: CappedChange,
 }
 
 /// The seconds after which documents expire; `None` if they do not.
@@ -27,7 +30,10 @@ pub struct Expiry(pub Option<i64>);
 impl ModifyCollection {
     /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.index.is_none() && self.expiry.is_none() && self.validation.is_empty()
+        self.index.is_none()
+            && self.expiry.is_none()
+            && self.validation.is_empty()
+            && self.capped.is_empty()
     }
 
     /// Returns the collection after the changes, and the options that the changed index had.
@@ -48,6 +54,13 @@ impl ModifyCollection {
             }
             next.options = next.options.expiring_after(seconds);
         }
+        if !self.capped.is_empty() {
+            let Some(capped) = collection.options.capped() else {
+                let text = "Collection must be capped.";
+                return Err(Error::new(ErrorCode::InvalidOptions, text));
+            };
+            next.options = next.options.capped_at(capped.changed(self.capped));
+        }
         let before = self.index.as_ref().map(|change| change.apply(&mut next)).transpose()?;
         Ok((next, before))
     }
@@ -58,8 +71,8 @@ impl Store {
     ///
     /// # Errors
     /// 26 NamespaceNotFound, 166 CommandNotSupportedOnView; the errors of a validator; 72
-    /// InvalidOptions for the expiry of a collection that is not clustered and for an index that
-    /// cannot be a TTL index; 27 IndexNotFound; 181 for a key pattern that several indexes have; 2
+    /// InvalidOptions for the expiry of a collection that is not clustered, for bounds of one that is
+    /// not capped, and for an index that cannot be a TTL index; 27 IndexNotFound; 181 for a key pattern that several indexes have; 2
     /// for hiding `_id`.
     pub fn modify_collection(
         self: &Arc<Self>,

@@ -132,7 +132,7 @@ impl Store {
 
     /// Refuses or admits writes to a collection. Writes that are running when the collection is
     /// frozen conflict and are retried, and then are refused.
-    fn freeze(
+    pub(super) fn freeze(
         self: &Arc<Self>,
         namespace: &Namespace,
         frozen: bool,
@@ -159,7 +159,19 @@ impl Store {
         each: &CommitOptions,
     ) -> Result<Arc<Collection>> {
         let copy = self.create_copy(Some(source), to, each)?;
-        let mut cursor = CollectionCursor::new(source, Direction::Forward);
+        let cursor = CollectionCursor::new(source, Direction::Forward);
+        self.copy_documents((source, cursor), &copy, interrupt, each)?;
+        Ok(copy)
+    }
+
+    /// Inserts the documents of `cursor` over `source` into `copy`, in many commits.
+    pub(super) fn copy_documents(
+        self: &Arc<Self>,
+        (source, mut cursor): (&Collection, CollectionCursor),
+        copy: &Collection,
+        interrupt: &Arc<Interrupt>,
+        each: &CommitOptions,
+    ) -> Result<()> {
         let mut records = Vec::new();
         let mut more = true;
         while more {
@@ -169,11 +181,11 @@ impl Store {
             more = cursor.next_page(&view.view(), source, COPY_CHUNK, COPY_BYTES, &mut records)?;
             drop(view);
             self.write(each, interrupt, |writer| {
-                let mut insert = |record: &crate::Record| writer.insert(&copy, record.doc.as_doc());
+                let mut insert = |record: &crate::Record| writer.insert(copy, record.doc.as_doc());
                 records.iter().try_for_each(|record| insert(record).map(|_| ()))
             })?;
         }
-        Ok(copy)
+        Ok(())
     }
 }
 
@@ -209,11 +221,11 @@ fn check_uuids(rename: &Rename, catalog: &Catalog) -> Result<()> {
     Ok(())
 }
 
-/// Fails for a collection that is being renamed or has an index build.
+/// Fails for a collection that is being copied or has an index build.
 fn check_at_rest(collection: &Collection) -> Result<()> {
     let namespace = &collection.namespace;
     if collection.frozen {
-        let text = format!("{namespace} is being renamed already");
+        let text = format!("{namespace} is being copied already");
         return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
     }
     if collection.indexes.iter().any(|index| index.state == IndexState::WriteOnly) {

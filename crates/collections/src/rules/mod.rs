@@ -15,6 +15,7 @@
 //! If a step fails, nothing of the write remains.
 
 mod budget;
+mod capped;
 mod deferred;
 mod validation;
 
@@ -36,7 +37,7 @@ pub use deferred::Deferred;
 type Compile = fn(&Collection) -> Option<Arc<dyn Rule>>;
 
 /// The kinds of rules, in the order in which they run at each step.
-const KINDS: &[Compile] = &[validation::compile];
+const KINDS: &[Compile] = &[validation::compile, capped::compile];
 
 /// A rule of one collection, compiled from the collection's options.
 pub trait Rule: Send + Sync {
@@ -142,6 +143,13 @@ pub trait RuleWriter {
     /// # Errors
     /// Those of [`Writer::delete`](crate::Writer::delete).
     fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()>;
+
+    /// Stores the record before which the collection has no documents. Two commits that store it for
+    /// one collection conflict.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn move_head(&mut self, collection: &Collection, head: RecordId) -> Attempt<()>;
 
     /// Returns the time of the statement in milliseconds since 1970.
     fn now_ms(&mut self) -> u64;

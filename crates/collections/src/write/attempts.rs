@@ -45,11 +45,15 @@ impl<'a> Attempts<'a> {
             // The engine closed the snapshot under memory pressure: the statement takes a new one.
             Failure::Error(error) if error.code() == ErrorCode::SnapshotTooOld => None,
             Failure::Error(error) => return Err(error),
-            // The catalog has changed. A writer that sees the change does not conflict with it
-            // again.
+            // If the catalog has changed, a writer that sees the change does not conflict with it
+            // again. Inserts into a capped collection conflict again and again.
             Failure::Conflict(conflict) => {
                 self.interrupt.note_conflict();
-                Some(conflict).filter(|conflict| conflict.space != Space::Meta || conflict.held)
+                Some(conflict).filter(|conflict| {
+                    conflict.space != Space::Meta
+                        || conflict.held
+                        || quire_catalog::is_low_water_key(&conflict.key)
+                })
             }
         };
         self.interrupt.check().map_err(from_interruption)?;

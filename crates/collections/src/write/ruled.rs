@@ -235,6 +235,10 @@ impl RuleWriter for Writer {
         Writer::delete(self, collection, id, old)
     }
 
+    fn move_head(&mut self, collection: &Collection, head: RecordId) -> Attempt<()> {
+        self.store_head(collection, head)
+    }
+
     fn now_ms(&mut self) -> u64 {
         Writer::now_ms(self)
     }

@@ -3,6 +3,7 @@
 
 mod basics;
 mod builds;
+mod capped;
 mod change_log;
 mod changes;
 mod crash;
