@@ -49,8 +49,9 @@ pub use plan_cache::{CACHED_PLANS_MAX, CACHED_QUERY_BYTES_MAX, CacheKey, CachedP
 pub use query_settings::{QuerySettings, is_allowed};
 pub use record::{
     CATALOG_FORMAT, FormatRecord, collection_key, decode_collection, dropped_key,
-    encode_collection, format_key, is_low_water_key, log_key, low_water_key, multikey_key, number_in_key,
-    parse_collection_key, prefix_of_collections, prefix_of_dropped, prefixes_of_numbers,
+    encode_collection, format_key, is_low_water_key, log_key, low_water_key, multikey_key,
+    number_in_key, parse_collection_key, prefix_of_collections, prefix_of_dropped,
+    prefixes_of_numbers,
 };
 pub use text::{debug_doc, debug_value};
 pub use validator::{

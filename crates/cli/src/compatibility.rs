@@ -16,7 +16,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 (`cargo xtask compatibility`); a test compares the two. A feature that is listed as missing returns
 `CommandNotSupported` (115) or the command's own error, which names the feature.
 
-Missing as a whole: change streams and tailable cursors, capped and time-series collections,
+Missing as a whole: change streams, time-series collections,
 text and geospatial indexes, server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
 
@@ -41,6 +41,9 @@ const DIFFERENCES: &str = "
 - Accepted without effect: `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.
 - `storageEngine` and `indexOptionDefaults` of `create`, and `storageEngine` of an index, are checked, stored and shown as in MongoDB,
   and have no effect, because they are for another storage engine.
+- Tailable cursors read in the order of insertion, whatever index a `hint` names; `min` and `max` are refused. `maxTimeMS: 0` of a
+  `getMore` on an `awaitData` cursor does not wait. A document is returned after all inserts that began before it have ended.
+- While `convertToCapped` copies the documents, writes to the collection return `ConflictingOperationInProgress`.
 - `serverStatus` has a section `wiredTiger` with the fields that tools read. Its values are those of Quire's engine, whose
   name is `lsm` (or `memory`).
 - `system.profile` is an ordinary collection with an `_id` index, which the profiler keeps below 1 MiB by deleting the oldest

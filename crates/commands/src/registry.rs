@@ -244,6 +244,18 @@ pub static COMMANDS: &[Command] = &[
         .v1()
         .strict_refuses(&["capped", "size", "max", "storageEngine", "indexOptionDefaults"])
         .in_transaction(Anywhere),
+    Command::new(
+        "convertToCapped",
+        Write,
+        ddl::convert_to_capped::run,
+        "Makes a collection capped.",
+    ),
+    Command::new(
+        "cloneCollectionAsCapped",
+        Write,
+        ddl::clone_collection_as_capped::run,
+        "Copies the newest documents of a collection to a new capped collection.",
+    ),
     Command::new("drop", Write, ddl::drop::run, "Drops a collection.").v1(),
     Command::new("dropDatabase", Write, ddl::drop_database::run, "Drops a database.").v1(),
     Command::new("renameCollection", Write, ddl::rename_collection::run, "Renames a collection.")
@@ -569,8 +581,6 @@ pub static COMMANDS: &[Command] = &[
     .admin()
     .target(Target::Database),
     // Commands of MongoDB that are known and not built yet.
-    Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
-    Command::missing("convertToCapped", "Makes a collection capped."),
     Command::missing("filemd5", "A hash of a stored file."),
     Command::missing("mapReduce", "The older form of aggregation."),
     Command::missing("getClusterParameter", "Reads cluster parameters."),

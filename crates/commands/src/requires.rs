@@ -85,7 +85,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("reIndex", Collection(&[ReIndex])),
     ("compact", Collection(&[Compact])),
     ("convertToCapped", Collection(&[ConvertToCapped])),
-    ("cloneCollectionAsCapped", Database(&[ConvertToCapped])),
+    ("cloneCollectionAsCapped", Arguments(clone_as_capped)),
     ("collStats", Collection(&[CollStats])),
     ("dbStats", Database(&[DbStats])),
     ("dbHash", Database(&[DbHash])),
@@ -327,6 +327,17 @@ fn coll_mod(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 }
 
 /// Within a database an action of its own; else the privileges for copying and dropping.
+fn clone_as_capped(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let name = |value: Option<Value<'_>>| {
+        value.and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+    };
+    let (from, to) =
+        (name(body.first().map(|first| first.value())), name(body.get("toCollection")));
+    cx.require(Target::Collection(cx.db, &from), Find)?;
+    let actions = [Insert, CreateIndex, ConvertToCapped];
+    actions.into_iter().try_for_each(|action| cx.require(Target::Collection(cx.db, &to), action))
+}
+
 fn rename(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let split = |value: Option<Value<'_>>| {
         let name = value.and_then(|value| value.as_str()).unwrap_or_default().to_owned();

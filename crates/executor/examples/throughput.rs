@@ -113,7 +113,7 @@ fn drain(store: &Arc<Store>, mut execution: Execution) -> Result<usize> {
         let limits = BatchLimits::docs(10_000);
         let end = execution.next_batch(&mut views, &Interrupt::new(), limits, &mut writer)?;
         answered += end.docs;
-        if end.exhausted {
+        if end.is_last() {
             return Ok(answered);
         }
     }

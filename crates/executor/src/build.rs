@@ -39,6 +39,7 @@ use crate::scans::fast_count::FastCount;
 use crate::scans::id_lookup::IdLookup;
 use crate::scans::index_scan::IndexScanOp;
 use crate::scans::random_picks::RandomPicks;
+use crate::scans::tail_scan::TailScan;
 use crate::table::Table;
 
 /// Builds the operators of a plan. `feed` provides the documents of a leaf without a collection.
@@ -263,6 +264,9 @@ impl Builder<'_> {
             Node::RecordStoreFastCount { collection, skip, limit } => {
                 Box::new(FastCount::new(collection, *skip, *limit))
             }
+            Node::CollScan { collection, filter, tails: true, .. } => {
+                Box::new(TailScan::new(collection, compile(filter.as_ref())))
+            }
             other => match collection_scan(other) {
                 Some(scan) => Box::new(scan),
                 None => return Err(Error::internal(format!("{} is no leaf", other.name()))),
@@ -462,7 +466,7 @@ fn scan_alone(node: &Node) -> Option<(CollectionScan, Option<&Reshape>)> {
 }
 
 fn collection_scan(node: &Node) -> Option<CollectionScan> {
-    let Node::CollScan { collection, filter, backward } = node else { return None };
+    let Node::CollScan { collection, filter, backward, tails: false } = node else { return None };
     Some(CollectionScan::new(collection, *backward, compile(filter.as_ref())))
 }
 

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use bumpalo::Bump;
 use parking_lot::Mutex;
-use quire_collections::{View, Workspace, from_interruption};
+use quire_catalog::Collection;
+use quire_collections::{RecordId, View, Workspace, from_interruption};
 use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::as_collator;
 use quire_mql::context::{self, InterruptCheck};
 use quire_mql::{Collation, EvalContext, Expression, Known, ParseContext, Shared, UserVariable};
-use quire_storage::Interrupt;
+use quire_storage::{Interrupt, Version};
 
 use crate::params::ExecParams;
 use crate::views::Views;
@@ -85,6 +86,11 @@ impl Env {
     pub fn interruptible_write<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let interrupt = Arc::clone(&self.interrupt) as Arc<dyn InterruptCheck>;
         context::interruptible(&interrupt, work)
+    }
+
+    /// Returns the interrupt of the command that runs now.
+    pub fn interrupt(&self) -> Arc<Interrupt> {
+        Arc::clone(&self.interrupt.0.lock())
     }
 
     /// Fails if the command must stop.
@@ -183,13 +189,30 @@ pub(crate) struct Run<'r> {
     pub generation: u64,
     /// An estimate of the rows that this call takes from the leaves: those of a batch, or all.
     pub wanted: usize,
+    /// True if a statement writes the documents that are found.
+    pub of_write: bool,
+    /// Set by a leaf that follows commits, together with an answer that more rows follow: it has
+    /// returned all rows of the commits up to this one. The stages above return without rows.
+    pub nothing_yet: Option<Version>,
+    /// Set by such a leaf if no commit can add rows.
+    pub has_ended: bool,
     renewed: Instant,
 }
 
 impl<'r> Run<'r> {
     pub fn new(scope: Scope<'r>, views: &'r mut dyn Views, generation: u64) -> Self {
         let Scope { env, variables } = scope;
-        Run { env, views, variables, generation, wanted: usize::MAX, renewed: Instant::now() }
+        Run {
+            env,
+            views,
+            variables,
+            generation,
+            wanted: usize::MAX,
+            of_write: false,
+            nothing_yet: None,
+            has_ended: false,
+            renewed: Instant::now(),
+        }
     }
 
     /// Returns what evaluating expressions needs in this call.
@@ -219,6 +242,9 @@ impl<'r> Run<'r> {
             variables,
             generation: self.generation,
             wanted: self.wanted,
+            of_write: self.of_write,
+            nothing_yet: None,
+            has_ended: false,
             renewed: self.renewed,
         };
         let result = work(&mut inner);
@@ -247,8 +273,23 @@ impl<'r> Run<'r> {
             return Ok(());
         }
         self.views.renew()?;
+        self.note_renewal();
+        Ok(())
+    }
+
+    /// Replaces the view by one that knows which record ids of a collection are settled, and returns
+    /// their bound: [`View::settled_below`]. A pinned view has no bound.
+    pub fn settle(&mut self, collection: &Collection) -> Result<RecordId> {
+        self.env.check_interrupt()?;
+        if !self.views.is_pinned() {
+            self.views.renew_settled(collection)?;
+            self.note_renewal();
+        }
+        Ok(self.view().settled_below(collection).unwrap_or(RecordId::MAX))
+    }
+
+    fn note_renewal(&mut self) {
         self.renewed = Instant::now();
         self.generation += 1;
-        Ok(())
     }
 }

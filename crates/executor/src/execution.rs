@@ -13,7 +13,7 @@ use crate::env::{Env, Run, Scope};
 use crate::examined::{Counters, Examined};
 use crate::holding::reserve_built;
 use crate::operators::BoxedOperator;
-use crate::params::{BatchEnd, BatchLimits};
+use crate::params::{Awaits, BatchEnd, BatchLimits, Follows};
 use crate::row::Row;
 use crate::taking::{Given, Taker};
 use crate::views::Views;
@@ -35,6 +35,11 @@ pub struct Execution {
     pub(crate) generation: u64,
     pub(crate) returned: u64,
     pub(crate) plan: Arc<Plan>,
+    /// True if a statement writes the documents that it finds: it may delete the one at which a scan
+    /// stands.
+    pub(crate) of_write: bool,
+    /// The commits that it follows, if it stays open at the end of its rows.
+    pub(crate) awaits: Option<Awaits>,
 }
 
 /// The records that a statement writes next.
@@ -54,6 +59,8 @@ impl Execution {
             generation: 1,
             returned: 0,
             plan,
+            of_write: false,
+            awaits: None,
         }
     }
 
@@ -74,7 +81,7 @@ impl Execution {
         let mut docs = 0;
         let mut failed = None;
         let mut reserved = UNRESERVED_BATCH_BYTES;
-        let exhausted = self.rows(views, interrupt, limits.docs_max, |row| {
+        let follows = self.rows(views, interrupt, limits.docs_max, |row| {
             let doc = row.doc();
             if let Err(error) = crate::operators::chain::check_size(doc) {
                 failed = Some(error);
@@ -105,7 +112,7 @@ impl Execution {
             return Err(error);
         }
         self.returned += docs as u64;
-        Ok(BatchEnd { docs, exhausted })
+        Ok(BatchEnd { docs, follows })
     }
 
     /// Returns the record ids of the next documents, at most `max`, for a statement that writes
@@ -141,20 +148,25 @@ impl Execution {
         self.exhausted && self.pending.is_empty()
     }
 
+    /// Returns the commits that it follows; `None` if its rows have an end.
+    pub fn awaits(&self) -> Option<Awaits> {
+        self.awaits
+    }
+
     /// Returns true if the plan returns nothing before it has read its whole input.
     pub fn blocks(&self) -> bool {
         self.plan.root.blocks()
     }
 
     /// Calls `take` for each row until it refuses one, `max` rows are taken or none are left.
-    /// Returns true if none are left.
+    /// Returns what follows them.
     pub(crate) fn rows(
         &mut self,
         views: &mut dyn Views,
         interrupt: &Arc<Interrupt>,
         max: usize,
         take: impl FnMut(&Row) -> bool,
-    ) -> Result<bool> {
+    ) -> Result<Follows> {
         self.env.set_interrupt(interrupt);
         self.env.check_interrupt()?;
         let env = Arc::clone(&self.env);
@@ -166,12 +178,13 @@ impl Execution {
         views: &mut dyn Views,
         max: usize,
         mut take: impl FnMut(&Row) -> bool,
-    ) -> Result<bool> {
+    ) -> Result<Follows> {
         self.generation += 1;
         let variables = self.env.variable_values();
         let scope = Scope { env: &self.env, variables: &variables };
         let mut run = Run::new(scope, views, self.generation);
         run.wanted = max;
+        run.of_write = self.of_write;
         let mut left = max;
         let mut offer = |row: &Row, left: &mut usize| {
             let taken = take(row);
@@ -179,7 +192,7 @@ impl Execution {
             taken
         };
         let mut rows = Vec::new();
-        let done = loop {
+        let follows = loop {
             while left > 0
                 && let Some(row) = self.pending.front()
                 && offer(row, &mut left)
@@ -190,10 +203,13 @@ impl Execution {
             // A pipeline detects its end only when more rows are requested, as in mongod: a batch
             // that happens to contain the last document leaves the cursor open.
             if ended && (left > 0 || !self.plan.of_pipeline) {
-                break true;
+                // A limit has ended the rows of a cursor that stays open.
+                let past = run.view().version();
+                let waits = self.awaits.is_some();
+                break if waits { Follows::NothingYet { past } } else { Follows::End };
             }
             if left == 0 {
-                break false;
+                break Follows::Rows;
             }
             let more = self.root.next(&mut run, left.min(ROWS_MAX), &mut rows);
             if let Err(error) = more {
@@ -202,14 +218,22 @@ impl Execution {
                 return Err(error);
             }
             self.exhausted = matches!(more, Ok(false));
+            if run.has_ended {
+                self.awaits = None;
+            }
             let taken = rows.iter().take_while(|row| left > 0 && offer(row, &mut left)).count();
             self.pending.extend(rows.drain(taken..));
             rows.clear();
+            if let Some(past) = run.nothing_yet.take()
+                && self.pending.is_empty()
+            {
+                break Follows::NothingYet { past };
+            }
         };
         self.generation = run.generation;
         self.root.rest();
         self.pending.iter_mut().for_each(Row::detach);
-        Ok(done)
+        Ok(follows)
     }
 
     /// Passes all rows to `give`, or what `taker` takes of them.

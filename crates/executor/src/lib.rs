@@ -38,6 +38,6 @@ pub use opening::distinct::distinct;
 pub use opening::explain::{ServerStage, explain};
 pub use opening::open::{open, open_fed};
 pub use operators::feed::Feed;
-pub use params::{BatchEnd, BatchLimits, ExecParams, STAGE_BYTES_MAX, ServerRows};
+pub use params::{Awaits, BatchEnd, BatchLimits, ExecParams, Follows, STAGE_BYTES_MAX, ServerRows};
 pub use unit::UnitOfWork;
 pub use views::{FreshViews, OpenViews, Views};

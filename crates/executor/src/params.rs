@@ -8,7 +8,7 @@ use quire_collections::processors;
 use quire_document::{DocBuf, Timestamp, ValueBuf};
 use quire_error::{Error, Result};
 use quire_mql::stage::Served;
-use quire_storage::Interrupt;
+use quire_storage::{Interrupt, Reach, Version, Watched};
 
 /// The bytes that a blocking stage may hold in memory. MongoDB: 100 MiB (292
 /// QueryExceededMemoryLimitNoDiskUseAllowed).
@@ -128,11 +128,47 @@ impl BatchLimits {
     }
 }
 
+/// What follows a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follows {
+    /// More rows, probably.
+    Rows,
+    /// No rows in the state that was read. A commit after `past` may add some; [`Awaits`] says which
+    /// commits.
+    NothingYet {
+        /// The last commit whose rows were returned.
+        past: Version,
+    },
+    /// Nothing: no cursor is needed.
+    End,
+}
+
+/// The commits that can add rows to an execution that has returned all rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Awaits {
+    /// The collection that it follows.
+    pub watched: Watched,
+    /// How far a commit must have come before its rows are returned.
+    pub reach: Reach,
+}
+
 /// The result of reading a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchEnd {
     /// The number of documents in the batch.
     pub docs: usize,
-    /// True if nothing follows, so that no cursor is needed.
-    pub exhausted: bool,
+    /// What follows it.
+    pub follows: Follows,
+}
+
+impl BatchEnd {
+    /// Returns the end of a batch of a source that never waits.
+    pub fn of_rows(docs: usize, more: bool) -> Self {
+        BatchEnd { docs, follows: if more { Follows::Rows } else { Follows::End } }
+    }
+
+    /// Returns true if nothing follows.
+    pub fn is_last(&self) -> bool {
+        self.follows == Follows::End
+    }
 }

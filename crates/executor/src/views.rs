@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use quire_catalog::Collection;
 use quire_collections::{ReadView, Store, View};
 use quire_error::Result;
 use quire_storage::ClusterTime;
@@ -17,6 +18,13 @@ pub trait Views {
     /// # Errors
     /// The errors of the engine.
     fn renew(&mut self) -> Result<()>;
+
+    /// Replaces the view by a newer one that knows [`View::settled_below`] of a collection, unless it
+    /// is pinned.
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    fn renew_settled(&mut self, collection: &Collection) -> Result<()>;
 
     /// Returns true if `renew` keeps the view (in a transaction, or for a snapshot read).
     fn is_pinned(&self) -> bool;
@@ -70,6 +78,13 @@ impl Views for FreshViews {
         Ok(())
     }
 
+    fn renew_settled(&mut self, collection: &Collection) -> Result<()> {
+        if !self.is_pinned() {
+            self.view = self.store.settled_view(collection)?;
+        }
+        Ok(())
+    }
+
     fn is_pinned(&self) -> bool {
         self.at.is_some()
     }
@@ -104,6 +119,13 @@ impl Views for OpenViews<'_> {
     fn renew(&mut self) -> Result<()> {
         match self {
             OpenViews::Fresh(views) => views.renew(),
+            OpenViews::Pinned(_) => Ok(()),
+        }
+    }
+
+    fn renew_settled(&mut self, collection: &Collection) -> Result<()> {
+        match self {
+            OpenViews::Fresh(views) => views.renew_settled(collection),
             OpenViews::Pinned(_) => Ok(()),
         }
     }

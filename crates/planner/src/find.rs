@@ -7,7 +7,7 @@ use crate::indexes::covering::ProjectionFacts;
 use crate::indexes::hint::{Choice, Restriction, choice, of_branches};
 use crate::indexes::intersection;
 use crate::indexes::sort_order::{self, SortPart};
-use crate::natural::{converted, natural_scan};
+use crate::natural::{converted, natural_scan, tail_scan};
 use crate::plan::{Node, Plan, Reshape};
 use crate::request::{FindRequest, collation_of};
 use crate::shape::{PlanParts, PlanShape};
@@ -185,15 +185,7 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     };
     let finish = Finish::new(query, collation.map(|collation| &**collation))?;
     let plain = || wants_plain_documents(request) && ids_compare_alike(collection, collation);
-    let id = match (query.by_id, &query.filter) {
-        (Some(id), _) => Some(id),
-        (None, filter) if plain() => {
-            let id = filter.as_deref().and_then(compiled_id_equality);
-            id.or_else(|| id_equality(request.filter.as_doc()))
-        }
-        (None, _) => None,
-    };
-    if let Some(id) = id {
+    if let Some(id) = id_of_lookup(query, plain) {
         return Ok(plan(finish.id_hack(collection, ValueBuf::new(id)), Vec::new(), false));
     }
     let Some(filter) = &query.filter else {
@@ -207,6 +199,10 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         None => collection.index_filters.find(|| query.shape(finish.collation).0),
     };
     let restriction = Restriction::new(request.hint.as_ref(), allowed, index_filter.as_deref());
+    if request.tailable {
+        check_tail(request, filter, collection, restriction, finish.collation)?;
+        return Ok(plan(finish.finish(tail_scan(collection, filter)), Vec::new(), false));
+    }
     let search = Search { query, filter, collection, restriction, stats, finish: &finish };
     let chosen = search.choose()?;
     let root = match (chosen.root, request.sample) {
@@ -218,6 +214,34 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     };
     let from_cache = chosen.from_cache;
     Ok(Plan { index_filter, from_cache, ..plan(root, chosen.rejected, false) })
+}
+
+/// Returns the `_id` of a query that is a lookup by `_id` and `plain`: without an option that needs
+/// another plan.
+fn id_of_lookup<'q>(query: &'q FindQuery<'_>, plain: impl Fn() -> bool) -> Option<Value<'q>> {
+    match (query.by_id, &query.filter) {
+        (Some(id), _) => Some(id),
+        (None, filter) if plain() => {
+            let id = filter.as_deref().and_then(compiled_id_equality);
+            id.or_else(|| id_equality(query.request.filter.as_doc()))
+        }
+        (None, _) => None,
+    }
+}
+
+/// Checks the options of a tailable cursor that need an index. As in MongoDB it reads in the order of
+/// insertion all the same: a hint must only name an index that exists.
+fn check_tail(
+    request: &FindRequest,
+    filter: &Condition,
+    collection: &Collection,
+    restriction: Restriction<'_>,
+    collation: Option<&Collation>,
+) -> Result<()> {
+    if !request.min.as_doc().is_empty() || !request.max.as_doc().is_empty() {
+        return Err(Error::bad_value("cannot use tailable option with min or max"));
+    }
+    choice(collection, restriction, filter, collation).map(|_| ())
 }
 
 /// A search of a collection by a filter, which several plans may serve.
@@ -416,6 +440,7 @@ fn wants_plain_documents(request: &FindRequest) -> bool {
         && request.min.as_doc().is_empty()
         && request.max.as_doc().is_empty()
         && !request.show_record_id
+        && !request.tailable
         && (request.sort.as_doc().is_empty() || !request.sort.as_doc().contains("$natural"))
 }
 

@@ -18,8 +18,18 @@ pub(crate) fn natural_scan(
             scan.backward = backward;
             Node::ClusteredScan { scan: Box::new(scan), filter }
         }
-        None => Node::CollScan { collection: Arc::clone(collection), filter, backward },
+        None => {
+            let collection = Arc::clone(collection);
+            Node::CollScan { collection, filter, backward, tails: false }
+        }
     }
+}
+
+/// Returns the scan of a tailable cursor, which reads in the order of insertion.
+pub(crate) fn tail_scan(collection: &Arc<Collection>, filter: &Condition) -> Node {
+    let filter = (!filter.is_always_true()).then(|| filter.clone());
+    let collection = Arc::clone(collection);
+    Node::CollScan { collection, filter, backward: false, tails: true }
 }
 
 /// Replaces the scans of the clustered index, which has no stored keys. As in MongoDB, such a scan

@@ -162,6 +162,8 @@ pub enum Node {
         filter: Option<Condition>,
         /// True to read the newest document first.
         backward: bool,
+        /// True to go on with the documents that are inserted later.
+        tails: bool,
     },
     /// The documents of a clustered collection in the order of `_id`, which is their natural order.
     ClusteredScan {

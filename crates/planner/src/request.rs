@@ -53,6 +53,8 @@ pub struct FindRequest {
     pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
+    /// True to follow the insertions into a capped collection.
+    pub tailable: bool,
     /// True if it is the first part of a pipeline: the projection stays above the sort.
     pub of_pipeline: bool,
     /// The number of random documents to return.

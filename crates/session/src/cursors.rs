@@ -5,7 +5,7 @@ use crate::SessionId;
 use quire_document::memory::{self, Charge};
 use quire_document::{ArrayWriter, Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{BatchEnd, BatchLimits, Examined, Views};
+use quire_executor::{Awaits, BatchEnd, BatchLimits, Examined, Views};
 use quire_storage::rng::{self, Rng};
 use quire_storage::{ClusterTime, Interrupt, Interruption};
 use std::collections::{HashMap, HashSet};
@@ -24,7 +24,7 @@ const CURSOR_BYTES: usize = 5 << 10;
 
 /// The source of a cursor's batches.
 pub trait Source: Send {
-    /// Appends the next documents. A source that reads collections reads on `views`.
+    /// Appends the next documents; does not wait for any. A source that reads collections reads on `views`.
     ///
     /// # Errors
     /// The errors of the plan. The cursor is closed after an error.
@@ -46,6 +46,12 @@ pub trait Source: Send {
     /// and rows.
     fn held_bytes(&self) -> u64 {
         self.examined().map_or(0, |examined| examined.counters.held_bytes)
+    }
+
+    /// Returns the commits that a getMore waits for after [`quire_executor::Follows::NothingYet`];
+    /// `None` if it does not wait.
+    fn awaits(&self) -> Option<Awaits> {
+        None
     }
 
     /// Returns the time at which the source reads, if it always reads at the same time.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quire_catalog::{Collection, CollectionOptions, Namespace};
 use quire_collections::{Attempt, BuiltIndexes, CreateIndexes, Store, WritePolicy, Writer};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{OpenViews, UnitOfWork};
 use quire_storage::{Committed, Interrupt};
 
@@ -69,6 +69,18 @@ impl Transaction {
     }
 }
 
+/// Refuses a write to a capped collection: two transactions that insert could not both commit.
+fn refuse_capped(collection: &Collection) -> Result<()> {
+    if collection.options.capped().is_none() {
+        return Ok(());
+    }
+    let namespace = &collection.namespace;
+    let text = format!(
+        "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
+    );
+    Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
+}
+
 fn no_writer() -> Error {
     Error::internal("a transaction without its writer")
 }
@@ -87,7 +99,9 @@ impl UnitOfWork for Transaction {
     }
 
     fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
-        self.writer()?.catalog().writable(namespace)
+        let found = self.writer()?.catalog().writable(namespace)?;
+        found.as_deref().map_or(Ok(()), refuse_capped)?;
+        Ok(found)
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {
@@ -108,8 +122,8 @@ impl UnitOfWork for Transaction {
 
     fn ensure_collection(&mut self, namespace: &Namespace, _: &Arc<Interrupt>) -> Result<()> {
         let writer = self.writer_mut()?;
-        if writer.catalog().lookup(namespace).is_some() {
-            return Ok(());
+        if let Some(found) = writer.catalog().lookup(namespace) {
+            return refuse_capped(found);
         }
         writer.create_collection(namespace, CollectionOptions::default()).map(|_| ())
     }

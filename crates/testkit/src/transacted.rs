@@ -21,6 +21,7 @@ const OUTSIDE: &[&str] = &[
     "autocommit",
     "apiVersion",
     "capped",
+    "Capped",
     "timeseries",
     "system.",
     "tailable",

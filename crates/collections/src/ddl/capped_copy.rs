@@ -104,9 +104,7 @@ impl Store {
         interrupt: &Arc<Interrupt>,
     ) -> Result<Arc<Collection>> {
         let capped = match source.options.capped() {
-            Some(before) => {
-                before.changed(CappedChange { bytes_max: Some(bytes_max), max: None })
-            }
+            Some(before) => before.changed(CappedChange { bytes_max: Some(bytes_max), max: None }),
             None => Capped::of_bytes(bytes_max),
         };
         let options = source.options.capped_at(capped).temporary();

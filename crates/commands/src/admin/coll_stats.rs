@@ -151,8 +151,13 @@ fn storage_stats(
     number(writer, "numOrphanDocs", 0);
     number(writer, "storageSize", storage / scale);
     number(writer, "freeStorageSize", 0);
-    if collection.is_some() {
-        writer.append("capped", false);
+    if let Some(collection) = collection {
+        let capped = collection.options.capped();
+        writer.append("capped", capped.is_some());
+        if let Some(capped) = capped {
+            number(writer, "max", capped.shown_max());
+            number(writer, "maxSize", capped.bytes_max as i64 / scale);
+        }
     }
     writer.append("nindexes", sizes.indexes.len() as i32);
     writer.document("indexDetails").finish();

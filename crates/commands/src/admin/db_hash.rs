@@ -49,7 +49,13 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             hashes.append(collection.namespace.collection(), hash.as_str());
         }
     }
-    reply.array("capped").finish();
+    {
+        let mut capped = reply.array("capped");
+        let found = collections.iter().filter(|found| found.options.capped().is_some());
+        found.for_each(|found| {
+            capped.push(found.namespace.collection());
+        });
+    }
     {
         let mut uuids = reply.document("uuids");
         for collection in &collections {

@@ -90,8 +90,13 @@ fn catalog(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter
     };
     let own = catalog.collections().filter(|collection| internal(collection)).count();
     let all = catalog.collections().count();
-    section.append("collections", (all - own) as i64).append("capped", 0i64);
-    section.append("clustered", 0i64).append("timeseries", 0i64).append("views", 0i64);
+    let users = |is: fn(&Collection) -> bool| {
+        catalog.collections().filter(|found| !internal(found) && is(found)).count() as i64
+    };
+    let capped = users(|found| found.options.capped().is_some());
+    let clustered = users(|found| found.clustered_index().is_some());
+    section.append("collections", (all - own) as i64).append("capped", capped);
+    section.append("clustered", clustered).append("timeseries", 0i64).append("views", 0i64);
     section.append("internalCollections", own as i64).append("internalViews", 0i64);
 }
 

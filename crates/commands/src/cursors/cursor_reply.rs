@@ -4,7 +4,7 @@ use crate::frame::context::Context;
 use quire_document::memory::Charge;
 use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Timestamp};
 use quire_error::Result;
-use quire_executor::{BatchEnd, BatchLimits, UnitOfWork, Views};
+use quire_executor::{BatchEnd, BatchLimits, Follows, UnitOfWork, Views};
 use quire_session::{Cursor, Source, parsed_bytes};
 use quire_storage::{ClusterTime, Interrupt};
 use std::collections::VecDeque;
@@ -26,18 +26,17 @@ impl Source for Rows {
         out: &mut ArrayWriter<'_>,
     ) -> Result<BatchEnd> {
         interrupt.check().map_err(crate::frame::reply::from_interruption)?;
-        let mut end = BatchEnd { docs: 0, exhausted: false };
-        while end.docs < limits.docs_max {
+        let mut docs = 0;
+        while docs < limits.docs_max {
             let Some(row) = self.0.front() else { break };
-            if end.docs > 0 && out.len() + row.as_bytes().len() > limits.bytes_max {
+            if docs > 0 && out.len() + row.as_bytes().len() > limits.bytes_max {
                 break;
             }
             out.push(row);
-            end.docs += 1;
+            docs += 1;
             self.0.pop_front();
         }
-        end.exhausted = self.0.is_empty();
-        Ok(end)
+        Ok(BatchEnd::of_rows(docs, !self.0.is_empty()))
     }
 
     fn held_bytes(&self) -> u64 {
@@ -95,7 +94,12 @@ impl Context<'_> {
         let time = source.read_time();
         let full = end.docs as u64 == docs && opening.full_batch_stays_open;
         let reached = opening.limit > 0 && end.docs as u64 >= opening.limit;
-        let done = opening.single_batch || reached || (end.exhausted && !full);
+        let done = match end.follows {
+            Follows::NothingYet { .. } => false,
+            Follows::Rows | Follows::End => {
+                opening.single_batch || reached || (end.is_last() && !full)
+            }
+        };
         let (mut memory, mut parsed) = (Charge::default(), 0);
         if !done {
             parsed = parsed_bytes(opening.command);
@@ -119,7 +123,7 @@ impl Context<'_> {
                 time_left: self
                     .interrupt
                     .deadline()
-                    .filter(|_| self.generic.max_time_ms > 0)
+                    .filter(|_| self.generic.max_time_ms > 0 && source.awaits().is_none())
                     .map(|deadline| deadline.saturating_duration_since(Instant::now())),
                 source,
             }),

@@ -1,5 +1,6 @@
 //! `getMore`: the next batch of a cursor.
 
+use crate::cursors::await_data::Waiting;
 use crate::cursors::cursor_reply::write_read_time;
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::concern::ReadLevel;
@@ -8,7 +9,7 @@ use crate::frame::fail_points::FAIL_GET_MORE;
 use crate::frame::generic_fields::{ApiParameters, max_time};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{BatchEnd, BatchLimits, UnitOfWork};
+use quire_executor::{BatchEnd, BatchLimits, Follows, UnitOfWork};
 use quire_session::Cursor;
 use std::time::Instant;
 
@@ -18,10 +19,12 @@ struct Request<'a> {
     collection: &'a str,
     /// The largest number of documents in the batch.
     docs: usize,
+    /// How long a cursor that waits for documents waits.
+    max_time_ms: Option<u64>,
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let Request { cursor: id, collection, docs } = parse(cx, body)?;
+    let Request { cursor: id, collection, docs, max_time_ms } = parse(cx, body)?;
     let namespace = format!("{}.{collection}", cx.db);
     let transaction = cx.generic.txn_number.filter(|_| cx.in_transaction());
     let owner = (cx.generic.session, transaction);
@@ -41,7 +44,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             }
             _ => error,
         });
-    if let Err(error) = allowed.and_then(|()| check_api(&cx.generic.api, cursor.api.as_doc())) {
+    let fits = || check_max_time(cursor, max_time_ms);
+    let api = |()| check_api(&cx.generic.api, cursor.api.as_doc());
+    if let Err(error) = allowed.and_then(api).and_then(|()| fits()) {
         checkout.keep();
         return Err(error);
     }
@@ -54,8 +59,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         cx.meet_time_fault(body)?;
     }
     let before = cursor.source.examined().map(|examined| examined.counters).unwrap_or_default();
+    let waiting = Waiting::begin(cx, cursor, max_time_ms);
     let mut shown = reply.document("cursor");
-    let end = write_batch(cx, cursor, (transaction, docs), &mut shown)?;
+    let end = write_batch(cx, cursor, (transaction, docs), waiting, &mut shown)?;
     cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(started.elapsed()));
     cx.tally.examined = cursor.source.examined().map(|mut examined| {
         examined.counters = examined.counters.since(&before);
@@ -63,10 +69,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     });
     cx.tally.originating = Some(cursor.command.clone());
     (cx.tally.returned, cx.tally.cursor) = (Some(end.docs as u64), Some(id));
-    cx.tally.cursor_exhausted = end.exhausted;
+    cx.tally.cursor_exhausted = end.is_last();
     cx.service.metrics.getmores.add(1);
     cx.service.metrics.documents_returned.add(end.docs as u64);
-    let open = !end.exhausted;
+    let open = !end.is_last();
     shown.append("id", if open { id } else { 0 }).append("ns", namespace.as_str());
     write_read_time(&mut shown, cursor.source.read_time());
     if open {
@@ -80,29 +86,41 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 }
 
 /// Writes the next batch of at most `docs` documents, read in the cursor's transaction if it has one.
+/// If there are none yet, waits for them.
 fn write_batch(
     cx: &Context<'_>,
     cursor: &mut Cursor,
     (transaction, docs): (Option<i64>, usize),
+    waiting: Option<Waiting>,
     shown: &mut DocWriter<'_>,
 ) -> Result<BatchEnd> {
     let unit = match transaction {
         Some(_) => cx.unit()?,
         None => cx.unit_at(cursor.source.read_time()),
     };
-    let mut views = unit.views()?;
-    let end = {
-        let mut batch = shown.array("nextBatch");
-        let limits = BatchLimits::docs(docs);
-        let given = cursor.source.next_batch(&mut views, &cx.interrupt, limits, &mut batch);
-        given.map_err(|error| cx.without_values_of_target(cursor.command.as_doc(), error))?
+    let limits = BatchLimits::docs(docs);
+    let mut batch = shown.array("nextBatch");
+    let end = loop {
+        // The views are dropped before the wait.
+        let given = cursor.source.next_batch(&mut unit.views()?, &cx.interrupt, limits, &mut batch);
+        let end =
+            given.map_err(|error| cx.without_values_of_target(cursor.command.as_doc(), error))?;
+        match (end, &waiting) {
+            (BatchEnd { docs: 0, follows: Follows::NothingYet { past } }, Some(waiting)) => {
+                if !waiting.wait(past)? {
+                    break end;
+                }
+            }
+            _ => break end,
+        }
     };
-    drop(views);
-    if !end.exhausted {
+    drop(batch);
+    if !end.is_last() {
         let Cursor { memory, parsed_bytes, source, .. } = &mut *cursor;
         Cursor::charge(memory, *parsed_bytes, &**source)?;
     }
-    if cursor.durable_reads {
+    let is_empty_tail = end.docs == 0 && !end.is_last();
+    if cursor.durable_reads && !is_empty_tail {
         cx.await_durable_reads(ReadLevel::Majority)?;
     }
     Ok(end)
@@ -126,7 +144,7 @@ fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Request<'a>> {
             _ => return Err(arg.unknown()),
         }
     }
-    check_max_time(body)?;
+    let max_time_ms = max_time_ms(body)?;
     let cursor = cursor_id(body)?;
     let collection = collection.ok_or_else(|| missing(cx.command.name, "collection"))?;
     if collection.is_empty() {
@@ -141,7 +159,7 @@ fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Request<'a>> {
         None | Some(0) => usize::MAX,
         Some(docs) => usize::try_from(docs).unwrap_or(usize::MAX),
     };
-    Ok(Request { cursor, collection, docs })
+    Ok(Request { cursor, collection, docs, max_time_ms })
 }
 
 fn cursor_id(body: Doc<'_>) -> Result<i64> {
@@ -155,14 +173,17 @@ fn cursor_id(body: Doc<'_>) -> Result<i64> {
     }
 }
 
-/// Refuses `maxTimeMS`: only a cursor that waits for data has a time limit of its own.
-fn check_max_time(body: Doc<'_>) -> Result<()> {
-    let Some(element) = body.find("maxTimeMS") else { return Ok(()) };
+fn max_time_ms(body: Doc<'_>) -> Result<Option<u64>> {
+    let Some(element) = body.find("maxTimeMS") else { return Ok(None) };
     let arg = Arg::new("getMore", element);
-    if arg.is_null() {
+    if arg.is_null() { Ok(None) } else { max_time(&arg).map(Some) }
+}
+
+/// Refuses `maxTimeMS` for a cursor that does not wait: only a wait has a time limit of its own.
+fn check_max_time(cursor: &Cursor, max_time_ms: Option<u64>) -> Result<()> {
+    if max_time_ms.is_none() || cursor.source.awaits().is_some() {
         return Ok(());
     }
-    max_time(&arg)?;
     let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
     Err(Error::bad_value(text))
 }

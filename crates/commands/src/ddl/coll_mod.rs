@@ -4,6 +4,7 @@ use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{Arg, arguments, fields};
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;
+use quire_catalog::capped::{CappedChange, parse_max, parse_size};
 use quire_catalog::clustered::parse_expiry;
 use quire_catalog::{Collection, Namespace, ValidationOptions, ViewDefinition};
 use quire_collections::{
@@ -22,6 +23,8 @@ struct Arguments<'a> {
     /// The change of a clustered collection's expiry.
     expiry: Option<Expiry>,
     validation: ValidationOptions,
+    /// The change of the bounds of a capped collection.
+    capped: CappedChange,
     /// The first option that applies only to collections.
     of_collection: Option<&'a str>,
     /// The first option that is not built.
@@ -44,6 +47,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if let Some(option) = arguments.not_built {
         return Err(Error::not_built(&format!("collMod.{option}")));
     }
+    if !arguments.capped.is_empty() && namespace.as_str() == "local.oplog.rs" {
+        let text = "Cannot change the size of the oplog with collMod";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
     let collection = catalog.require(&namespace)?;
     let ModifyView { on, pipeline } = &arguments.view;
     let of_view = [("viewOn", on.is_some()), ("pipeline", pipeline.is_some())];
@@ -62,14 +69,14 @@ fn modify_collection(
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     let namespace = &collection.namespace;
-    let Arguments { index, dry_run, expiry, validation, .. } = arguments;
+    let Arguments { index, dry_run, expiry, validation, capped, .. } = arguments;
     let (index, unique) = index.map(parse).transpose()?.unzip();
     let unique = unique == Some(true);
     if dry_run && !unique {
         return Err(no_conversion());
     }
     let (converted, index) = if unique { (index, None) } else { (None, index) };
-    let change = ModifyCollection { index, expiry, validation };
+    let change = ModifyCollection { index, expiry, validation, capped };
     if converted.is_none() && change.is_empty() {
         return Ok(());
     }
@@ -124,12 +131,15 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             "pipeline" if !arg.is_null() => parsed.view.pipeline = Some(pipeline(&arg)?),
             "dryRun" if !arg.is_null() => parsed.dry_run = arg.safe_bool()?,
             "expireAfterSeconds" if !arg.is_null() => parsed.expiry = Some(of_collection(&arg)?),
-            "index" | "viewOn" | "pipeline" | "dryRun" | "expireAfterSeconds" => {}
-            "timeseries"
-            | "cappedSize"
-            | "cappedMax"
-            | "changeStreamPreAndPostImages"
-            | "recordPreImages" => {
+            "cappedSize" if !arg.is_null() => {
+                parsed.capped.bytes_max = Some(parse_size("collMod.cappedSize", arg.value())?);
+            }
+            "cappedMax" if !arg.is_null() => {
+                parsed.capped.max = Some(parse_max("collMod.cappedMax", arg.value())?);
+            }
+            "index" | "viewOn" | "pipeline" | "dryRun" | "expireAfterSeconds" | "cappedSize"
+            | "cappedMax" => {}
+            "timeseries" | "changeStreamPreAndPostImages" | "recordPreImages" => {
                 let given = Some(arg.name()).filter(|_| !arg.is_null());
                 parsed.not_built = parsed.not_built.or(given);
             }

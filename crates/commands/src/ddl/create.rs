@@ -4,6 +4,7 @@ use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{arguments, is_generic, missing};
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;
+use quire_catalog::capped::Capped;
 use quire_catalog::clustered::check_beside;
 use quire_catalog::{CollectionOptions, Namespace, ValidationOptions, ViewDefinition};
 use quire_document::{Doc, DocBuf, DocWriter};
@@ -21,6 +22,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         refuse_kinds(body)?;
     }
     check_beside(body)?;
+    Capped::parse(body)?;
     if let Some(view) = view(cx, &namespace, body)? {
         let view = Arc::new(view);
         return cx.change_catalog(|store, commit| store.create_view(&view, commit));

@@ -2,9 +2,9 @@
 //! keeps the entries of a database.
 //!
 //! Level 1 records slow operations, or those that the filter selects; level 2 records all. A filter
-//! also selects the operations that are logged as slow. Capped collections are not built yet, so
-//! `system.profile` is an ordinary collection, which the profiler keeps below [`PROFILE_BYTES_MAX`]
-//! by deleting the oldest entries. (Manual: "Database Profiler".)
+//! also selects the operations that are logged as slow. `system.profile` is an ordinary collection,
+//! which the profiler keeps below [`PROFILE_BYTES_MAX`] by deleting the oldest entries: entries are
+//! written in bulk, without the conflicts of a ring. (Manual: "Database Profiler".)
 
 use crate::frame::service::{Service, now_ms};
 use quire_catalog::{Collection, Namespace};

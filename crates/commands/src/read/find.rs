@@ -6,10 +6,11 @@ use crate::frame::context::Context;
 use crate::frame::query_args::comment;
 use crate::read::find_request::parse_find;
 use crate::read::on_view;
+use quire_catalog::Namespace;
 use quire_collections::WritePolicy;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{UnitOfWork, open};
+use quire_executor::{UnitOfWork, Views, open};
 use quire_planner::ReadRequest;
 use quire_session::PlanSource;
 
@@ -17,15 +18,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = cx.target(body)?;
     namespace.check_readable()?;
     let (mut request, batching) = parse_find(namespace.as_str().to_owned(), body)?;
-    if batching.tailable && cx.in_transaction() {
+    if request.tailable && cx.in_transaction() {
         let text = "It is illegal to open a tailable cursor in a transaction";
         return Err(Error::new(ErrorCode::InvalidOptions, text));
-    }
-    if batching.tailable && cx.service.store.catalog().lookup(&namespace).is_some() {
-        let text = format!(
-            "error processing query: ns={namespace} tailable cursor requested on non capped collection"
-        );
-        return Err(Error::bad_value(text));
     }
     request.comment = comment(cx.generic.comment);
     cx.apply_query_settings(ReadRequest::Find(&request), false)?;
@@ -33,7 +28,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let unit = cx.unit()?;
     let mut views = unit.views()?;
     if let Some(pipeline) = on_view::resolved(ReadRequest::Find(&request), &views)? {
-        on_view::check_batching(&batching, request.limit)?;
+        on_view::check_batching(&batching, &request)?;
         let opening = Opening {
             namespace: request.namespace,
             batch_size: batching.batch_size,
@@ -45,9 +40,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         };
         return cx.open_pipeline(reply, pipeline, (opening, WritePolicy::Client), &mut views);
     }
+    let is_dead = request.tailable && is_empty(&namespace, &views)?;
     let execution = open(&request, &views, cx.exec_params())?;
     // A blocking sort has the limit inside and does not report that it is reached.
-    let limit = if execution.blocks() { 0 } else { request.limit };
+    let limit = if execution.blocks() || request.tailable { 0 } else { request.limit };
     let opening = Opening {
         namespace: request.namespace,
         batch_size: match (batching.batch_size, limit) {
@@ -56,14 +52,31 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             (None, 0) => None,
             (None, limit) => Some(limit.min(crate::cursors::cursor_reply::FIRST_BATCH_DOCS)),
         },
-        single_batch: batching.single_batch,
+        single_batch: batching.single_batch || is_dead,
         no_timeout: batching.no_timeout,
         limit,
         full_batch_stays_open: true,
         command: body,
     };
-    let source = PlanSource::new(execution, views.time());
+    let source = PlanSource::new(execution, views.time()).awaiting(batching.await_data);
     cx.open_cursor(reply, opening, Box::new(source), &mut views)
+}
+
+/// Returns true if a tailable cursor would have nothing to follow: the collection is missing or
+/// empty, so that the cursor has no position.
+///
+/// # Errors
+/// `BadValue` if the collection is not capped.
+fn is_empty(namespace: &Namespace, views: &dyn Views) -> Result<bool> {
+    let view = views.view();
+    let Some(collection) = view.collection(namespace) else { return Ok(true) };
+    if collection.options.capped().is_none() {
+        let text = format!(
+            "error processing query: ns={namespace} tailable cursor requested on non capped collection"
+        );
+        return Err(Error::bad_value(text));
+    }
+    Ok(view.counts(collection).documents == 0)
 }
 
 /// Shows the plan.

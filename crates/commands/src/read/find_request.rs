@@ -15,8 +15,8 @@ pub struct Batching {
     pub single_batch: bool,
     /// True to never close the cursor for being idle.
     pub no_timeout: bool,
-    /// True to wait for later inserts; only capped collections have such cursors.
-    pub tailable: bool,
+    /// True if the getMores of a tailable cursor wait for documents.
+    pub await_data: bool,
     /// True to accept the documents of some shards alone. It has no effect on a single server.
     pub allow_partial_results: bool,
 }
@@ -24,7 +24,7 @@ pub struct Batching {
 /// Reads the arguments of `find`.
 pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batching)> {
     let mut request = FindRequest { namespace, ..FindRequest::default() };
-    let (mut batching, mut await_data) = (Batching::default(), false);
+    let mut batching = Batching::default();
     for arg in arguments("FindCommandRequest", body) {
         match arg.name() {
             "filter" => request.filter = arg.document()?.to_owned(),
@@ -45,8 +45,8 @@ pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batc
             "showRecordId" => request.show_record_id = flag(&arg)?,
             "allowDiskUse" if !arg.is_null() => request.allow_disk_use = Some(flag(&arg)?),
             "noCursorTimeout" => batching.no_timeout = flag(&arg)?,
-            "tailable" => batching.tailable = flag(&arg)?,
-            "awaitData" => await_data = flag(&arg)?,
+            "tailable" => request.tailable = flag(&arg)?,
+            "awaitData" => batching.await_data = flag(&arg)?,
             "allowPartialResults" => batching.allow_partial_results = flag(&arg)?,
             "oplogReplay" | "allowSpeculativeMajorityRead" | "mirrored" => {
                 flag(&arg)?;
@@ -69,9 +69,29 @@ pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batc
         let text = "$natural hint must be in the same direction as $natural sort order";
         return Err(Error::bad_value(text));
     }
-    if await_data && !batching.tailable {
-        let text = "Cannot set 'awaitData' without also setting 'tailable'";
-        return Err(Error::failed_to_parse(text));
-    }
+    check_tailable(&request, batching)?;
     Ok((request, batching))
+}
+
+/// Refuses what a tailable cursor cannot have: an order other than that of insertion, an end.
+fn check_tailable(request: &FindRequest, batching: Batching) -> Result<()> {
+    if !request.tailable {
+        return match batching.await_data {
+            true => Err(Error::failed_to_parse(
+                "Cannot set 'awaitData' without also setting 'tailable'",
+            )),
+            false => Ok(()),
+        };
+    }
+    let sort = request.sort.as_doc();
+    let is_natural = || sort.iter().count() == 1 && sort.get("$natural").and_then(whole) == Some(1);
+    if !sort.is_empty() && !is_natural() {
+        let text = "cannot use tailable option with a sort other than {$natural: 1}";
+        return Err(Error::bad_value(text));
+    }
+    if batching.single_batch {
+        let text = "cannot use tailable option with the 'singleBatch' option";
+        return Err(Error::bad_value(text));
+    }
+    Ok(())
 }

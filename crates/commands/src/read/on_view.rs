@@ -4,7 +4,7 @@
 use crate::read::find_request::Batching;
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::Views;
-use quire_planner::{AggregateRequest, ReadRequest, on_view};
+use quire_planner::{AggregateRequest, FindRequest, ReadRequest, on_view};
 
 /// Returns the pipeline that answers the request if it names a view. Uses the catalog of `views`.
 ///
@@ -16,16 +16,15 @@ pub fn resolved(request: ReadRequest<'_>, views: &dyn Views) -> Result<Option<Ag
     view.map(|view| on_view(&request, &view)).transpose()
 }
 
-/// Fails with 168 InvalidPipelineOperator for an option of a find with this limit that a pipeline does
-/// not have.
-pub fn check_batching(batching: &Batching, limit: u64) -> Result<()> {
-    let text = if batching.tailable {
+/// Fails with 168 InvalidPipelineOperator for an option of a find that a pipeline does not have.
+pub fn check_batching(batching: &Batching, request: &FindRequest) -> Result<()> {
+    let text = if request.tailable {
         "Tailable cursors are not supported in aggregation."
     } else if batching.no_timeout {
         "Cursor option noCursorTimeout not supported in aggregation."
     } else if batching.allow_partial_results {
         "Option allowPartialResults not supported in aggregation."
-    } else if batching.single_batch && limit != 1 {
+    } else if batching.single_batch && request.limit != 1 {
         "Option singleBatch not supported in aggregation."
     } else {
         return Ok(());

@@ -100,7 +100,7 @@ impl Source for Later {
         _: &mut ArrayWriter<'_>,
     ) -> Result<BatchEnd> {
         if limits.docs_max == 0 {
-            return Ok(BatchEnd { docs: 0, exhausted: false });
+            return Ok(BatchEnd::of_rows(0, true));
         }
         let _writing = self.service.write_gate.enter(interrupt)?;
         views.renew()?;
@@ -112,6 +112,6 @@ impl Source for Later {
         let written = write_results(&mut self.execution, views, &mut unit, &commit, interrupt);
         unit.note_some(written.map_err(of_plan)?.as_ref());
         unit.finish()?;
-        Ok(BatchEnd { docs: 0, exhausted: true })
+        Ok(BatchEnd::of_rows(0, false))
     }
 }

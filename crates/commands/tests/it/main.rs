@@ -40,6 +40,7 @@ mod sessions;
 mod snapshot_reads;
 mod stage_rights;
 mod stats;
+mod tailing;
 mod transactions;
 mod validate;
 mod validators;

@@ -28,6 +28,10 @@ impl Replacing {
         let target = target(out)?;
         let store = Arc::clone(unit.store());
         let model = store.catalog().writable(&target)?;
+        if model.as_ref().is_some_and(|model| model.options.capped().is_some()) {
+            let text = format!("namespace '{target}' is capped so it can't be used for $out");
+            return Err(Error::location(17152, text));
+        }
         let name = format!("tmp.agg_out.{}", store.new_uuid());
         let temporary = Namespace::new(&out.db, &name)?;
         let buffered =

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use quire_catalog::Collection;
 use quire_collections::View;
 use quire_document::{ArrayBuf, Doc};
 use quire_error::Result;
@@ -52,7 +53,7 @@ impl Execution {
             let mut exhausted = Ok(false);
             let batch = ArrayBuf::build(|out| {
                 let end = self.next_batch(views, interrupt, BATCH, out);
-                exhausted = end.map(|end| end.exhausted);
+                exhausted = end.map(|end| end.is_last());
             });
             let exhausted = exhausted?;
             let docs: Vec<Doc<'_>> =
@@ -152,6 +153,10 @@ impl Views for Held<'_> {
 
     fn renew(&mut self) -> Result<()> {
         if self.is_held { Ok(()) } else { self.views.renew() }
+    }
+
+    fn renew_settled(&mut self, collection: &Collection) -> Result<()> {
+        if self.is_held { Ok(()) } else { self.views.renew_settled(collection) }
     }
 
     fn is_pinned(&self) -> bool {

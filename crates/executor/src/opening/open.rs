@@ -6,15 +6,17 @@ use quire_catalog::Namespace;
 use quire_collections::View;
 use quire_error::{Error, ErrorCode, Result};
 use quire_planner::{
-    FindQuery, Foreign, Inner, Node, Plan, ReadRequest, add_intersection, collation_of, plan,
-    plan_find,
+    FindQuery, FindRequest, Foreign, Inner, Node, Plan, ReadRequest, add_intersection,
+    collation_of, plan, plan_find,
 };
+
+use quire_storage::{Reach, Watched};
 
 use crate::build::build;
 use crate::env::Env;
 use crate::execution::Execution;
 use crate::operators::feed::Feed;
-use crate::params::ExecParams;
+use crate::params::{Awaits, ExecParams};
 use crate::statistics::ViewStatistics;
 use crate::views::Views;
 
@@ -58,7 +60,8 @@ pub(crate) fn open_query(
     let plan = plan_find(query, &ViewStatistics::new(view, env))?;
     refuse_table_scan(&plan, env)?;
     let root = build(&plan.root, None)?;
-    Ok(noted(Execution::new(Arc::clone(env), root, Arc::new(plan))))
+    let execution = Execution::new(Arc::clone(env), root, Arc::new(plan));
+    Ok(noted(Execution { of_write: true, ..execution }))
 }
 
 /// Counts the use of the plan's indexes, for `$indexStats`.
@@ -88,8 +91,18 @@ pub(crate) fn start(
         take_considered(&mut plan, at)?;
     }
     refuse_table_scan(&plan, &env)?;
+    let awaits = feed.as_ref().and_then(|feed| feed.awaits());
     let root = build(&plan.root, feed)?;
-    Ok(Execution::new(Arc::new(env), root, Arc::new(plan)))
+    let mut execution = Execution::new(Arc::new(env), root, Arc::new(plan));
+    execution.awaits = awaits.or_else(|| tailed(request, &execution));
+    Ok(execution)
+}
+
+/// Returns the commits that a tailable find follows.
+fn tailed(request: &ReadRequest<'_>, execution: &Execution) -> Option<Awaits> {
+    let ReadRequest::Find(FindRequest { tailable: true, .. }) = request else { return None };
+    let collection = execution.plan.root.collection()?;
+    Some(Awaits { watched: Watched::Collection(collection.id.0), reach: Reach::Visible })
 }
 
 /// Replaces the chosen plan by the candidate number `at`.

@@ -338,6 +338,9 @@ impl Operator for ChainOp {
             scope.env.check_interrupt()?;
             self.done = !self.input.next(run, wanted, &mut rows)?;
             self.waiting.extend(rows.drain(..));
+            if self.waiting.is_empty() && run.nothing_yet.is_some() {
+                return Ok(true);
+            }
         }
     }
 

@@ -6,25 +6,34 @@ use quire_document::DocBuf;
 use quire_error::Result;
 use quire_mql::stage::Served;
 use quire_planner::explain::NodeStats;
+use quire_storage::Interrupt;
 use std::sync::Arc;
 
 use crate::env::Run;
 use crate::operators::Operator;
+use crate::params::{Awaits, Follows};
 use crate::row::Row;
 
 /// Provides the documents of a plan's leaf without a collection, such as `$currentOp`.
 pub trait Feed: Send {
-    /// Appends at most `max` documents to `out`. Returns false if no more follow.
+    /// Appends at most `max` documents to `out`, and returns what follows them. A feed that follows
+    /// commits returns [`Follows::NothingYet`] instead of waiting. Long work checks `interrupt`.
     ///
     /// # Errors
-    /// The errors of producing the documents.
-    fn next(&mut self, max: usize, out: &mut Vec<DocBuf>) -> Result<bool>;
+    /// The errors of producing the documents; the error of the interrupt.
+    fn next(&mut self, max: usize, interrupt: &Interrupt, out: &mut Vec<DocBuf>)
+    -> Result<Follows>;
+
+    /// Returns the commits that can add documents; `None` if the documents have an end.
+    fn awaits(&self) -> Option<Awaits> {
+        None
+    }
 }
 
 impl Feed for std::vec::IntoIter<DocBuf> {
-    fn next(&mut self, max: usize, out: &mut Vec<DocBuf>) -> Result<bool> {
+    fn next(&mut self, max: usize, _: &Interrupt, out: &mut Vec<DocBuf>) -> Result<Follows> {
         out.extend(self.by_ref().take(max));
-        Ok(self.len() > 0)
+        Ok(if self.len() > 0 { Follows::Rows } else { Follows::End })
     }
 }
 
@@ -42,8 +51,19 @@ impl FeedOp {
 }
 
 impl Operator for FeedOp {
-    fn next(&mut self, _: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let more = self.feed.next(max, &mut self.docs)?;
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let follows = self.feed.next(max, &run.env.interrupt(), &mut self.docs)?;
+        let more = match follows {
+            Follows::Rows => true,
+            Follows::NothingYet { past } => {
+                run.nothing_yet = Some(past);
+                true
+            }
+            Follows::End => {
+                run.has_ended = true;
+                false
+            }
+        };
         self.stats.returned += self.docs.len() as u64;
         self.stats.is_eof = !more;
         let row = |doc: DocBuf| Row::of_document(RecordId(0), Bytes::from(doc.into_bytes()));

@@ -54,6 +54,9 @@ impl Operator for Skip {
                 self.stats.is_eof = true;
                 return Ok(false);
             }
+            if run.nothing_yet.is_some() {
+                return Ok(true);
+            }
         }
         pass_on(&mut self.input, &mut self.stats, run, max, out)
     }

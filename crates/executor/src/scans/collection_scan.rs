@@ -16,6 +16,7 @@ use crate::operators::{BATCH_BYTES, Operator, Passed, at_most, make_and_drop};
 use crate::row::Row;
 use crate::scans::scan_pieces::{Found, Kept, Piece};
 use crate::scans::split_scan::{Splitter, Step, Stretch};
+use crate::scans::tail_scan::position_lost;
 use crate::table::Table;
 use crate::taking::{Given, Taker};
 
@@ -76,6 +77,7 @@ impl CollectionScan {
     /// Reads the next page or stretch. Returns false at the end.
     fn fill(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<bool> {
         run.pause()?;
+        self.check_place(run)?;
         let long = self.is_long(run);
         let collection = self.table.resolve(run)?;
         if let Some(last) = self.last
@@ -104,6 +106,22 @@ impl CollectionScan {
         let any = !page.is_empty();
         self.page = page.into_iter();
         Ok(any)
+    }
+
+    /// Fails if the scan of a capped collection cannot continue on a newer view, because its last
+    /// record was deleted and with it perhaps the next ones.
+    fn check_place(&mut self, run: &Run<'_>) -> Result<()> {
+        let Some(last) = self.last.filter(|_| self.generation != run.generation) else {
+            return Ok(());
+        };
+        let collection = self.table.resolve(run)?;
+        if collection.options.capped().is_none() || run.of_write {
+            return Ok(());
+        }
+        match run.view().get(collection, last)? {
+            Some(_) => Ok(()),
+            None => Err(position_lost(last, false)),
+        }
     }
 
     /// Makes sure that the cursor is positioned after the last record, for the current view.
@@ -256,6 +274,7 @@ impl Operator for CollectionScan {
             return make_and_drop(self, run, max);
         }
         run.pause()?;
+        self.check_place(run)?;
         self.position(run)?;
         let Some(cursor) = &mut self.cursor else { return Ok(Passed { rows: 0, more: false }) };
         let (passed, last) = cursor.pass_page(

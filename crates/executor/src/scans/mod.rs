@@ -10,3 +10,4 @@ pub(crate) mod index_scan;
 pub(crate) mod random_picks;
 pub(crate) mod scan_pieces;
 pub(crate) mod split_scan;
+pub(crate) mod tail_scan;

@@ -103,7 +103,7 @@ fn read(store: &Arc<Store>, mut execution: Execution, interrupt: &Arc<Interrupt>
         let end = execution.next_batch(&mut views, interrupt, limits, &mut writer)?;
         writer.finish();
         count += bytes.len() as u64;
-        if end.exhausted {
+        if end.is_last() {
             return Ok(count);
         }
     }

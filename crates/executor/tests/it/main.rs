@@ -8,6 +8,7 @@ mod collation;
 mod densify;
 mod explain;
 mod first_of_each;
+mod follows;
 mod fusion;
 mod group;
 mod interrupts;
@@ -190,7 +191,7 @@ fn drain_between(
         writer.finish();
         let docs = ArrayBuf::from_valid_bytes(bytes);
         out.extend(documents(docs.as_array()).map(Doc::to_owned));
-        if end.exhausted {
+        if end.is_last() {
             return Ok(out);
         }
     }
