@@ -8,6 +8,7 @@ mod exchange;
 mod limits;
 mod stop;
 mod tls;
+mod waiting;
 
 use quire_commands::{Service, ServiceOptions};
 use quire_document::{DocBuf, Value, doc};
