@@ -204,9 +204,10 @@ impl Execution {
             // that happens to contain the last document leaves the cursor open.
             if ended && (left > 0 || !self.plan.of_pipeline) {
                 // A limit has ended the rows of a cursor that stays open.
-                let past = run.view().version();
-                let waits = self.awaits.is_some();
-                break if waits { Follows::NothingYet { past } } else { Follows::End };
+                break match self.awaits {
+                    Some(_) => Follows::NothingYet { past: run.view().version() },
+                    None => Follows::End,
+                };
             }
             if left == 0 {
                 break Follows::Rows;

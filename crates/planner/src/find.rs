@@ -234,7 +234,7 @@ fn id_of_lookup<'q>(query: &'q FindQuery<'_>, plain: impl Fn() -> bool) -> Optio
 fn check_tail(
     request: &FindRequest,
     filter: &Condition,
-    collection: &Collection,
+    collection: &Arc<Collection>,
     restriction: Restriction<'_>,
     collation: Option<&Collation>,
 ) -> Result<()> {

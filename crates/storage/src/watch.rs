@@ -11,14 +11,16 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::contract::{Op, Space, Version};
+use crate::batch::Op;
 use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
+use crate::space::Space;
+use crate::version::Version;
 
 /// The commits that a reader follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watched {
-    /// Every commit.
+    /// The commits of all collections, and of the catalog.
     Everything,
     /// The commits that write documents of the collection with this number, and those that change
     /// the catalog.
@@ -109,7 +111,7 @@ pub(crate) enum Touched {
     /// Not computed, because no reader was registered, or any: the group changes the catalog.
     #[default]
     Unknown,
-    /// Exactly these.
+    /// Exactly these collections, in any order.
     Collections(Vec<u32>),
 }
 
