@@ -16,7 +16,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 (`cargo xtask compatibility`); a test compares the two. A feature that is listed as missing returns
 `CommandNotSupported` (115) or the command's own error, which names the feature.
 
-Missing as a whole: change streams, time-series collections,
+Missing as a whole: time-series collections,
 text and geospatial indexes, server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
 

@@ -52,7 +52,7 @@ mod write;
 
 pub use change_log::{
     ChangeEntry, ChangePlace, ChangeWhat, EntryCollection, LogBeginning, LogReader, LogWindow,
-    Origin, Trimmed,
+    Origin, Trimmed, history_lost,
 };
 pub use changes::{
     CatalogChange, CatalogObserver, Change, ChangeListener, ChangeLog, UpdatedDoc, Violation,

@@ -20,6 +20,7 @@ mod requires;
 
 pub use frame::audit_log::{AuditOptions, AuditSink};
 pub use frame::certificate::ServerCertificate;
+pub use frame::change_log::ChangeLogOptions;
 pub use frame::command::Command;
 pub use frame::in_process::Call;
 pub use frame::job_kind::{JobKind, StepContext};
@@ -30,4 +31,5 @@ pub use frame::service::{
 pub use frame::{MAX_WIRE_VERSION, MONGODB_VERSION, MONGODB_VERSION_ARRAY};
 pub use frame::{log, metrics, service};
 pub use jobs::Jobs;
+pub use quire_collections::ChangeLogMode;
 pub use registry::COMMANDS;

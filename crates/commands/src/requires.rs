@@ -260,6 +260,8 @@ fn aggregate(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let source = cx.named_target(body);
     match body.get("pipeline") {
         Some(Value::Array(stages)) => {
+            // The changes of all databases require the privileges on each of them.
+            let source = if pipeline::is_of_all(stages) { Target::Database("") } else { source };
             pipeline(cx, source, stages)?;
             pipeline::bypasses_validation(cx, body, stages)
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quire_collections::RecordId;
-use quire_document::{ArrayWriter, memory};
+use quire_document::{ArrayWriter, DocBuf, memory};
 use quire_error::{Error, ErrorClass, Result};
 use quire_planner::Plan;
 use quire_storage::Interrupt;
@@ -113,6 +113,23 @@ impl Execution {
         }
         self.returned += docs as u64;
         Ok(BatchEnd { docs, follows })
+    }
+
+    /// Returns the next document, however large it is; `None` if there is none, or none yet.
+    ///
+    /// # Errors
+    /// Those of [`next_batch`](Self::next_batch).
+    pub fn next_document(
+        &mut self,
+        views: &mut dyn Views,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Option<DocBuf>> {
+        let mut found = None;
+        self.rows(views, interrupt, 1, |row| {
+            found = Some(row.doc().to_owned());
+            true
+        })?;
+        Ok(found)
     }
 
     /// Returns the record ids of the next documents, at most `max`, for a statement that writes

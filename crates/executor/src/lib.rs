@@ -37,6 +37,7 @@ pub use opening::count::count;
 pub use opening::distinct::distinct;
 pub use opening::explain::{ServerStage, explain};
 pub use opening::open::{open, open_fed};
+pub use operators::chain::check_size;
 pub use operators::feed::Feed;
 pub use params::{Awaits, BatchEnd, BatchLimits, ExecParams, Follows, STAGE_BYTES_MAX, ServerRows};
 pub use unit::UnitOfWork;

@@ -54,6 +54,12 @@ pub trait Source: Send {
         None
     }
 
+    /// Returns the resume token after the last batch of a change stream; `None` for other sources,
+    /// and after the end of a stream.
+    fn resume_token(&self) -> Option<DocBuf> {
+        None
+    }
+
     /// Returns the time at which the source reads, if it always reads at the same time.
     fn read_time(&self) -> Option<ClusterTime> {
         None

@@ -80,7 +80,12 @@ impl Session {
         }
         let mode = start.at.map_or(WriterMode::Transaction, WriterMode::TransactionAt);
         let writer = match store.writer(mode) {
-            Ok(writer) => Some(Box::new(writer)),
+            Ok(mut writer) => {
+                if store.logs_changes() {
+                    writer.set_transaction(number, self.id.to_doc());
+                }
+                Some(Box::new(writer))
+            }
             Err(error) => {
                 turn.keep();
                 return Err(error);

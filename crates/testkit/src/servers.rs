@@ -1,7 +1,7 @@
 //! Services and servers in this process, on the memory engine and on disk.
 
 use crate::client::{AtAddress, Connect, InProcess};
-use quire_commands::{Service, ServiceOptions};
+use quire_commands::{ChangeLogMode, ChangeLogOptions, Service, ServiceOptions};
 use quire_server::{Endpoint, Listeners, Server, ServerOptions};
 use quire_storage::Engine;
 use std::path::Path;
@@ -12,6 +12,7 @@ pub fn service(engine: Arc<dyn Engine>, name: &'static str) -> Arc<Service> {
     let options = ServiceOptions {
         argv: vec!["quire".into(), "serve".into()],
         parameters: vec![("enableTestCommands".into(), "1".into())],
+        change_log: ChangeLogOptions { mode: ChangeLogMode::On, ..ChangeLogOptions::default() },
         ..ServiceOptions::in_process(name, None)
     };
     Service::open(engine, options).expect("a new engine opens")

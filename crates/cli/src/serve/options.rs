@@ -111,7 +111,7 @@ pub static OPTIONS: &[ServeOption] = &[
     row("nojournal", "", Flag, JOURNALED, "Journals nothing."),
     row("journalCommitInterval", "storage.journal.commitIntervalMs", Number("MS"), NoEffect("a write that asks for it is durable before its reply; others within 100 ms"), "How often the journal is flushed."),
     row("syncdelay", "storage.syncPeriodSecs", Text("SECONDS"), NoEffect("there are no checkpoints; the journal is sufficient"), "The time between checkpoints."),
-    row("oplogMinRetentionHours", "storage.oplogMinRetentionHours", Text("HOURS"), Refused("the change log's window cannot be set yet"), "How long changes are kept."),
+    row("oplogMinRetentionHours", "storage.oplogMinRetentionHours", Text("HOURS"), Works, "How long the change log keeps changes at least, whatever its size. Default: 0."),
     row("repair", "", Flag, Refused("use 'quire check --repair DIR'"), "Repairs the data."),
     row("upgrade", "", Flag, NoEffect("a readable format is upgraded at the start"), "Upgrades the data."),
     row("validate", "", Flag, Refused("use 'quire check DIR'"), "Validates the data."),
@@ -134,7 +134,7 @@ pub static OPTIONS: &[ServeOption] = &[
     // Replication.
     usual(row("replSet", "replication.replSetName", Text("NAME"), Works, "The name of the replica set. Default: rs0.")),
     row("standalone", "replication.standalone", Flag, Works, "Presents a standalone server to drivers."),
-    row("oplogSize", "replication.oplogSizeMB", Number("MB"), NoEffect("there is no oplog"), "The size of the oplog."),
+    row("oplogSize", "replication.oplogSizeMB", Number("MB"), Works, "The size beyond which the change log drops its oldest changes. Default: 5 % of the disk, from 128 MB to 16 GB. With --memory there is no change log without this option."),
     harmless(&["true"], row("enableMajorityReadConcern", "replication.enableMajorityReadConcern", Text("BOOL"), Refused("majority reads cannot be turned off"), "Allows majority reads.")),
     row("shardsvr", "", Flag, NO_SHARDS, "Makes the server a shard."),
     row("configsvr", "", Flag, NO_SHARDS, "Makes the server a config server."),

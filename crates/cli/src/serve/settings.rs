@@ -42,6 +42,10 @@ pub(crate) struct Settings {
     pub(crate) audit: Option<AuditSettings>,
     /// The encryption; `None` for plain connections.
     pub(crate) tls: Option<TlsSettings>,
+    /// The size of the change log in bytes; `None` for the default.
+    pub(crate) change_log_bytes: Option<u64>,
+    /// How long the change log keeps changes at least, in milliseconds.
+    pub(crate) change_log_ms: u64,
     pub(crate) parameters: Vec<(String, String)>,
     pub(crate) profile_level: i32,
     pub(crate) slow_sample_rate: f64,
@@ -98,6 +102,8 @@ impl Settings {
             access_control: access_control(given)?,
             audit: AuditSettings::new(given)?,
             tls: TlsSettings::new(given)?,
+            change_log_bytes: change_log_bytes(given)?,
+            change_log_ms: change_log_ms(given)?,
             parameters: parameters(given)?,
             profile_level: profile_level(given)?,
             slow_sample_rate: slow_sample_rate(given)?,
@@ -113,6 +119,25 @@ fn memory_engine(given: &Given) -> Result<bool, Failure> {
         Some(other) => {
             let text = format!("Cannot start server with an unknown storage engine: {other}");
             Err(Failure::options(text))
+        }
+    }
+}
+
+fn change_log_bytes(given: &Given) -> Result<Option<u64>, Failure> {
+    let size = given.text("oplogSize").map(str::parse::<u64>);
+    match size {
+        None => Ok(None),
+        Some(Ok(megabytes @ 1..=1_000_000_000)) => Ok(Some(megabytes << 20)),
+        Some(_) => Err(Failure::options("--oplogSize is a number of megabytes, at least 1")),
+    }
+}
+
+fn change_log_ms(given: &Given) -> Result<u64, Failure> {
+    match given.text("oplogMinRetentionHours").map(str::parse::<f64>) {
+        None => Ok(0),
+        Some(Ok(hours)) if (0.0..=1_000_000.0).contains(&hours) => Ok((hours * 3_600_000.0) as u64),
+        Some(_) => {
+            Err(Failure::options("--oplogMinRetentionHours is a number of hours, at least 0"))
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::exit::{ABRUPT, FAILED, Failure, NETWORK};
 use crate::version;
 use quire_commands::log::{LogLine, LogSink, Severity};
-use quire_commands::{Service, ServiceOptions, Topology};
+use quire_commands::{ChangeLogMode, ChangeLogOptions, Service, ServiceOptions, Topology};
 use quire_document::{DocBuf, doc};
 use quire_error::ErrorCode;
 use quire_server::log::{LineFormat, Output, ServerLog};
@@ -24,6 +24,9 @@ use std::sync::{Arc, OnceLock, Weak};
 
 /// The file descriptors that are reserved for the engine and the log.
 const RESERVED_FILES: u64 = 256;
+/// The bounds of the default size of the change log, in bytes.
+const CHANGE_LOG_BYTES_MIN: u64 = 128 << 20;
+const CHANGE_LOG_BYTES_MAX: u64 = 16 << 30;
 
 /// Starts the server, waits for its stop, and ends it.
 pub(crate) fn serve(settings: Settings, call: &Call) -> Result<(), Failure> {
@@ -79,6 +82,7 @@ fn serve_until_stopped(
         request_bytes_max: super::request_memory::budget_bytes(),
         data_directory: settings.dbpath.clone(),
         certificate: encryption.clone().map(|encryption| encryption as _),
+        change_log: change_log(&settings),
     };
     let service = Service::open(engine, options).map_err(|error| match error.code() {
         ErrorCode::BadValue => Failure::options(error.message()),
@@ -126,6 +130,22 @@ fn serve_until_stopped(
     })?;
     log.control(Severity::Info, 23138, "Shut down", doc! { "exitCode": 0 });
     Ok(())
+}
+
+/// Returns the options of the change log: on for a member of a replica set with a directory, and in
+/// memory if a size was asked for.
+fn change_log(settings: &Settings) -> ChangeLogOptions {
+    let is_on = match &settings.dbpath {
+        Some(_) => settings.set_name.is_some(),
+        None => settings.set_name.is_some() && settings.change_log_bytes.is_some(),
+    };
+    let mode = if is_on { ChangeLogMode::On } else { ChangeLogMode::Off };
+    let bytes_max = settings.change_log_bytes.unwrap_or_else(|| {
+        let disk = settings.dbpath.as_deref().and_then(|path| rustix::fs::statvfs(path).ok());
+        let size = disk.map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
+        (size / 20).clamp(CHANGE_LOG_BYTES_MIN, CHANGE_LOG_BYTES_MAX)
+    });
+    ChangeLogOptions { mode, bytes_max, age_min_ms: settings.change_log_ms }
 }
 
 fn open_log(settings: &LogSettings, as_mongod: bool) -> Result<ServerLog, Failure> {

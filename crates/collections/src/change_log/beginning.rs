@@ -95,8 +95,10 @@ fn begin_log(engine: &Arc<dyn Engine>) -> Result<()> {
     };
     let record = FormatRecord { format: CATALOG_FORMAT, next_id };
     put_meta(&mut txn, &format_key(), record.encode())?;
-    let version = Version::from_u64(txn.version().as_u64() + 1);
-    LogBeginning { version, time: txn.cluster_time(), whole: true }.write(&mut txn)?;
+    let before = txn.commit(CommitOptions::buffered()).map_err(from_storage)?;
+    let version = Version::from_u64(before.version.as_u64() + 1);
+    let mut txn = begin(engine, Mode::Write).map_err(from_storage)?;
+    LogBeginning { version, time: before.cluster_time, whole: true }.write(&mut txn)?;
     txn.commit(CommitOptions::synced()).map_err(from_storage)?;
     engine.truncate_log(version).map_err(from_storage)
 }

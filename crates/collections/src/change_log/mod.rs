@@ -7,5 +7,7 @@ mod trim;
 
 pub use beginning::LogBeginning;
 pub(crate) use beginning::{discard, dropped_collections, open};
-pub use reader::{ChangeEntry, ChangePlace, ChangeWhat, EntryCollection, LogReader, Origin};
+pub use reader::{
+    ChangeEntry, ChangePlace, ChangeWhat, EntryCollection, LogReader, Origin, history_lost,
+};
 pub use trim::{LogWindow, Trimmed};

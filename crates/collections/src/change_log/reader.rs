@@ -17,7 +17,7 @@ use crate::log_record::{Images, LogContent, LogRecord, LoggedChange, LoggedName}
 use crate::log_record::{decode, saved_key};
 
 /// The bytes of a page of records.
-const PAGE_BYTES: usize = 1 << 20;
+const PAGE_BYTES: usize = 256 << 10;
 /// The documents of inserts that are looked up at a time.
 const LOOKED_UP_MAX: u32 = 128;
 
@@ -146,6 +146,8 @@ struct Run {
 pub struct LogReader {
     /// The first place that was not read.
     next: ChangePlace,
+    /// Records from this place on.
+    rows: VecDeque<(Bytes, Bytes)>,
     /// The version of a commit, and its transaction if it is that of one.
     origin: Option<(u64, Option<Origin>)>,
 }
@@ -153,7 +155,7 @@ pub struct LogReader {
 impl LogReader {
     /// Returns a reader of the changes from `place` on.
     pub fn at(place: ChangePlace) -> Self {
-        LogReader { next: place, origin: None }
+        LogReader { next: place, rows: VecDeque::new(), origin: None }
     }
 
     /// Returns the first place that was not read.
@@ -163,7 +165,8 @@ impl LogReader {
 
     /// Appends the next changes of the commits up to `until` to `out`: those for which `wants`
     /// returns true for the namespace of the collection, and all changes of the catalog. Stops after
-    /// `max` changes, or a page of the log. Returns true if it has come to `until`.
+    /// `max` changes, or a page of the log. Returns true if there were no more. `until` must not be
+    /// earlier than in the last call.
     ///
     /// # Errors
     /// 286 ChangeStreamHistoryLost if the log no longer has the changes.
@@ -176,34 +179,41 @@ impl LogReader {
         out: &mut VecDeque<ChangeEntry>,
     ) -> Result<bool> {
         self.check_kept(snapshot)?;
-        let end = until.as_u64() + 1;
-        let (start, stop) = (log_key(self.next.version, self.next.index), log_key(end, 0));
-        let mut page = Page::default();
-        let request =
-            ScanRequest { bytes_max: PAGE_BYTES, ..ScanRequest::new(Space::Log, &start, &stop) };
-        if self.next.version < end {
-            snapshot.scan(&request, &mut page).map_err(from_storage)?;
+        if self.rows.is_empty() && !self.read_page(snapshot, until)? {
+            self.next = self.next.max(ChangePlace::of_version(until.as_u64() + 1));
+            return Ok(true);
         }
         let room = out.len() + max;
-        for (key, value) in &page.rows {
+        while let Some((key, value)) = self.rows.front().cloned() {
             if out.len() >= room {
                 return Ok(false);
             }
-            let (version, index) = split_log_key(key).ok_or_else(|| damaged("a key of the log"))?;
+            let (version, index) =
+                split_log_key(&key).ok_or_else(|| damaged("a key of the log"))?;
             let place = ChangePlace { version, index, offset: 0 };
-            if place > self.next {
-                self.next = place;
-            }
-            if !self.read_record(snapshot, (place, value), wants, room, out)? {
+            self.next = self.next.max(place);
+            if !self.read_record(snapshot, (place, &value), wants, room, out)? {
                 return Ok(false);
             }
             self.next = ChangePlace { version, index: index + 1, offset: 0 };
+            self.rows.pop_front();
         }
-        if page.resume.is_some() {
+        Ok(false)
+    }
+
+    /// Reads the next records up to `until`. Returns false if there are none.
+    fn read_page(&mut self, snapshot: &dyn Snapshot, until: Version) -> Result<bool> {
+        let (start, end) =
+            (log_key(self.next.version, self.next.index), log_key(until.as_u64() + 1, 0));
+        if start >= end {
             return Ok(false);
         }
-        self.next = self.next.max(ChangePlace::of_version(end));
-        Ok(true)
+        let request = ScanRequest::new(Space::Log, &start, &end);
+        let mut page = Page::default();
+        let request = ScanRequest { bytes_max: PAGE_BYTES, ..request };
+        snapshot.scan(&request, &mut page).map_err(from_storage)?;
+        self.rows = page.rows.into();
+        Ok(!self.rows.is_empty())
     }
 
     fn check_kept(&self, snapshot: &dyn Snapshot) -> Result<()> {
@@ -367,7 +377,7 @@ fn inserted(
 }
 
 /// Returns the error for changes that the log no longer has.
-pub(crate) fn history_lost() -> Error {
+pub fn history_lost() -> Error {
     let text = "Resume of change stream was not possible, as the resume point may no longer be in the oplog.";
     Error::new(ErrorCode::ChangeStreamHistoryLost, text)
         .with_label(Label::NonResumableChangeStreamError)

@@ -21,6 +21,8 @@ pub struct ModifyCollection {
     pub validation: ValidationOptions,
     /// The change of the bounds of a capped collection. Smaller bounds apply from the next insert on.
     pub capped: CappedChange,
+    /// Whether the change log keeps the documents before and after each change.
+    pub images: Option<bool>,
 }
 
 /// The seconds after which documents expire; `None` if they do not.
@@ -34,6 +36,7 @@ impl ModifyCollection {
             && self.expiry.is_none()
             && self.validation.is_empty()
             && self.capped.is_empty()
+            && self.images.is_none()
     }
 
     /// Returns the collection after the changes, and the options that the changed index had.
@@ -60,6 +63,9 @@ impl ModifyCollection {
                 return Err(Error::new(ErrorCode::InvalidOptions, text));
             };
             next.options = next.options.capped_at(capped.changed(self.capped));
+        }
+        if let Some(enabled) = self.images {
+            next.options = next.options.keeping_images(enabled);
         }
         let before = self.index.as_ref().map(|change| change.apply(&mut next)).transpose()?;
         Ok((next, before))

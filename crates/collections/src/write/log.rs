@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use quire_catalog::{Catalog, Collection, CollectionId};
-use quire_document::{Doc, DocBuf};
+use quire_document::{Doc, DocBuf, memory};
 use quire_storage::{Snapshot, Space};
 
 use super::Writer;
@@ -103,7 +103,8 @@ impl Writer {
         let record = match change {
             Change::Update(updated) => {
                 let images = Images::of(collection, before, Some(updated.after));
-                let description = describe(&updated.description());
+                // No limit of the request's memory may cut the record.
+                let description = memory::unlimited(|| describe(&updated.description()));
                 log_record::update(at, place, (&key_of(before), &description), &images)
             }
             Change::Replace { after, .. } => {

@@ -91,7 +91,7 @@ impl Context<'_> {
         self.service.metrics.documents_returned.add(end.docs as u64);
         self.tally.returned = Some(end.docs as u64);
         self.tally.examined = source.examined();
-        let time = source.read_time();
+        let (time, token) = (source.read_time(), source.resume_token());
         let full = end.docs as u64 == docs && opening.full_batch_stays_open;
         let reached = opening.limit > 0 && end.docs as u64 >= opening.limit;
         let done = match end.follows {
@@ -130,6 +130,9 @@ impl Context<'_> {
         };
         self.tally.cursor_exhausted = id == 0;
         self.tally.cursor = (id != 0).then_some(id);
+        if let Some(token) = token {
+            cursor.append("postBatchResumeToken", &token);
+        }
         cursor.append("id", id).append("ns", opening.namespace.as_str());
         write_read_time(&mut cursor, time);
         Ok(())

@@ -8,7 +8,7 @@ use crate::frame::context::Context;
 use crate::frame::fail_points::FAIL_GET_MORE;
 use crate::frame::generic_fields::{ApiParameters, max_time};
 use quire_document::{Doc, DocWriter, Value};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, ErrorCode, Label, Result};
 use quire_executor::{BatchEnd, BatchLimits, Follows, UnitOfWork};
 use quire_session::Cursor;
 use std::time::Instant;
@@ -61,7 +61,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let before = cursor.source.examined().map(|examined| examined.counters).unwrap_or_default();
     let waiting = Waiting::begin(cx, cursor, max_time_ms);
     let mut shown = reply.document("cursor");
-    let end = write_batch(cx, cursor, (transaction, docs), waiting, &mut shown)?;
+    let is_stream = cursor.source.resume_token().is_some();
+    let end = write_batch(cx, cursor, (transaction, docs), waiting, &mut shown)
+        .map_err(|error| if is_stream { resumable(error) } else { error })?;
     cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(started.elapsed()));
     cx.tally.examined = cursor.source.examined().map(|mut examined| {
         examined.counters = examined.counters.since(&before);
@@ -73,6 +75,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     cx.service.metrics.getmores.add(1);
     cx.service.metrics.documents_returned.add(end.docs as u64);
     let open = !end.is_last();
+    if let Some(token) = cursor.source.resume_token() {
+        shown.append("postBatchResumeToken", &token);
+    }
     shown.append("id", if open { id } else { 0 }).append("ns", namespace.as_str());
     write_read_time(&mut shown, cursor.source.read_time());
     if open {
@@ -124,6 +129,19 @@ fn write_batch(
         cx.await_durable_reads(ReadLevel::Majority)?;
     }
     Ok(end)
+}
+
+/// Errors after which a driver opens a change stream again by itself (the specification "Change
+/// Streams" of the drivers, section "Resumable Error").
+const RESUMABLE: &[i32] =
+    &[6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436];
+
+/// Adds the label of such an error.
+fn resumable(error: Error) -> Error {
+    match RESUMABLE.contains(&error.code().number()) {
+        true => error.with_label(Label::ResumableChangeStreamError),
+        false => error,
+    }
 }
 
 fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Request<'a>> {

@@ -6,7 +6,7 @@ use crate::frame::context::Context;
 use crate::frame::service::now_ms;
 use quire_catalog::capped::{CappedChange, parse_max, parse_size};
 use quire_catalog::clustered::parse_expiry;
-use quire_catalog::{Collection, Namespace, ValidationOptions, ViewDefinition};
+use quire_catalog::{Collection, Namespace, ValidationOptions, ViewDefinition, parse_images};
 use quire_collections::{
     Expiry, IndexBefore, IndexChoice, MakeUnique, ModifyCollection, ModifyIndex, ModifyView,
 };
@@ -25,6 +25,8 @@ struct Arguments<'a> {
     validation: ValidationOptions,
     /// The change of the bounds of a capped collection.
     capped: CappedChange,
+    /// Whether the change log keeps the documents before and after each change.
+    images: Option<bool>,
     /// The first option that applies only to collections.
     of_collection: Option<&'a str>,
     /// The first option that is not built.
@@ -69,14 +71,17 @@ fn modify_collection(
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     let namespace = &collection.namespace;
-    let Arguments { index, dry_run, expiry, validation, capped, .. } = arguments;
+    let Arguments { index, dry_run, expiry, validation, capped, images, .. } = arguments;
+    if images.is_some() {
+        check_images(namespace)?;
+    }
     let (index, unique) = index.map(parse).transpose()?.unzip();
     let unique = unique == Some(true);
     if dry_run && !unique {
         return Err(no_conversion());
     }
     let (converted, index) = if unique { (index, None) } else { (None, index) };
-    let change = ModifyCollection { index, expiry, validation, capped };
+    let change = ModifyCollection { index, expiry, validation, capped, images };
     if converted.is_none() && change.is_empty() {
         return Ok(());
     }
@@ -97,6 +102,18 @@ fn modify_collection(
         write_index(change, &before, reply);
     }
     Ok(())
+}
+
+/// Refuses `changeStreamPreAndPostImages` for a collection of the server, which no stream watches.
+///
+/// # Errors
+/// 72 InvalidOptions.
+pub fn check_images(namespace: &Namespace) -> Result<()> {
+    if !matches!(namespace.db(), "admin" | "config" | "local") && !namespace.is_system() {
+        return Ok(());
+    }
+    let text = format!("changeStreamPreAndPostImages is not supported on {namespace}");
+    Err(Error::new(ErrorCode::InvalidOptions, text))
 }
 
 /// Converts an index to a unique one.
@@ -137,9 +154,18 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             "cappedMax" if !arg.is_null() => {
                 parsed.capped.max = Some(parse_max("collMod.cappedMax", arg.value())?);
             }
-            "index" | "viewOn" | "pipeline" | "dryRun" | "expireAfterSeconds" | "cappedSize"
-            | "cappedMax" => {}
-            "timeseries" | "changeStreamPreAndPostImages" | "recordPreImages" => {
+            "changeStreamPreAndPostImages" if !arg.is_null() => {
+                parsed.images = Some(parse_images("collMod", arg.value())?);
+            }
+            "index"
+            | "viewOn"
+            | "pipeline"
+            | "dryRun"
+            | "expireAfterSeconds"
+            | "cappedSize"
+            | "cappedMax"
+            | "changeStreamPreAndPostImages" => {}
+            "timeseries" | "recordPreImages" => {
                 let given = Some(arg.name()).filter(|_| !arg.is_null());
                 parsed.not_built = parsed.not_built.or(given);
             }

@@ -1,5 +1,6 @@
 //! `create`: creates a collection or a view.
 
+use crate::ddl::coll_mod::check_images;
 use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{arguments, is_generic, missing};
 use crate::frame::context::Context;
@@ -28,6 +29,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         return cx.change_catalog(|store, commit| store.create_view(&view, commit));
     }
     let options = CollectionOptions::parse(fields.as_doc(), now_ms())?;
+    if options.keeps_images() {
+        check_images(&namespace)?;
+    }
     if namespace.collection().starts_with("system.buckets.") {
         let text = format!("{namespace} can only be created with a time-series collection");
         return Err(Error::new(ErrorCode::IllegalOperation, text));
@@ -70,7 +74,11 @@ fn view(cx: &Context<'_>, namespace: &Namespace, body: Doc<'_>) -> Result<Option
     }
     check_ignored(body)?;
     let rest = fields_without(body, &[&["viewOn", "pipeline"], IGNORED].concat());
-    let collation = CollectionOptions::parse(rest.as_doc(), now_ms())?.collation().cloned();
+    let options = CollectionOptions::parse(rest.as_doc(), now_ms())?;
+    if options.keeps_images() {
+        return invalid("'changeStreamPreAndPostImages' is not allowed with 'viewOn'");
+    }
+    let collation = options.collation().cloned();
     let pipeline = stages.unwrap_or_default();
     let view = ViewDefinition { namespace: namespace.clone(), on: on.into(), pipeline, collation };
     check_stages(cx, &view)?;

@@ -1,6 +1,7 @@
 //! A client without a socket, which exchanges BSON bytes. The embedded library, the tools that open
 //! a stopped server's directory, and the case runner use it.
 
+use crate::frame::change_log::ChangeLogOptions;
 use crate::frame::log::NoLog;
 use crate::frame::service::{Connection, Outcome, Request, Sequence, ServiceOptions, Topology};
 use quire_document::limits::Limits;
@@ -83,6 +84,7 @@ impl ServiceOptions {
             on_shutdown: Arc::new(|| {}),
             access_control: false,
             certificate: None,
+            change_log: ChangeLogOptions::default(),
             data_directory: data_directory.map(Path::to_owned),
             request_bytes_max: usize::MAX,
         }

@@ -12,6 +12,7 @@ pub mod audit;
 pub mod audit_log;
 pub mod authorize;
 pub mod certificate;
+pub mod change_log;
 mod cluster_clock;
 pub mod command;
 pub mod command_shape;

@@ -4,6 +4,7 @@ use crate::frame::accounts::{AccessControl, Identity};
 use crate::frame::audit::LogoutReason;
 use crate::frame::audit_log::{AuditLog, AuditOptions};
 use crate::frame::certificate::ServerCertificate;
+use crate::frame::change_log::ChangeLogOptions;
 use crate::frame::cluster_clock::ClusterClock;
 use crate::frame::command::Commands;
 use crate::frame::concern_defaults::ConcernDefaults;
@@ -77,6 +78,8 @@ pub struct ServiceOptions {
     pub certificate: Option<Arc<dyn ServerCertificate>>,
     /// The bytes of memory that all requests may use together; `usize::MAX` for no limit.
     pub request_bytes_max: usize,
+    /// The log of changes, which change streams read.
+    pub change_log: ChangeLogOptions,
 }
 
 /// One database server without its sockets.
@@ -233,7 +236,8 @@ impl Service {
         engine.keep_history(parameters.history_window());
         let spill_directory: Option<Arc<Path>> =
             options.data_directory.as_ref().map(|data| data.join("_tmp").into());
-        let mut store_options = StoreOptions::default();
+        let change_log = options.change_log.mode;
+        let mut store_options = StoreOptions { change_log, ..StoreOptions::default() };
         if let Some(directory) = &spill_directory {
             store_options.temporary = Arc::clone(directory);
         }

@@ -4,11 +4,12 @@
 //! `upkeep.rs` looks twice a second at cursors, sessions and transactions, which only take time when
 //! one of them ends. `runner.rs` runs steps of jobs, one after the other; `kinds.rs` lists what they
 //! do. The two are separate threads because a step can wait for a lock of a transaction that the
-//! upkeep must abort.
+//! upkeep must abort. `trimmer.rs` ends the window of the change log.
 
 mod expiry;
 mod kinds;
 mod runner;
+mod trimmer;
 mod upkeep;
 
 use crate::frame::job_kind::JobKind;
@@ -44,6 +45,11 @@ impl Service {
         let (service, stop) = (Arc::clone(self), Arc::clone(&jobs.stop));
         let upkeep = std::thread::Builder::new().name("upkeep".into());
         jobs.threads.push(upkeep.spawn(move || upkeep::keep_up(&service, &stop))?);
+        if self.store.logs_changes() {
+            let (service, stop) = (Arc::clone(self), Arc::clone(&jobs.stop));
+            let trimmer = std::thread::Builder::new().name("changeLog".into());
+            jobs.threads.push(trimmer.spawn(move || trimmer::keep_window(&service, &stop))?);
+        }
         let (service, stop) = (Arc::clone(self), Arc::clone(&jobs.stop));
         let runner = std::thread::Builder::new().name("jobs".into());
         let kinds = KINDS.iter().chain(more).collect();

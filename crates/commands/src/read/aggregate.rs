@@ -8,7 +8,7 @@ use crate::frame::context::Context;
 use crate::frame::query_args::batch_size;
 use crate::frame::query_args::{collation, comment, hint, owned, write_policy};
 use crate::read::run_pipeline::writes;
-use crate::read::{on_view, pipeline_sources};
+use crate::read::{change_stream, on_view, pipeline_sources};
 use quire_catalog::Namespace;
 use quire_collections::WritePolicy;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
@@ -32,8 +32,12 @@ pub struct Parsed {
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     cx.tally.failed_early = true;
     let parsed = parse(cx, body)?;
+    let is_change_stream = change_stream::is_change_stream(&parsed.request);
     cx.apply_query_settings(ReadRequest::Aggregate(&parsed.request), parsed.explain)?;
     if parsed.explain {
+        if is_change_stream {
+            return Err(change_stream::not_explained());
+        }
         return crate::read::explain::write_aggregate(cx, &parsed.request, body, reply);
     }
     let mut request = parsed.request;
@@ -46,6 +50,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         full_batch_stays_open: true,
         command: body,
     };
+    if is_change_stream {
+        return change_stream::open(cx, request, opening, reply);
+    }
     // Waits before the views are opened: they must not be older than the wait, and the view
     // definition and the plan must come from the same catalog.
     let service = cx.service;
@@ -75,6 +82,9 @@ pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<D
     if explain {
         let text = "The 'explain' option is illegal when a explain verbosity is also provided";
         return Err(Error::failed_to_parse(text));
+    }
+    if change_stream::is_change_stream(&request) {
+        return Err(change_stream::not_explained());
     }
     show(ReadRequest::Aggregate(&request))
 }

@@ -27,6 +27,15 @@ pub fn pipeline(cx: &Context<'_>, source: Target<'_>, stages: Array<'_>) -> Resu
     other_collections(cx, stages)
 }
 
+/// Returns true for a stream of the changes of all databases.
+pub fn is_of_all(stages: Array<'_>) -> bool {
+    let first = stages.iter().next().and_then(|stage| stage.as_document()?.first());
+    let Some(first) = first else { return false };
+    let watches = find_stage(first.key()).is_some_and(|row| row.facts.reads == Reads::Changes);
+    let options = first.value().as_document().filter(|_| watches);
+    options.is_some_and(|options| is_true(options.get("allChangesForCluster")))
+}
+
 /// Fails unless the client may bypass the validator of the collections that the stages write, if
 /// the command does so.
 pub fn bypasses_validation(cx: &Context<'_>, body: Doc<'_>, stages: Array<'_>) -> Result<()> {

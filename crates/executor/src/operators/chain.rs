@@ -232,7 +232,10 @@ impl Chain {
 }
 
 /// Fails for a document that is too large for a reply.
-pub(crate) fn check_size(doc: Doc<'_>) -> Result<()> {
+///
+/// # Errors
+/// 10334 BSONObjectTooLarge.
+pub fn check_size(doc: Doc<'_>) -> Result<()> {
     if doc.len() <= DOC_BYTES_MAX {
         return Ok(());
     }

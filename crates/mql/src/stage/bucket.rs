@@ -2,7 +2,7 @@
 //! `$sort`.
 
 use super::Stage;
-use super::facts::Facts;
+use super::facts::{BehindChanges, Facts};
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use crate::context::ParseContext;
@@ -15,7 +15,7 @@ pub(super) const BUCKET: StageRow = StageRow {
     name: "$bucket",
     since: "3.4",
     doc: "Groups documents by ranges of an expression's value.",
-    facts: Facts::PLAIN,
+    facts: Facts { behind_changes: BehindChanges::RefusedAs("$group"), ..Facts::PLAIN },
     parse: |_, value, cx| parse(value, cx),
 };
 

@@ -1,7 +1,7 @@
 //! `$count`: the number of documents. It is replaced by a `$group` and a `$project`.
 
 use super::Stage;
-use super::facts::Facts;
+use super::facts::{BehindChanges, Facts};
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use crate::context::ParseContext;
@@ -12,7 +12,7 @@ pub(super) const COUNT: StageRow = StageRow {
     name: "$count",
     since: "3.4",
     doc: "One document with the number of documents.",
-    facts: Facts::PLAIN,
+    facts: Facts { behind_changes: BehindChanges::RefusedAs("$group"), ..Facts::PLAIN },
     parse: |_, value, cx| parse(value, cx),
 };
 

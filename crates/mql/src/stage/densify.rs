@@ -1,7 +1,7 @@
 //! `$densify`: adds documents for missing values of a field between others. It is replaced by a
 //! `$sort` by the field and the stage that adds the documents.
 
-use super::facts::Facts;
+use super::facts::{BehindChanges, Facts};
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody, write_at};
@@ -16,7 +16,7 @@ pub(super) const DENSIFY: StageRow = StageRow {
     name: "$densify",
     since: "5.1",
     doc: "Adds documents for missing values between others.",
-    facts: Facts::PLAIN,
+    facts: Facts { behind_changes: BehindChanges::RefusedAs("$sort"), ..Facts::PLAIN },
     parse: |_, value, cx| parse(value, cx),
 };
 

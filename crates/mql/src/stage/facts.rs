@@ -45,6 +45,23 @@ pub struct Facts {
     pub reshapes: bool,
     /// Its role in an input pipeline of `$rankFusion` and `$scoreFusion`.
     pub in_fusion: InFusion,
+    /// Whether it may follow `$changeStream`.
+    pub behind_changes: BehindChanges,
+}
+
+/// Whether a stage may follow `$changeStream`, whose documents have no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BehindChanges {
+    /// Allowed, because it takes one document at a time.
+    Allowed,
+    /// Refused under its own name.
+    Refused,
+    /// Refused under the name of the stage that it is short for.
+    RefusedAs(&'static str),
+    /// Allowed if it depends on one document at a time: a `$fill` with values.
+    WithoutOrder,
+    /// Allowed as the last stage: it cuts large events.
+    Cuts,
 }
 
 /// The role of a stage in an input pipeline of `$rankFusion` and `$scoreFusion`.
@@ -86,6 +103,8 @@ pub enum Reads {
     OtherCollection,
     /// The server generates them.
     Server,
+    /// The change log.
+    Changes,
     /// The operand of the stage.
     Literal,
     /// The search service, which this server does not have.
@@ -160,10 +179,12 @@ impl Facts {
         local_only: false,
         reshapes: false,
         in_fusion: InFusion::Refused,
+        behind_changes: BehindChanges::Refused,
     };
 
     /// The facts of a stage that makes one document of each.
-    pub const TRANSFORM: Facts = Facts { in_update: true, ..Facts::PLAIN };
+    pub const TRANSFORM: Facts =
+        Facts { in_update: true, behind_changes: BehindChanges::Allowed, ..Facts::PLAIN };
 
     /// The facts of a stage that combines the results of several pipelines over the same
     /// collection.

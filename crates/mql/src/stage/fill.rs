@@ -2,7 +2,7 @@
 //! `$linearFill`, and an `$addFields` with `$ifNull`.
 
 use super::Stage;
-use super::facts::Facts;
+use super::facts::{BehindChanges, Facts};
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use crate::context::ParseContext;
@@ -16,7 +16,7 @@ pub(super) const FILL: StageRow = StageRow {
     doc: "Fills null and missing fields.",
     // A `$fill` with only values becomes an `$addFields`, so it is allowed in an update; one with a
     // method is refused there.
-    facts: Facts { in_update: true, ..Facts::PLAIN },
+    facts: Facts { in_update: true, behind_changes: BehindChanges::WithoutOrder, ..Facts::PLAIN },
     parse: |_, value, cx| parse(value, cx),
 };
 

@@ -1,6 +1,6 @@
 //! `$match`: passes on the documents that match a filter.
 
-use super::facts::{Facts, InFusion};
+use super::facts::{BehindChanges, Facts, InFusion};
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
@@ -14,7 +14,11 @@ pub(super) const MATCH: StageRow = StageRow {
     name: "$match",
     since: "2.2",
     doc: "Passes on the documents that match a filter.",
-    facts: Facts { in_fusion: InFusion::Selects, ..Facts::PLAIN },
+    facts: Facts {
+        in_fusion: InFusion::Selects,
+        behind_changes: BehindChanges::Allowed,
+        ..Facts::PLAIN
+    },
     parse: |_, value, cx| {
         let Value::Document(filter) = value else {
             let message = "the match filter must be an expression in an object";

@@ -10,6 +10,7 @@
 mod body;
 mod bucket;
 mod bucket_auto;
+mod change_stream;
 mod coll_stats;
 mod count;
 mod densify;
@@ -35,6 +36,7 @@ mod rank_fusion;
 mod redact;
 mod registry;
 mod replace_root;
+mod resume_token;
 mod rights;
 mod sample;
 mod score;
@@ -55,6 +57,9 @@ mod tests;
 pub use crate::context::{Inside, Place, ViewStages};
 pub use body::StageBody;
 pub use bucket_auto::BucketAuto;
+pub use change_stream::{
+    BeforeChange, ChangeStream, FullDocument, StreamStart, check_behind_changes,
+};
 pub use coll_stats::{CollStats, StatsSection};
 pub use densify::{Densify, DensifyBounds};
 pub use documents::OneDocument;
@@ -77,6 +82,7 @@ pub use pipeline::{
 pub use redact::Redact;
 pub use registry::{STAGES, StageRow, find_stage, first_only, search_not_enabled};
 pub use replace_root::ReplaceRoot;
+pub use resume_token::{ResumeToken, TokenKind};
 pub use rights::{Names, On, READ, Right, StageAction, When};
 pub use sample::Sample;
 pub use score::{Scored, SetScore};

@@ -1,6 +1,6 @@
 //! `$redact`: keeps, prunes or descends into each document and its subdocuments.
 
-use super::facts::Facts;
+use super::facts::{BehindChanges, Facts};
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext, Slot};
@@ -14,7 +14,7 @@ pub(super) const REDACT: StageRow = StageRow {
     name: "$redact",
     since: "2.6",
     doc: "Keeps, prunes or descends into documents and their subdocuments.",
-    facts: Facts::PLAIN,
+    facts: Facts { behind_changes: BehindChanges::Allowed, ..Facts::PLAIN },
     parse: |_, value, cx| Ok(vec![Stage::Redact(Arc::new(Redact::parse(value, cx)?))]),
 };
 

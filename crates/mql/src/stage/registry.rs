@@ -4,9 +4,10 @@
 use super::facts::{Facts, InFusion, Reads, Source, Standing};
 use super::rights::{On, READ, Right, StageAction, When, on_cluster, on_source};
 use super::{
-    Stage, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, limit,
-    lookup, matching, merge, out, project, rank_fusion, redact, replace_root, sample, score,
-    score_fusion, served, set_window_fields, sort, sort_by_count, union_with, unwind,
+    Stage, bucket, bucket_auto, change_stream, count, densify, documents, facet, fill,
+    graph_lookup, group, limit, lookup, matching, merge, out, project, rank_fusion, redact,
+    replace_root, sample, score, score_fusion, served, set_window_fields, sort, sort_by_count,
+    union_with, unwind,
 };
 use crate::context::ParseContext;
 use quire_document::Value;
@@ -33,16 +34,8 @@ pub const STAGES: &[StageRow] = &[
     project::ADD_FIELDS,
     bucket::BUCKET,
     bucket_auto::BUCKET_AUTO,
-    not_built(
-        "$changeStream",
-        Facts {
-            in_api: true,
-            source: Source::Watched,
-            rights: &[on_source(StageAction::Find), on_source(StageAction::ChangeStream)],
-            ..LISTED
-        },
-    ),
-    not_built("$changeStreamSplitLargeEvent", Facts { in_facet: false, ..Facts::PLAIN }),
+    change_stream::CHANGE_STREAM,
+    change_stream::SPLIT_LARGE_EVENT,
     served(
         "$collStats",
         "3.4",

@@ -1,7 +1,7 @@
 //! `$setWindowFields`: computes fields from the documents around each document. It is replaced by a
 //! `$sort` by partition and order, and the stage that computes the fields.
 
-use super::facts::Facts;
+use super::facts::{BehindChanges, Facts};
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
@@ -19,7 +19,7 @@ pub(super) const SET_WINDOW_FIELDS: StageRow = StageRow {
     name: "$setWindowFields",
     since: "5.0",
     doc: "Adds fields computed from the documents around each document.",
-    facts: Facts::PLAIN,
+    facts: Facts { behind_changes: BehindChanges::RefusedAs("$sort"), ..Facts::PLAIN },
     parse: |_, value, cx| parse(value, cx),
 };
 

@@ -2,7 +2,7 @@
 //! and `$sort`.
 
 use super::Stage;
-use super::facts::Facts;
+use super::facts::{BehindChanges, Facts};
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use crate::context::ParseContext;
@@ -13,7 +13,7 @@ pub(super) const SORT_BY_COUNT: StageRow = StageRow {
     name: "$sortByCount",
     since: "3.4",
     doc: "Counts the documents for each value of an expression, most frequent value first.",
-    facts: Facts::PLAIN,
+    facts: Facts { behind_changes: BehindChanges::RefusedAs("$group"), ..Facts::PLAIN },
     parse: |_, value, cx| parse(value, cx),
 };
 
