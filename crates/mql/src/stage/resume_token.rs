@@ -56,7 +56,7 @@ impl ResumeToken {
         }
     }
 
-    /// Returns `{_data}`.
+    /// Returns the token as a client gets it, `{_data}`.
     pub fn to_doc(&self) -> DocBuf {
         let mut bytes = Vec::with_capacity(LENGTH + 1);
         bytes.push(BEGIN);

@@ -11,7 +11,7 @@ pub(super) enum Scope {
     Collection(String),
     /// All collections of a database.
     Database(String),
-    /// All databases.
+    /// All databases except those of the server.
     Cluster,
 }
 
