@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn a_filter_moves_before_a_stage_that_renames_its_field() {
         let filter = doc! { "$or": [{ "x.y": { "$gt": 3 } }, { "b": 1 }] };
-        let moved = "{$or: [{a.y: {$gt: 3}}, {b: {$eq: 1}}]}".replace("a.y", "\"a.y\"");
+        let moved = "{$or: [{b: {$eq: 1}}, {a.y: {$gt: 3}}]}".replace("a.y", "\"a.y\"");
         for stage in [
             doc! { "$set": { "x": "$a", "c": { "$add": ["$d", 1] } } },
             doc! { "$project": { "x": "$a", "b": 1 } },

@@ -18,7 +18,7 @@ use quire_storage::rng::Rng;
 use std::fmt::Write;
 
 /// The rounds of a run in CI.
-const ROUNDS: u64 = 6;
+const ROUNDS: u64 = 4;
 const INDEXES: u64 = 5;
 const DOCUMENTS: i32 = 60;
 const QUERIES: u64 = 40;
