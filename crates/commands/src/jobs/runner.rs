@@ -121,7 +121,8 @@ impl Runner {
             self.service.metrics.internal_errors.add(1);
             Err(Error::internal("a step of a job panicked"))
         });
-        if self.stop.check().is_err() {
+        // A step that the stop interrupted is not a failure of its job. One that committed counts.
+        if ended.is_err() && self.stop.check().is_err() {
             return;
         }
         let (id, took) = (job.id.clone(), began.elapsed());
