@@ -566,8 +566,9 @@ mod tests {
             };
             (shown.iter().count(), details.get("consideredValuesTruncated").is_some())
         };
-        assert_eq!(values(9), (10, false), "the elements and the array");
-        assert_eq!(values(10), (10, true));
+        assert_eq!(values(9), (9, false));
+        assert_eq!(values(10), (10, false));
+        assert_eq!(values(11), (10, true));
         assert_eq!(values(200), (10, true));
     }
 
