@@ -25,6 +25,8 @@ fn stages() -> Vec<(&'static str, Option<Vec<DocBuf>>)> {
         ("$addFields", one(doc! { "$addFields": { "x": { "$add": ["$l", 1] } } })),
         ("$bucket", one(doc! { "$bucket": { "groupBy": "$l", "boundaries": [0, 500, 2000] } })),
         ("$bucketAuto", one(doc! { "$bucketAuto": { "groupBy": "$l", "buckets": 5 } })),
+        ("$changeStream", None),
+        ("$changeStreamSplitLargeEvent", None),
         ("$count", one(doc! { "$count": "n" })),
         (
             "$densify",
