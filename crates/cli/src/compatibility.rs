@@ -3,7 +3,7 @@
 
 use crate::connect::uri::PASSED_OVER;
 use crate::serve::options::{OPTIONS, Status};
-use quire_commands::{COMMANDS, PARAMETERS};
+use quire_commands::{CLUSTER_PARAMETERS, COMMANDS, PARAMETERS};
 use quire_mql::accumulator::ACCUMULATORS;
 use quire_mql::stage::STAGES;
 use quire_mql::window::WINDOW_FUNCTIONS;
@@ -158,6 +158,12 @@ fn table(
 fn parameters(page: &mut String) {
     page.push_str("\n## Server parameters\n\n| parameter | what it does |\n| --- | --- |\n");
     for row in PARAMETERS {
+        let _ = writeln!(page, "| `{}` | {} |", row.name, row.summary);
+    }
+    page.push_str(
+        "\n## Parameters of the cluster\n\n| parameter | what it does |\n| --- | --- |\n",
+    );
+    for row in CLUSTER_PARAMETERS {
         let _ = writeln!(page, "| `{}` | {} |", row.name, row.summary);
     }
 }

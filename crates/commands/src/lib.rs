@@ -21,6 +21,7 @@ mod requires;
 pub use frame::audit_log::{AuditOptions, AuditSink};
 pub use frame::certificate::ServerCertificate;
 pub use frame::change_log::ChangeLogOptions;
+pub use frame::cluster_parameters::{CLUSTER_PARAMETERS, ClusterParameter};
 pub use frame::command::Command;
 pub use frame::in_process::Call;
 pub use frame::job_kind::{JobKind, StepContext};

@@ -9,10 +9,10 @@ use crate::frame::command::ReadConcerns::{All, ExceptSnapshot, OfCursor};
 use crate::frame::command::{Commands, Target};
 use crate::frame::service::{Service, ServiceOptions};
 use crate::frame::usage::Class;
-use crate::read::{aggregate, count, distinct, explain, find, query_settings};
+use crate::read::{aggregate, count, distinct, explain, file_md5, find, query_settings};
 use crate::requires::REQUIRES;
 use crate::users;
-use crate::write::{self, bulk_write, delete, find_and_modify, insert, update};
+use crate::write::{self, apply_ops, bulk_write, delete, find_and_modify, insert, update};
 use crate::{admin, ddl, sessions};
 use quire_error::Result;
 use quire_storage::Engine;
@@ -580,12 +580,409 @@ pub static COMMANDS: &[Command] = &[
     )
     .admin()
     .target(Target::Database),
+    // Parameters of the cluster, the block of writes, compaction.
+    Command::new(
+        "getClusterParameter",
+        Other,
+        admin::cluster_parameters::get,
+        "Reads parameters of the cluster.",
+    )
+    .admin(),
+    Command::new(
+        "setClusterParameter",
+        Other,
+        admin::cluster_parameters::set,
+        "Sets a parameter of the cluster, durably.",
+    )
+    .admin(),
+    Command::new(
+        "setFeatureCompatibilityVersion",
+        Other,
+        admin::feature_compatibility::run,
+        "Sets the version that getParameter shows. Nothing depends on it.",
+    )
+    .admin()
+    .write_concern(),
+    Command::new(
+        "setUserWriteBlockMode",
+        Other,
+        admin::write_block::run,
+        "Refuses the writes of users, or ends that.",
+    )
+    .admin(),
+    Command::new(
+        "autoCompact",
+        Other,
+        admin::auto_compact::run,
+        "Turns compaction in the background on or off.",
+    )
+    .admin(),
+    Command::new("applyOps", Other, apply_ops::run, "Applies entries of an oplog.").write_concern(),
+    Command::new("filemd5", Read, file_md5::run, "Returns the MD5 hash of a file of GridFS.")
+        .target(Target::Database),
+    Command::new(
+        "getDiagnosticData",
+        Other,
+        admin::diagnostic_data::run,
+        "Returns a sample of the server's state, for monitoring.",
+    )
+    .admin(),
+    Command::new(
+        "getAuditConfig",
+        Other,
+        admin::audit_config::run,
+        "Returns what the audit log records.",
+    )
+    .admin(),
+    Command::new(
+        "shardingState",
+        Other,
+        admin::repl_set_changes::sharding_state,
+        "Says that the server is no shard.",
+    )
+    .admin(),
+    Command::new(
+        "replSetReconfig",
+        Other,
+        admin::repl_set_changes::reconfig,
+        "Raises the version of the configuration; other changes are refused.",
+    )
+    .admin(),
+    Command::new(
+        "replSetStepDown",
+        Other,
+        admin::repl_set_changes::step_down,
+        "Fails: the only member is always primary.",
+    )
+    .admin(),
+    Command::new(
+        "replSetFreeze",
+        Other,
+        admin::repl_set_changes::freeze,
+        "Fails: the only member is always primary.",
+    )
+    .admin(),
+    Command::new(
+        "replSetGetRBID",
+        Other,
+        admin::repl_set_changes::rollback_id,
+        "Returns the number of rollbacks.",
+    )
+    .admin(),
+    Command::new(
+        "replSetSyncFrom",
+        Other,
+        admin::repl_set_changes::sync_from,
+        "Fails: the only member is always primary.",
+    )
+    .admin(),
+    Command::new(
+        "replSetMaintenance",
+        Other,
+        admin::repl_set_changes::maintenance,
+        "Fails: the only member is always primary.",
+    )
+    .admin(),
+    Command::new(
+        "replSetAbortPrimaryCatchUp",
+        Other,
+        admin::repl_set_changes::abort_catch_up,
+        "Fails: the only member has nothing to catch up with.",
+    )
+    .admin(),
+    Command::new("replSetResizeOplog", Other, admin::refused::oplog, "Refused: there is no oplog.")
+        .admin(),
+    Command::new("appendOplogNote", Other, admin::refused::oplog, "Refused: there is no oplog.")
+        .admin(),
+    Command::new(
+        "compactStructuredEncryptionData",
+        Other,
+        admin::refused::encryption,
+        "Refused: there are no encrypted collections.",
+    )
+    .target(Target::Collection),
+    Command::new(
+        "cleanupStructuredEncryptionData",
+        Other,
+        admin::refused::encryption,
+        "Refused: there are no encrypted collections.",
+    )
+    .target(Target::Collection),
+    Command::new(
+        "setAuditConfig",
+        Other,
+        admin::refused::audit,
+        "Refused: the audit log is configured at the start.",
+    )
+    .admin(),
+    Command::new(
+        "setIndexCommitQuorum",
+        Other,
+        ddl::set_index_commit_quorum::run,
+        "Accepts a quorum for an index build: the only member is all of them.",
+    )
+    .target(Target::Collection),
+    // Commands of sharded clusters.
+    Command::new(
+        "abortReshardCollection",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "addShard",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "addShardToZone",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "analyzeShardKey",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "balancerCollectionStatus",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "balancerStart",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "balancerStatus",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "balancerStop",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "checkMetadataConsistency",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "cleanupOrphaned",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "cleanupReshardCollection",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "clearJumboFlag",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "commitReshardCollection",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "configureCollectionBalancing",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "configureQueryAnalyzer",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "enableSharding",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "flushRouterConfig",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "getShardMap",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "getShardVersion",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "listShards",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "mergeAllChunksOnShard",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "mergeChunks",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "moveChunk",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "moveCollection",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "movePrimary",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "moveRange",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "refineCollectionShardKey",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "removeShard",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "removeShardFromZone",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "reshardCollection",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "setAllowMigrations",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "shardCollection",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "split",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "splitVector",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "transitionFromDedicatedConfigServer",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "transitionToDedicatedConfigServer",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "unshardCollection",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "updateZoneKeyRange",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "abortMoveCollection",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "abortUnshardCollection",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "checkShardingIndex",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "isdbgrid",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
+    Command::new(
+        "medianKey",
+        Other,
+        admin::refused::sharding,
+        "Refused: this server is no part of a sharded cluster.",
+    ),
     // Commands of MongoDB that are known and not built yet.
-    Command::missing("filemd5", "A hash of a stored file."),
     Command::missing("mapReduce", "The older form of aggregation."),
-    Command::missing("getClusterParameter", "Reads cluster parameters."),
-    Command::missing("setClusterParameter", "Sets cluster parameters."),
-    Command::missing("setFeatureCompatibilityVersion", "Changes what is compatible."),
 ];
 
 /// The table with its index by name.

@@ -102,17 +102,80 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("dropSearchIndex", Collection(&[DropSearchIndex])),
     ("listSearchIndexes", Collection(&[ListSearchIndexes])),
     ("updateSearchIndex", Collection(&[UpdateSearchIndex])),
-    ("filemd5", Database(&[Find])),
     ("mapReduce", Collection(&[Find])),
     // Concerns, the set, parameters of the cluster.
     ("getDefaultRWConcern", Cluster(&[GetDefaultRWConcern])),
     ("setDefaultRWConcern", Cluster(&[SetDefaultRWConcern])),
-    ("getClusterParameter", Cluster(&[GetClusterParameter])),
-    ("setClusterParameter", Cluster(&[SetClusterParameter])),
-    ("setFeatureCompatibilityVersion", Cluster(&[SetFeatureCompatibilityVersion])),
     ("replSetGetStatus", Cluster(&[ReplSetGetStatus])),
     ("replSetGetConfig", Cluster(&[ReplSetGetConfig])),
     ("replSetInitiate", Cluster(&[ReplSetConfigure])),
+    ("getClusterParameter", Cluster(&[GetClusterParameter])),
+    ("setClusterParameter", Cluster(&[SetClusterParameter])),
+    ("setFeatureCompatibilityVersion", Cluster(&[SetFeatureCompatibilityVersion])),
+    ("setUserWriteBlockMode", Cluster(&[SetUserWriteBlockMode])),
+    ("autoCompact", Cluster(&[Compact])),
+    ("applyOps", Arguments(apply_ops)),
+    ("filemd5", Arguments(file_md5)),
+    ("getDiagnosticData", Cluster(&[ServerStatus, ReplSetGetStatus])),
+    ("getAuditConfig", Cluster(&[AuditConfigure])),
+    ("shardingState", Cluster(&[ShardingState])),
+    ("replSetReconfig", Cluster(&[ReplSetConfigure])),
+    ("replSetStepDown", Cluster(&[ReplSetStateChange])),
+    ("replSetFreeze", Cluster(&[ReplSetStateChange])),
+    ("replSetGetRBID", Cluster(&[ReplSetGetStatus])),
+    ("replSetSyncFrom", Cluster(&[ReplSetStateChange])),
+    ("replSetMaintenance", Cluster(&[ReplSetStateChange])),
+    ("replSetAbortPrimaryCatchUp", Cluster(&[ReplSetStateChange])),
+    ("setIndexCommitQuorum", Collection(&[CreateIndex])),
+    // Commands that are refused whatever the rights.
+    ("replSetResizeOplog", Login),
+    ("appendOplogNote", Login),
+    ("compactStructuredEncryptionData", Login),
+    ("cleanupStructuredEncryptionData", Login),
+    ("setAuditConfig", Login),
+    ("abortMoveCollection", Login),
+    ("abortUnshardCollection", Login),
+    ("checkShardingIndex", Login),
+    ("isdbgrid", Login),
+    ("medianKey", Login),
+    ("abortReshardCollection", Login),
+    ("addShard", Login),
+    ("addShardToZone", Login),
+    ("analyzeShardKey", Login),
+    ("balancerCollectionStatus", Login),
+    ("balancerStart", Login),
+    ("balancerStatus", Login),
+    ("balancerStop", Login),
+    ("checkMetadataConsistency", Login),
+    ("cleanupOrphaned", Login),
+    ("cleanupReshardCollection", Login),
+    ("clearJumboFlag", Login),
+    ("commitReshardCollection", Login),
+    ("configureCollectionBalancing", Login),
+    ("configureQueryAnalyzer", Login),
+    ("enableSharding", Login),
+    ("flushRouterConfig", Login),
+    ("getShardMap", Login),
+    ("getShardVersion", Login),
+    ("listShards", Login),
+    ("mergeAllChunksOnShard", Login),
+    ("mergeChunks", Login),
+    ("moveChunk", Login),
+    ("moveCollection", Login),
+    ("movePrimary", Login),
+    ("moveRange", Login),
+    ("refineCollectionShardKey", Login),
+    ("removeShard", Login),
+    ("removeShardFromZone", Login),
+    ("reshardCollection", Login),
+    ("setAllowMigrations", Login),
+    ("shardCollection", Login),
+    ("split", Login),
+    ("splitVector", Login),
+    ("transitionFromDedicatedConfigServer", Login),
+    ("transitionToDedicatedConfigServer", Login),
+    ("unshardCollection", Login),
+    ("updateZoneKeyRange", Login),
     // Users and roles.
     ("saslStart", Nothing),
     ("saslContinue", Nothing),
@@ -291,6 +354,34 @@ fn explain(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
         Some((_, Arguments(check))) => check(cx, inner),
         _ => cx.require(cx.named_target(inner), Find),
     }
+}
+
+/// Requires the rights to do what the entries do. A command of an entry is checked when it runs.
+fn apply_ops(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    cx.require(Target::Cluster, ApplyOps)?;
+    let entries = body.first().and_then(|first| first.value().as_array());
+    for entry in entries.into_iter().flat_map(|entries| entries.iter()) {
+        let entry = unambiguous(entry)?;
+        let namespace = entry.get("ns").and_then(|ns| ns.as_str()).unwrap_or_default();
+        let Some((db, collection)) = split_namespace(namespace) else { continue };
+        let target = Target::Collection(db, collection);
+        match entry.get("op").and_then(|op| op.as_str()) {
+            Some("i" | "u") => {
+                cx.require(target, Insert)?;
+                cx.require(target, Update)?;
+            }
+            Some("d") => cx.require(target, Remove)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Requires the right to read the chunks of the file.
+fn file_md5(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let root = unambiguous(Value::Document(body))?.get("root").and_then(|root| root.as_str());
+    let chunks = format!("{}.chunks", root.unwrap_or("fs"));
+    cx.require(Target::Collection(cx.db, &chunks), Find)
 }
 
 fn create(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {

@@ -245,7 +245,7 @@ fn write_reply(
     if let Topology::ReplicaSet(set) = &service.options.topology {
         let me = address(service, &cx.connection.info);
         reply.array("hosts").push(me.as_str());
-        reply.append("setName", set.as_str()).append("setVersion", 1);
+        reply.append("setName", set.as_str()).append("setVersion", service.config_version.get());
         reply.append(primary, writable).append("secondary", false);
         reply.append_some("primary", writable.then_some(Value::String(&me)));
         reply.append("me", me.as_str());

@@ -1,7 +1,10 @@
 //! Handshake, diagnostics and administration: one file for each command.
 
+pub mod audit_config;
+pub mod auto_compact;
 pub mod backup;
 pub mod build_info;
+pub mod cluster_parameters;
 pub mod coll_stats;
 pub mod command_line;
 pub mod compact;
@@ -11,6 +14,8 @@ pub mod current_op;
 pub mod data_size;
 pub mod db_hash;
 pub mod db_stats;
+pub mod diagnostic_data;
+pub mod feature_compatibility;
 pub mod features;
 pub mod fsync;
 pub mod get_default_rw_concern;
@@ -27,7 +32,9 @@ pub mod outgoing;
 pub mod parameters;
 pub mod ping;
 pub mod profile;
+pub mod refused;
 pub mod repl_set;
+pub mod repl_set_changes;
 pub mod rotate_certificates;
 mod server_security;
 pub mod server_status;
@@ -38,3 +45,4 @@ pub mod top;
 pub mod validate;
 pub mod validate_metadata;
 pub mod whatsmyuri;
+pub mod write_block;

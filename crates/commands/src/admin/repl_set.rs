@@ -4,7 +4,7 @@
 use crate::frame::context::Context;
 use crate::frame::service::{Service, Topology, now_ms};
 use quire_catalog::Namespace;
-use quire_document::{Doc, DocWriter, Timestamp, Value, doc};
+use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 
 /// Runs the command `replSetInitiate`.
@@ -77,21 +77,32 @@ pub fn status(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -
         Timestamp { seconds: (service.started_ms / 1000) as u32, increment: 1 },
     );
     row.append("electionDate", Value::Date(service.started_ms));
-    row.append("configVersion", 1).append("configTerm", 1).append("self", true);
+    row.append("configVersion", service.config_version.get())
+        .append("configTerm", 1)
+        .append("self", true);
     row.append("lastHeartbeatMessage", "");
     Ok(())
 }
 
 /// Runs the command `replSetGetConfig`.
 pub fn config(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    reply.append("config", &own_config(cx)?);
+    Ok(())
+}
+
+/// Returns the configuration of the set.
+pub fn own_config(cx: &Context<'_>) -> Result<DocBuf> {
     let set = set_name(cx.service)?;
     let member = super::hello::address(cx.service, &cx.connection.info);
-    let mut config = reply.document("config");
-    config.append("_id", set.as_str()).append("version", 1).append("term", 1);
+    Ok(DocBuf::build(|config| write_config(cx, &set, &member, config)))
+}
+
+fn write_config(cx: &Context<'_>, set: &str, member: &str, config: &mut DocWriter<'_>) {
+    config.append("_id", set).append("version", cx.service.config_version.get()).append("term", 1);
     {
         let mut members = config.array("members");
         let mut row = members.document();
-        row.append("_id", 0).append("host", member.as_str()).append("arbiterOnly", false);
+        row.append("_id", 0).append("host", member).append("arbiterOnly", false);
         row.append("buildIndexes", true).append("hidden", false).append("priority", 1);
         row.document("tags").finish();
         row.append("secondaryDelaySecs", 0i64).append("votes", 1);
@@ -107,10 +118,13 @@ pub fn config(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -
         defaults.append("w", 1).append("wtimeout", 0);
     }
     settings.append("replicaSetId", cx.service.process_id);
-    Ok(())
 }
 
-fn set_name(service: &Service) -> Result<String> {
+/// Returns the name of the set.
+///
+/// # Errors
+/// `NoReplicationEnabled` on a standalone.
+pub fn set_name(service: &Service) -> Result<String> {
     match &service.options.topology {
         Topology::ReplicaSet(name) => Ok(name.clone()),
         Topology::Standalone => {

@@ -272,7 +272,7 @@ fn opcounters_repl(_service: &Service, _asked: Option<Value<'_>>, section: &mut 
 
 fn repl(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     if let crate::Topology::ReplicaSet(set) = &service.options.topology {
-        section.append("setName", set.as_str()).append("setVersion", 1);
+        section.append("setName", set.as_str()).append("setVersion", service.config_version.get());
         section.append("isWritablePrimary", true).append("secondary", false);
     }
 }

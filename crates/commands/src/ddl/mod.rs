@@ -16,4 +16,5 @@ pub mod list_indexes;
 pub mod re_index;
 pub mod rename_collection;
 pub mod search_indexes;
+pub mod set_index_commit_quorum;
 mod view_definition;

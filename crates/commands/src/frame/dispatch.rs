@@ -14,6 +14,7 @@ use crate::frame::operation_session;
 use crate::frame::reply;
 use crate::frame::service::{Connection, Outcome, Request, Sequence, Service, Topology};
 use crate::frame::tally::Tally;
+use crate::frame::write_block::is_blockable;
 use quire_document::limits::MESSAGE_BYTES_MAX;
 use quire_document::memory;
 use quire_document::{Doc, DocWriter, Value};
@@ -129,6 +130,7 @@ fn run(
     attempt.command = Some(command);
     let mut cx = prepare(service, connection, request, command, name)?;
     cx.authorize(service.commands.requires(command), request.body)?;
+    cx.limit_read(request.body);
     let running = service.operations.begin(describe(&cx, request.body));
     attempt.operation = Some(Arc::clone(&running.operation));
     let mut reply = DocWriter::new(out);
@@ -182,6 +184,9 @@ fn execute(
     let service = cx.service;
     let _writing = match cx.command.kind {
         Kind::Write => {
+            if service.write_block.is_on() && is_blockable(cx.command) {
+                cx.check_write_block()?;
+            }
             reserve_for_write(body, cx.sequences)?;
             Some(service.write_gate.enter(&cx.interrupt)?)
         }

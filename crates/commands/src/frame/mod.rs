@@ -11,13 +11,16 @@ pub mod args;
 pub mod audit;
 pub mod audit_log;
 pub mod authorize;
+pub mod auto_compact;
 pub mod certificate;
 pub mod change_log;
 mod cluster_clock;
+pub mod cluster_parameters;
 pub mod command;
 pub mod command_shape;
 pub mod concern;
 pub mod concern_defaults;
+pub mod config_version;
 pub mod context;
 pub mod dispatch;
 pub mod executions;
@@ -48,6 +51,7 @@ pub mod transactions;
 pub mod units;
 pub mod usage;
 pub mod violations;
+pub mod write_block;
 pub mod write_gate;
 
 /// The version of MongoDB whose behaviour this server follows.

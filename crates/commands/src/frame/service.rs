@@ -3,11 +3,14 @@
 use crate::frame::accounts::{AccessControl, Identity};
 use crate::frame::audit::LogoutReason;
 use crate::frame::audit_log::{AuditLog, AuditOptions};
+use crate::frame::auto_compact::AutoCompact;
 use crate::frame::certificate::ServerCertificate;
 use crate::frame::change_log::ChangeLogOptions;
 use crate::frame::cluster_clock::ClusterClock;
+use crate::frame::cluster_parameters::ClusterParameters;
 use crate::frame::command::Commands;
 use crate::frame::concern_defaults::ConcernDefaults;
+use crate::frame::config_version::ConfigVersion;
 use crate::frame::dispatch;
 use crate::frame::fail_points::FailPoints;
 use crate::frame::job_list::JobList;
@@ -20,6 +23,7 @@ use crate::frame::profiler::Profiler;
 use crate::frame::query_settings::QuerySettingsOfServer;
 use crate::frame::set_name;
 use crate::frame::usage::Usage;
+use crate::frame::write_block::WriteBlock;
 use crate::frame::write_gate::WriteGate;
 use quire_collections::{Store, StoreOptions};
 use quire_document::memory::Pool;
@@ -99,6 +103,10 @@ pub struct Service {
     pub(crate) sessions: Sessions,
     pub(crate) concern_defaults: ConcernDefaults,
     pub(crate) query_settings: QuerySettingsOfServer,
+    pub(crate) cluster_parameters: ClusterParameters,
+    pub(crate) config_version: ConfigVersion,
+    pub(crate) write_block: WriteBlock,
+    pub(crate) auto_compact: AutoCompact,
     pub(crate) access: AccessControl,
     pub(crate) audit: Option<AuditLog>,
     pub(crate) clock: ClusterClock,
@@ -245,6 +253,10 @@ impl Service {
         set_name::settle(&mut options, &store)?;
         let concern_defaults = ConcernDefaults::load(&store)?;
         let query_settings = QuerySettingsOfServer::load(&store)?;
+        let cluster_parameters = ClusterParameters::load(&store)?;
+        let config_version = ConfigVersion::load(&store)?;
+        let write_block = WriteBlock::load(&store)?;
+        parameters.load_feature_compatibility(&store)?;
         let access = AccessControl::new(options.access_control)?;
         let audit = options.audit.as_ref().map(AuditLog::new).transpose()?;
         let clock = ClusterClock::open(&engine, &store, Arc::clone(&options.clock))?;
@@ -269,6 +281,10 @@ impl Service {
             sessions: Sessions::default(),
             concern_defaults,
             query_settings,
+            cluster_parameters,
+            config_version,
+            write_block,
+            auto_compact: AutoCompact::default(),
             access,
             audit,
             clock,

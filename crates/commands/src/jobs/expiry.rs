@@ -44,10 +44,11 @@ impl Passes {
         Passes { last: Instant::now(), current: None }
     }
 
-    /// Does what is due. Returns the time of the next look; `None` while expiry is disabled.
+    /// Does what is due. Returns the time of the next look; `None` while expiry is disabled
+    /// or the writes of users are blocked.
     pub fn look(&mut self, runner: &Runner) -> Option<Instant> {
         let service = &runner.service;
-        if !service.parameters.flag(ENABLED) {
+        if !service.parameters.flag(ENABLED) || service.write_block.is_on() {
             return None;
         }
         let due = self.last + Duration::from_secs(number(service, SLEEP_SECS));

@@ -22,7 +22,7 @@ pub(super) static KINDS: &[JobKind] = &[
         thread: "TTLMonitor",
         op: "remove",
         step_time_max: Duration::from_secs(1),
-        may_run: |service| service.parameters.flag(ENABLED),
+        may_run: |service| service.parameters.flag(ENABLED) && !service.write_block.is_on(),
         namespace: |service, job| {
             let number = job.parameter("collection").and_then(|number| u32::try_from(number).ok());
             let catalog = service.store.catalog();

@@ -5,7 +5,9 @@
 //! one of them ends. `runner.rs` runs steps of jobs, one after the other; `kinds.rs` lists what they
 //! do. The two are separate threads because a step can wait for a lock of a transaction that the
 //! upkeep must abort. `trimmer.rs` ends the window of the change log.
+//! upkeep must abort. `compaction.rs` sleeps unless `autoCompact` is on.
 
+mod compaction;
 mod expiry;
 mod kinds;
 mod runner;
@@ -50,6 +52,9 @@ impl Service {
             let trimmer = std::thread::Builder::new().name("changeLog".into());
             jobs.threads.push(trimmer.spawn(move || trimmer::keep_window(&service, &stop))?);
         }
+        let (service, stop) = (Arc::clone(self), Arc::clone(&jobs.stop));
+        let compaction = std::thread::Builder::new().name("compaction".into());
+        jobs.threads.push(compaction.spawn(move || compaction::compact(&service, &stop))?);
         let (service, stop) = (Arc::clone(self), Arc::clone(&jobs.stop));
         let runner = std::thread::Builder::new().name("jobs".into());
         let kinds = KINDS.iter().chain(more).collect();

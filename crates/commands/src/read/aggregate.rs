@@ -57,7 +57,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     // definition and the plan must come from the same catalog.
     let service = cx.service;
     let _writing = match writes(&request) {
-        true => Some(service.write_gate.enter(&cx.interrupt)?),
+        true => {
+            cx.check_write_block()?;
+            Some(service.write_gate.enter(&cx.interrupt)?)
+        }
         false => None,
     };
     let unit = cx.unit()?;

@@ -5,6 +5,7 @@ pub mod change_stream;
 pub mod count;
 pub mod distinct;
 pub mod explain;
+pub mod file_md5;
 pub mod find;
 pub mod find_request;
 pub mod on_view;

@@ -1,11 +1,13 @@
 //! Commands that write documents: one file for each command, and their common parts.
 
+pub mod apply_ops;
 pub mod bulk_write;
 pub mod delete;
 pub mod explain;
 pub mod find_and_modify;
 pub mod find_and_modify_arguments;
 pub mod insert;
+mod oplog_diff;
 pub mod projecting;
 pub mod repeated;
 pub mod statement_ids;

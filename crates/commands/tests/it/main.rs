@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod access;
+mod administration;
 #[path = "../../../mql/tests/it/allocator.rs"]
 mod allocator;
 mod attacks;

@@ -14,12 +14,20 @@ use crate::frame::parameters::table::Settable::Never;
 use crate::frame::parameters::table::{
     BUILD_MEGABYTES, HISTORY_SECS, PARAMETERS, SLOW_MS, TEXT_BYTES_MAX,
 };
-use quire_document::{Doc, Value, ValueBuf};
+use quire_collections::Store;
+use quire_document::{Doc, Value, ValueBuf, doc};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::expression::is_true;
+use quire_storage::CommitOptions;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
+
+/// The versions of MongoDB that `setFeatureCompatibilityVersion` accepts.
+pub const FEATURE_COMPATIBILITY: [&str; 2] = ["8.0", "8.2"];
+
+/// The name of the parameter that shows it, and of the stored setting.
+const FEATURE_COMPATIBILITY_NAME: &str = "featureCompatibilityVersion";
 
 /// The parameters' values.
 pub struct Parameters {
@@ -105,6 +113,37 @@ impl Parameters {
     pub fn logs_all(&self, is_statement: bool) -> bool {
         let every = if is_statement { &self.every_write } else { &self.every_command };
         every.load(Ordering::Relaxed)
+    }
+
+    /// Reads the stored feature compatibility version.
+    ///
+    /// # Errors
+    /// The errors of the storage.
+    pub(crate) fn load_feature_compatibility(&self, store: &Arc<Store>) -> Result<()> {
+        let stored = store.setting(FEATURE_COMPATIBILITY_NAME)?;
+        let version = stored.as_ref().and_then(|stored| stored.get("version")?.as_str());
+        if let (Some(version), Some(at)) = (version, position(FEATURE_COMPATIBILITY_NAME)) {
+            self.put(at, ValueBuf::new(version));
+        }
+        Ok(())
+    }
+
+    /// Sets the feature compatibility version.
+    ///
+    /// # Errors
+    /// The errors of the commit.
+    pub(crate) fn set_feature_compatibility(
+        &self,
+        store: &Arc<Store>,
+        version: &str,
+        options: CommitOptions,
+    ) -> Result<()> {
+        let stored = doc! { "version": version };
+        store.put_setting(FEATURE_COMPATIBILITY_NAME, stored.as_doc(), options)?;
+        if let Some(at) = position(FEATURE_COMPATIBILITY_NAME) {
+            self.put(at, ValueBuf::new(version));
+        }
+        Ok(())
     }
 
     pub(crate) fn put(&self, at: usize, value: ValueBuf) {

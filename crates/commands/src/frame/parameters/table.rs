@@ -131,7 +131,7 @@ pub static PARAMETERS: &[Parameter] = &[
         "featureCompatibilityVersion",
         Text("8.2"),
         Never,
-        "The version of MongoDB that the server follows.",
+        "The version of MongoDB that setFeatureCompatibilityVersion has set. Nothing depends on it.",
     ),
     row(
         "internalQueryExecYieldIterations",
