@@ -24,9 +24,9 @@ const COMMANDS: &[&str] = &[
     "collMod",
 ];
 
-/// An entry.
+/// An entry of the oplog.
 enum Entry<'a> {
-    /// Does nothing.
+    /// Does nothing at all.
     Noop,
     /// Writes a document.
     Write(Namespace, Change<'a>),
