@@ -118,7 +118,6 @@ const ORDERS: &[(&str, &[&str])] = &[
             "indexes",
             "node_stats",
             "explain",
-            "caching",
             "natural",
             "find",
             "count",

@@ -24,9 +24,9 @@ pub struct Capped {
 /// The change of the bounds by `collMod`. What is absent stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CappedChange {
-    /// `cappedSize`.
+    /// The new `size`, from `cappedSize`.
     pub bytes_max: Option<u64>,
-    /// `cappedMax`.
+    /// The new `max`, from `cappedMax`.
     pub max: Option<u32>,
 }
 

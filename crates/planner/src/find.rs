@@ -1,6 +1,8 @@
 //! Plans a `find`.
 
-use crate::caching::Caching;
+mod caching;
+
+use self::caching::Caching;
 use crate::indexes::access::{Access, Candidate, views};
 use crate::indexes::choose::{Statistics, rank};
 use crate::indexes::covering::ProjectionFacts;

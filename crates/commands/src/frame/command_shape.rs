@@ -10,13 +10,13 @@ use quire_planner::{
 
 /// A request that has a shape, read from its command's document without its options.
 pub enum Requested {
-    /// A `find`.
+    /// The request of a `find`.
     Find(FindRequest),
-    /// An `aggregate`.
+    /// The request of an `aggregate`.
     Aggregate(AggregateRequest),
-    /// A `count`.
+    /// The request of a `count`.
     Count(CountRequest),
-    /// A `distinct`.
+    /// The request of a `distinct`.
     Distinct(DistinctRequest),
 }
 

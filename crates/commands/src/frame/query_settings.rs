@@ -19,7 +19,7 @@ const ID: &str = "querySettings";
 
 /// The settings of one shape.
 #[derive(Clone)]
-pub struct Setting {
+pub struct ShapeSetting {
     /// What they say.
     pub settings: Arc<QuerySettings>,
     /// A request of the shape; `None` if they were set by the hash alone.
@@ -27,7 +27,7 @@ pub struct Setting {
 }
 
 /// All query settings, by the hash of their shape.
-pub type Settings = BTreeMap<ShapeHash, Setting>;
+pub type Settings = BTreeMap<ShapeHash, ShapeSetting>;
 
 /// The query settings of a server.
 #[derive(Default)]
@@ -172,7 +172,7 @@ fn decode(stored: Doc<'_>) -> Settings {
             None => ShapeHash::parse(stored.get("queryShapeHash")?.as_str()?)?,
         };
         let settings = Arc::new(QuerySettings::new(settings));
-        Some((hash, Setting { settings, representative: query.map(Doc::to_owned) }))
+        Some((hash, ShapeSetting { settings, representative: query.map(Doc::to_owned) }))
     };
     let list = stored.get("settingsArray").and_then(|list| list.as_array());
     list.into_iter().flat_map(|list| list.iter()).filter_map(setting).collect()

@@ -44,7 +44,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let batch = ArrayBuf::build(|out| {
             let limits = BatchLimits::docs(CHUNKS);
             let batch = execution.next_batch(&mut views, &cx.interrupt, limits, out);
-            end = batch.map(|batch| batch.exhausted);
+            end = batch.map(|batch| batch.is_last());
         });
         let is_last = end?;
         for row in batch.as_array().iter() {

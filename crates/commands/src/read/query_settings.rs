@@ -4,7 +4,7 @@
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::command_shape::{command_shape, requested};
 use crate::frame::context::Context;
-use crate::frame::query_settings::Setting;
+use crate::frame::query_settings::ShapeSetting;
 use crate::read::find_request::parse_find;
 use crate::read::on_view;
 use quire_catalog::{Namespace, QuerySettings};
@@ -45,7 +45,8 @@ pub fn set(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let old_settings = old.as_ref().map(|old| &old.settings.shown);
         let shown = merged(given.as_doc(), old_settings.map(DocBuf::as_doc).unwrap_or_default())?;
         let representative = query.map(Doc::to_owned).or(old.and_then(|old| old.representative));
-        let setting = Setting { settings: Arc::new(QuerySettings::new(shown)), representative };
+        let setting =
+            ShapeSetting { settings: Arc::new(QuerySettings::new(shown)), representative };
         settings.insert(hash, setting.clone());
         Ok(setting)
     })?;
@@ -99,7 +100,7 @@ pub fn stage(cx: &Context<'_>, _: &AggregateRequest, operand: Value<'_>) -> Resu
     Ok(rows.collect())
 }
 
-fn write(hash: ShapeHash, setting: &Setting, out: &mut DocWriter<'_>) {
+fn write(hash: ShapeHash, setting: &ShapeSetting, out: &mut DocWriter<'_>) {
     out.append("queryShapeHash", hash.to_string().as_str());
     if let Some(query) = &setting.representative {
         out.append("representativeQuery", query);

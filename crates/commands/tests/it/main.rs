@@ -8,6 +8,7 @@ mod administration;
 mod allocator;
 mod attacks;
 mod audit;
+mod change_streams;
 mod changes;
 mod clustered;
 mod cursors;
