@@ -274,7 +274,9 @@ impl Validator {
     }
 
     fn shared(&self, now_ms: u64, interrupt: Option<&Arc<dyn InterruptCheck>>) -> Shared {
-        let shared = Shared::new(now_ms as i64).with_collator(as_collator(self.collation.as_ref()));
+        let shared = Shared::new(now_ms as i64)
+            .with_collator(as_collator(self.collation.as_ref()))
+            .with_random(quire_storage::rng::word);
         match interrupt {
             None => shared,
             Some(interrupt) => shared.with_interrupt(Arc::clone(interrupt)),

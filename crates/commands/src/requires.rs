@@ -369,6 +369,9 @@ fn apply_ops(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
             Some("i" | "u") => {
                 cx.require(target, Insert)?;
                 cx.require(target, Update)?;
+                if is_true(body.get("bypassDocumentValidation")) {
+                    cx.require(target, BypassDocumentValidation)?;
+                }
             }
             Some("d") => cx.require(target, Remove)?,
             _ => {}

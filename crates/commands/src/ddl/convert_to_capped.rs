@@ -38,10 +38,11 @@ fn is_positive(value: Value<'_>) -> bool {
     quire_catalog::capped::whole(value) >= 1
 }
 
-/// Refuses the collections that hold views and the buckets of time series.
+/// Refuses the collections that hold views, users, roles and the buckets of time series.
 fn check_kind(namespace: &Namespace) -> Result<()> {
     let collection = namespace.collection();
-    if collection == "system.views" {
+    let is_of_server = namespace.db() == "admin" && collection.starts_with("system.");
+    if collection == "system.views" || is_of_server {
         return Err(Error::bad_value(format!("{namespace} cannot be capped")));
     }
     if collection.starts_with("system.buckets.") {

@@ -34,7 +34,7 @@ pub struct ClusterParameter {
 pub static CLUSTER_PARAMETERS: &[ClusterParameter] = &[
     ClusterParameter {
         name: "changeStreamOptions",
-        summary: "How long images of changed documents are kept. No effect before there are change streams.",
+        summary: "How long images of changed documents are kept. No effect: they are kept as long as the change log.",
         parse: |given| {
             only("changeStreamOptions", given, &["preAndPostImages"], ErrorCode::BadValue)?;
             let images = match given.get("preAndPostImages") {

@@ -2,10 +2,10 @@
 
 use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
-use quire_collections::Store;
+use quire_collections::{Store, WritePolicy};
 use quire_error::Result;
 use quire_executor::ExecParams;
-use quire_session::{Autocommit, Unit};
+use quire_session::{Autocommit, Unit, WriteSettings};
 use quire_storage::{ClusterTime, CommitOptions};
 use std::sync::Arc;
 
@@ -43,6 +43,20 @@ impl Context<'_> {
         }
         let CommitOptions { durability, .. } = self.commit_options();
         Ok(Unit::Autocommit(Autocommit::of_server(&self.service.store, durability)))
+    }
+
+    /// Returns the unit of work of a command that writes documents in one commit. Inside a
+    /// transaction it is the transaction.
+    ///
+    /// # Errors
+    /// The errors of joining the transaction.
+    pub fn writing_unit(&self, policy: WritePolicy) -> Result<Unit> {
+        if self.in_transaction() {
+            return self.transaction_unit().map(Unit::Transaction);
+        }
+        let CommitOptions { durability, .. } = self.commit_options();
+        let settings = WriteSettings { policy, durability, limit: None, commits: 1 };
+        Ok(Unit::Autocommit(Autocommit::writing(&self.service.store, settings, None)))
     }
 
     /// Runs a statement that changes the catalog in the command's unit of work. The statement gets

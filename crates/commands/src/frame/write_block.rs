@@ -75,8 +75,10 @@ impl Context<'_> {
     /// # Errors
     /// 371 UserWritesBlocked.
     pub fn check_write_block(&self) -> Result<()> {
+        // These commands can write to another database than the one in which they run.
+        let writes_elsewhere = ["aggregate", "applyOps", "bulkWrite", "renameCollection"];
         let is_of_server = matches!(self.db, "admin" | "config" | "local")
-            && !matches!(self.command.name, "bulkWrite" | "renameCollection" | "applyOps");
+            && !writes_elsewhere.contains(&self.command.name);
         if !self.service.write_block.is_on() || is_of_server {
             return Ok(());
         }

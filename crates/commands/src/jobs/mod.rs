@@ -4,8 +4,7 @@
 //! `upkeep.rs` looks twice a second at cursors, sessions and transactions, which only take time when
 //! one of them ends. `runner.rs` runs steps of jobs, one after the other; `kinds.rs` lists what they
 //! do. The two are separate threads because a step can wait for a lock of a transaction that the
-//! upkeep must abort. `trimmer.rs` ends the window of the change log.
-//! upkeep must abort. `compaction.rs` sleeps unless `autoCompact` is on.
+//! upkeep must abort. `trimmer.rs` ends the window of the change log. `compaction.rs` sleeps unless `autoCompact` is on.
 
 mod compaction;
 mod expiry;

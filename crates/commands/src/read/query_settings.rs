@@ -189,7 +189,9 @@ fn check_arguments(cx: &Context<'_>, request: ReadRequest<'_>) -> Result<()> {
     if let ReadRequest::Aggregate(aggregate) = request {
         let first = aggregate.pipeline.first().map(|stage| Value::Document(stage.as_doc()));
         let row = first.map(row_of).transpose()?;
-        if row.is_some_and(|(row, _)| row.facts.reads == Reads::Server) {
+        // A change stream has no plan of its own.
+        let is_stream = row.as_ref().is_some_and(|(row, _)| row.name == "$changeStream");
+        if is_stream || row.is_some_and(|(row, _)| row.facts.reads == Reads::Server) {
             return Ok(());
         }
     }

@@ -5,8 +5,9 @@ use super::oplog_diff;
 use crate::frame::args::{Arg, fields};
 use crate::frame::context::Context;
 use crate::frame::in_process::Call;
+use crate::frame::query_args::write_policy;
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{Attempt, Writer, prepare_insert};
+use quire_collections::{Attempt, WritePolicy, Writer, prepare_insert};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::UnitOfWork;
@@ -54,7 +55,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         );
         return Err(Error::type_mismatch(text));
     };
-    check_options(body)?;
+    let policy = check_options(body)?;
     cx.check_write_block()?;
     let entries: Vec<Entry<'_>> = entries.iter().map(parse).collect::<Result<_>>()?;
     let only_writes = entries.iter().all(|entry| !matches!(entry, Entry::Command(..)));
@@ -66,12 +67,12 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             Entry::Noop | Entry::Command(..) => None,
         });
         let writes: Vec<_> = writes.collect();
-        write(cx, &writes).map_err(|error| with_results(error, 0, count))?;
+        write(cx, policy, &writes).map_err(|error| with_results(error, 0, count))?;
     } else {
         let rest = entries.iter().filter(|entry| !matches!(entry, Entry::Noop));
         for (at, entry) in rest.enumerate() {
             let applied = match entry {
-                Entry::Write(namespace, change) => write(cx, &[(namespace, *change)]),
+                Entry::Write(namespace, change) => write(cx, policy, &[(namespace, *change)]),
                 Entry::Command(db, command) => run_command(cx, db, *command),
                 Entry::Noop => Ok(()),
             };
@@ -86,8 +87,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Checks the other fields. Like mongod it accepts unknown ones.
-fn check_options(body: Doc<'_>) -> Result<()> {
+/// Checks the other fields, and returns for whom the entries write. Like mongod it accepts unknown
+/// fields.
+fn check_options(body: Doc<'_>) -> Result<WritePolicy> {
+    let mut policy = WritePolicy::Client;
     for arg in fields("applyOps", body).skip(1) {
         match arg.name() {
             "prepare" => {
@@ -100,6 +103,7 @@ fn check_options(body: Doc<'_>) -> Result<()> {
             "count" => {
                 return Err(Error::type_mismatch("applyOps command can't have 'count' field"));
             }
+            "bypassDocumentValidation" => policy = write_policy(&arg)?,
             "alwaysUpsert" if arg.is_null() => {}
             "alwaysUpsert" if arg.bool()? => {
                 return Err(Error::location(6711601, "alwaysUpsert is no longer supported"));
@@ -110,7 +114,23 @@ fn check_options(body: Doc<'_>) -> Result<()> {
             _ => {}
         }
     }
-    Ok(())
+    Ok(policy)
+}
+
+/// Returns the collection of an entry that writes a document. Collections of the server have
+/// commands of their own, which keep the state in memory, the audit log and the rights.
+///
+/// # Errors
+/// 73 InvalidNamespace.
+fn writable(namespace: &str) -> Result<Namespace> {
+    let namespace = Namespace::parse(namespace)?;
+    let is_of_server = matches!(namespace.db(), "admin" | "config" | "local");
+    let is_system = namespace.collection().starts_with("system.");
+    if is_of_server || is_system {
+        let text = format!("applyOps does not write to {namespace}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    Ok(namespace)
 }
 
 fn parse<'a>(entry: Value<'a>) -> Result<Entry<'a>> {
@@ -138,7 +158,7 @@ fn parse<'a>(entry: Value<'a>) -> Result<Entry<'a>> {
         return Err(crate::frame::args::missing("OplogEntryBase", "o"));
     };
     let write = |change: Change<'a>| -> Result<Entry<'a>> {
-        Ok(Entry::Write(Namespace::parse(namespace)?, change))
+        Ok(Entry::Write(writable(namespace)?, change))
     };
     match op {
         "n" => Ok(Entry::Noop),
@@ -156,6 +176,8 @@ fn parse<'a>(entry: Value<'a>) -> Result<Entry<'a>> {
             let db = namespace.split_once('.').map_or(namespace, |(db, _)| db);
             let name = object.first().map_or("", |first| first.key());
             match COMMANDS.contains(&name) {
+                // The oplog has a rename under its database; the command runs in `admin`.
+                true if name == "renameCollection" => Ok(Entry::Command("admin", object)),
                 true => Ok(Entry::Command(db, object)),
                 false => {
                     Err(Error::bad_value(format!("applyOps does not run the command '{name}'")))
@@ -172,9 +194,9 @@ fn id_of(doc: Doc<'_>) -> Result<Value<'_>> {
 }
 
 /// Does writes in one commit.
-fn write(cx: &Context<'_>, writes: &[(&Namespace, Change<'_>)]) -> Result<()> {
+fn write(cx: &Context<'_>, policy: WritePolicy, writes: &[(&Namespace, Change<'_>)]) -> Result<()> {
     let _writing = cx.service.write_gate.enter(&cx.interrupt)?;
-    let mut unit = cx.server_unit()?;
+    let mut unit = cx.writing_unit(policy)?;
     let mut collections = Vec::with_capacity(writes.len());
     for (namespace, change) in writes {
         let found = unit.collection(namespace)?;

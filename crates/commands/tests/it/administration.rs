@@ -90,6 +90,11 @@ fn a_block_refuses_the_writes_of_users_until_it_ends() {
     }
     client.works(doc! { "find": "c", "$db": "test" });
     client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "config" });
+    // A pipeline writes to another database than the one in which it runs.
+    let merge = doc! { "$merge": { "into": { "db": "test", "coll": "c" } } };
+    let from_config =
+        doc! { "aggregate": "c", "pipeline": [&merge], "cursor": {}, "$db": "config" };
+    assert_eq!(code(&client.run(from_config)), 371);
     let reason = "ClusterToClusterMigrationInProgress";
     let wrong = doc! { "setUserWriteBlockMode": 1, "global": false, "reason": reason };
     assert_eq!(code(&admin(&mut client, wrong)), 20);
@@ -129,6 +134,26 @@ fn entries_of_an_oplog_are_applied_at_once_or_one_by_one() {
     assert_eq!(count(&mut client), Some(1));
     let forbidden = doc! { "op": "c", "ns": "admin.$cmd", "o": { "shutdown": 1 } };
     assert_eq!(code(&admin(&mut client, doc! { "applyOps": [&forbidden] })), 2);
+}
+
+/// A user whom an entry had deleted kept its open connection, an entry of `system.views` damaged the
+/// database, and a validator was passed.
+#[test]
+fn entries_of_an_oplog_are_writes_of_a_client() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "create": "c", "validator": { "a": { "$gt": 1 } }, "$db": "test" });
+    let insert = |ns: &str| doc! { "op": "i", "ns": ns, "o": { "_id": "test.x", "a": 1 } };
+    for ns in ["admin.system.users", "test.system.views", "test.system.profile", "config.c"] {
+        assert_eq!(code(&admin(&mut client, doc! { "applyOps": [&insert(ns)] })), 73, "{ns}");
+    }
+    assert_eq!(code(&admin(&mut client, doc! { "applyOps": [&insert("test.c")] })), 121);
+    let bypassing = doc! { "applyOps": [&insert("test.c")], "bypassDocumentValidation": true };
+    works(&mut client, bypassing);
+    let rename = doc! { "renameCollection": "test.c", "to": "test.d", "stayTemp": false };
+    works(&mut client, doc! { "applyOps": [{ "op": "c", "ns": "test.$cmd", "o": &rename }] });
+    let count = client.works(doc! { "count": "d", "$db": "test" });
+    assert_eq!(number(&count, "n"), Some(1));
 }
 
 #[test]

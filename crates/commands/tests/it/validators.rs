@@ -523,3 +523,17 @@ fn an_expression_that_fails_refuses_the_document_and_says_why() {
     assert_eq!(text(&refused, &reason), Some("failed to evaluate aggregation expression"));
     assert!(number(&refused, &format!("{details}.details.code")).is_some_and(|code| code > 0));
 }
+
+/// Every document was refused, because the condition had no source of random numbers.
+#[test]
+fn a_validator_may_draw_random_numbers() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let always = doc! { "$expr": { "$lt": [{ "$rand": {} }, 2] } };
+    client.works(doc! { "create": "c", "validator": &always, "$db": "test" });
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "test" });
+    let never = doc! { "$expr": { "$gt": [{ "$rand": {} }, 2] } };
+    client.works(doc! { "collMod": "c", "validator": &never, "$db": "test" });
+    let refused = client.run(doc! { "insert": "c", "documents": [{ "_id": 2 }], "$db": "test" });
+    assert_eq!(number(&refused, "writeErrors.0.code"), Some(121));
+}
