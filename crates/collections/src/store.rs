@@ -86,6 +86,9 @@ pub struct Store {
     pub(crate) observers: Observers,
     /// True while changes are logged.
     logs_changes: AtomicBool,
+    /// The measured size of the change log that corresponds to the size after its last trim
+    /// (`change_log/trim.rs`); `u64::MAX` before the first.
+    pub(crate) log_size_trimmed: AtomicU64,
     /// Held by the running DDL statement; contains the next collection or index number.
     pub(crate) ddl: Mutex<u32>,
     record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>, foldhash::fast::RandomState>>,
@@ -120,6 +123,7 @@ impl Store {
             }),
             observers: Observers::default(),
             logs_changes: AtomicBool::new(false),
+            log_size_trimmed: AtomicU64::new(u64::MAX),
             ddl: Mutex::new(next_id),
             record_ids: RwLock::default(),
             late: LateWriters::default(),

@@ -70,6 +70,7 @@ fn serve(shared: &Shared, client: &Client) -> String {
         request_share: None,
         reply_share: None,
         reply_bytes_expected: 0,
+        proven: false,
     };
     match session.run() {
         Ok(reason) => reason.to_owned(),
@@ -94,6 +95,8 @@ struct Session<'s> {
     reply_share: Option<Share<'s>>,
     /// The size of the last reply, if its share was returned.
     reply_bytes_expected: u64,
+    /// True once the client needs no further login: it no longer counts as one that may be hostile.
+    proven: bool,
 }
 
 /// Makes `share` cover `bytes`; waits for them without holding any. Returns false if the server
@@ -146,7 +149,7 @@ impl Owner for Session<'_> {
 impl Session<'_> {
     fn run(&mut self) -> io::Result<&'static str> {
         let mut inbox = Inbox::new();
-        let (mut first, mut proven) = (true, false);
+        let mut first = true;
         loop {
             let socket = &self.client.socket;
             let bytes_max = self.message_bytes_max();
@@ -172,10 +175,6 @@ impl Session<'_> {
             match self.message(&header, inbox.message(&header))? {
                 Next::Message => inbox.consume(&header),
                 Next::Close(reason) => return Ok(reason),
-            }
-            if !proven && !self.connection.needs_login() {
-                self.shared.clients.prove(self.client);
-                proven = true;
             }
             self.give_back(&mut inbox);
         }
@@ -278,6 +277,11 @@ impl Session<'_> {
         self.client.begin(&interrupt, !silent);
         let outcome = self.connection.handle(&request, &mut self.reply);
         self.client.end();
+        // Before the reply: a client that has it may connect again at once.
+        if !self.proven && !self.connection.needs_login() {
+            self.shared.clients.prove(self.client);
+            self.proven = true;
+        }
         self.answer(outcome, silent, reply)
     }
 

@@ -25,7 +25,8 @@ pub struct LogBeginning {
     pub version: Version,
     /// The cluster time of the commit before.
     pub time: ClusterTime,
-    /// True while nothing was removed since the log was begun.
+    /// True while the log has every change since the directory was created: it was begun with the
+    /// directory, and nothing was removed since.
     pub whole: bool,
 }
 
@@ -93,12 +94,14 @@ fn begin_log(engine: &Arc<dyn Engine>) -> Result<()> {
         Some(bytes) => FormatRecord::decode(meta_doc(&bytes)?)?.next_id,
         None => 1,
     };
+    // An earlier log of this directory may have been removed: changes since its end are in no log.
+    let whole = next_id == 1;
     let record = FormatRecord { format: CATALOG_FORMAT, next_id };
     put_meta(&mut txn, &format_key(), record.encode())?;
     let before = txn.commit(CommitOptions::buffered()).map_err(from_storage)?;
     let version = Version::from_u64(before.version.as_u64() + 1);
     let mut txn = begin(engine, Mode::Write).map_err(from_storage)?;
-    LogBeginning { version, time: before.cluster_time, whole: true }.write(&mut txn)?;
+    LogBeginning { version, time: before.cluster_time, whole }.write(&mut txn)?;
     txn.commit(CommitOptions::synced()).map_err(from_storage)?;
     engine.truncate_log(version).map_err(from_storage)
 }

@@ -42,7 +42,7 @@ impl ChangePlace {
     /// Returns the first place after this one.
     #[must_use]
     pub const fn next(self) -> Self {
-        ChangePlace { offset: self.offset + 1, ..self }
+        ChangePlace { offset: self.offset.saturating_add(1), ..self }
     }
 }
 

@@ -1,14 +1,15 @@
 //! The end of the change log's window: old records go, with the documents that only they need.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use quire_catalog::CollectionId;
 use quire_document::Doc;
 use quire_error::Result;
 use quire_storage::committer::{LOG_END, log_key, split_log_key};
 use quire_storage::{
-    Bytes, ClusterTime, CommitOptions, Interrupt, Mode, Page, ScanRequest, Snapshot, Space, Txn,
-    Version, begin,
+    Bytes, ClusterTime, CommitOptions, Interrupt, Maintenance, Mode, Page, ScanRequest, Snapshot,
+    Space, Txn, Version, begin,
 };
 
 use super::LogBeginning;
@@ -42,6 +43,8 @@ pub struct Trimmed {
 /// The records of one step: a bound on the work and on the size of its commit.
 const STEP_RECORDS: usize = 10_000;
 const STEP_BYTES: usize = 4 << 20;
+/// The prefix of the documents that the log saves.
+const SAVED: [u8; 1] = [0xff];
 /// The steps of one call.
 const STEPS_MAX: usize = 64;
 /// The part of the window by which the log may exceed it before it is trimmed. The engine rewrites
@@ -54,9 +57,18 @@ impl Store {
     /// # Errors
     /// The errors of the engine.
     pub fn change_log_bytes(&self) -> Result<u64> {
-        let snapshot = self.engine().snapshot().map_err(from_storage)?;
-        let mut bytes =
-            self.engine().approximate_size(Space::Log, &[], &[]).map_err(from_storage)?.bytes;
+        let (engine, snapshot) = (self.engine(), self.engine().snapshot().map_err(from_storage)?);
+        let Some(beginning) = LogBeginning::read(&*snapshot)? else { return Ok(0) };
+        let start = log_key(beginning.version.as_u64(), 0);
+        let size = |start: &[u8], end: &[u8]| {
+            let size = engine.approximate_size(Space::Log, start, end);
+            size.map(|size| size.bytes).map_err(from_storage)
+        };
+        // What a trim has deleted stays in the tables until these are merged. It must not count, or
+        // each call would remove as much again.
+        let dead = engine.reclaimable_bytes(Space::Log, &SAVED, &[], None);
+        let saved = size(&SAVED, &[])?.saturating_sub(dead.map_err(from_storage)?);
+        let mut bytes = size(&start, &LOG_END)? + saved;
         for id in dropped_collections(&*snapshot)? {
             bytes += self.dropped_bytes(id)?;
         }
@@ -84,11 +96,10 @@ impl Store {
         if !self.logs_changes() {
             return Ok(trimmed);
         }
-        let size = self.change_log_bytes()?;
-        let excess = match size > window.bytes_max {
-            true => size - window.bytes_max / SLACK * (SLACK - 1),
-            false => 0,
-        };
+        let measured = self.change_log_bytes()?;
+        let size = self.size_since_trim(measured, window);
+        let kept = window.bytes_max / SLACK * (SLACK - 1);
+        let excess = if size > window.bytes_max { size - kept } else { 0 };
         let age_max_ms = window.age_max_ms.max(window.age_min_ms);
         let oldest_ms = now_ms.saturating_sub(age_max_ms.saturating_add(age_max_ms / SLACK));
         if excess == 0 && !self.has_change_before(oldest_ms)? {
@@ -96,8 +107,12 @@ impl Store {
         }
         for _ in 0..STEPS_MAX {
             interrupt.check().map_err(from_interruption)?;
-            let age_ms = if trimmed.bytes < excess { window.age_min_ms } else { age_max_ms };
-            if !self.trim_step(now_ms.saturating_sub(age_ms), &mut trimmed)? {
+            let before_ms = match trimmed.bytes < excess {
+                true if window.age_min_ms == 0 => u64::MAX,
+                true => now_ms.saturating_sub(window.age_min_ms),
+                false => now_ms.saturating_sub(age_max_ms),
+            };
+            if !self.trim_step(before_ms, &mut trimmed)? {
                 break;
             }
         }
@@ -105,7 +120,25 @@ impl Store {
         if let Some(beginning) = LogBeginning::read(&*snapshot)? {
             self.engine().truncate_log(beginning.version).map_err(from_storage)?;
         }
+        if excess > 0 && trimmed.records > 0 {
+            // Only deletions in tables are known to `change_log_bytes`.
+            self.engine().maintenance(Maintenance::Flush).map_err(from_storage)?;
+            self.log_size_trimmed.store(self.change_log_bytes()?, Ordering::Relaxed);
+        }
         Ok(trimmed)
+    }
+
+    /// Returns the size of the log. After a trim, tables that the engine has not merged yet make the
+    /// measured size too large, and a trim by it would remove as much again each time. So the size is
+    /// that after the last trim and what was added since, but at least half of the measured size.
+    fn size_since_trim(&self, measured: u64, window: &LogWindow) -> u64 {
+        if self.log_size_trimmed.load(Ordering::Relaxed) == u64::MAX {
+            return measured;
+        }
+        // Merges make the measured size smaller without removing a change.
+        let before = self.log_size_trimmed.fetch_min(measured, Ordering::Relaxed).min(measured);
+        let kept = window.bytes_max / SLACK * (SLACK - 1);
+        measured.min(kept + (measured - before)).max(measured / 2)
     }
 
     /// Returns true if the first change is earlier than `wall_ms`.
@@ -188,7 +221,8 @@ impl Step {
             if current.is_some_and(|(before, _)| before != version) {
                 (step.records, step.last) = (seen, current);
             }
-            if decode(&value.slice(8..))?.wall_ms >= before_ms {
+            // A clock that was set back must not keep records that the size of the log drives out.
+            if before_ms < u64::MAX && decode(&value.slice(8..))?.wall_ms >= before_ms {
                 return Ok(step);
             }
             current = Some((version, time));
