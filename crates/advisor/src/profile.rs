@@ -16,7 +16,7 @@ pub struct Limits {
     pub paths_max: usize,
     /// The largest number of sets of top-level fields.
     pub field_sets_max: usize,
-    /// From so many names on, the fields of one path are treated as data in field names: they are
+    /// At this number of names, the fields of one path are treated as data in field names: they are
     /// summarised together, as the field `*`.
     pub names_max: usize,
     /// The largest depth of a path.

@@ -1,4 +1,4 @@
-//! The bell that wakes whoever runs jobs: a commit that adds a job rings it, so that nobody has to
+//! The bell that wakes the runner of jobs: a commit that adds a job rings it, so that no thread has to
 //! look into the table from time to time.
 
 use std::sync::Arc;

@@ -58,7 +58,7 @@ fn present(documents: &[DocBuf], Lookup { field, values }: &Lookup) -> u64 {
     values.as_array().iter().filter(|value| there.contains(&ValueKey::new(*value))).count() as u64
 }
 
-/// Progress that nobody looks at.
+/// A progress that shows nothing.
 struct Unseen;
 
 impl Progress for Unseen {

@@ -116,7 +116,7 @@ impl Source for DumpSource {
     }
 
     /// Reads the whole file: a file has no documents at random. A sample takes each n-th, so that it
-    /// has at least as many documents as asked for, if there are so many.
+    /// has at least as many documents as asked for, if the file has enough.
     fn read(
         &mut self,
         collection: &str,

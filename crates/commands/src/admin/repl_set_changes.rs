@@ -1,5 +1,5 @@
 //! Commands that change a replica set: `replSetReconfig`, `replSetStepDown`, `replSetFreeze` and
-//! others. A set of one member has nobody to hand over to, so most of them fail as they do on the
+//! others. A set of one member has no other member to hand over to, so most of them fail as they do on the
 //! primary of such a set.
 
 use crate::admin::repl_set::{own_config, set_name};
@@ -130,7 +130,7 @@ pub fn rollback_id(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'
     Ok(())
 }
 
-/// Runs the command `replSetSyncFrom`: a primary copies from nobody.
+/// Runs the command `replSetSyncFrom`: a primary copies from no other member.
 pub fn sync_from(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     set_name(cx.service)?;
     if let Some(first) = body.first() {

@@ -1,5 +1,5 @@
 //! The shape of a command that runs or has run, for logs, the profiler and `currentOp`: computed from
-//! its document only when somebody asks.
+//! its document only on request.
 
 use quire_document::{Doc, DocBuf, Value};
 use quire_mql::collation::AskedCollation;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, yield_now};
 
-/// The longest wait of a getMore: no test waits so long.
+/// The longest wait of a getMore: longer than any test waits.
 const LONG: i64 = 600_000;
 
 fn create(client: &mut Client, name: &str) {
