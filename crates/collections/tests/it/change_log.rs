@@ -312,6 +312,7 @@ fn an_open_without_the_log_removes_it() {
     let options = CommitOptions::buffered();
     store.create_collection(&name, CollectionOptions::default(), &options).unwrap();
     insert_and_delete(&store, &name, 1);
+    let was = beginning(&store);
     drop(store);
     let open = |change_log| {
         let options = StoreOptions { change_log, ..StoreOptions::default() };
@@ -322,4 +323,9 @@ fn an_open_without_the_log_removes_it() {
     let store = open(ChangeLogMode::AsFound);
     assert!(!store.logs_changes());
     assert!(LogBeginning::read(&*store.engine().snapshot().unwrap()).unwrap().is_none());
+    drop(store);
+    // The log that begins again has not the changes before it: a stream from an earlier time would
+    // miss them.
+    let again = beginning(&open(ChangeLogMode::On));
+    assert!(!again.whole && was.whole, "{was:?} {again:?}");
 }
