@@ -623,7 +623,7 @@ pub static COMMANDS: &[Command] = &[
         "Turns compaction in the background on or off.",
     )
     .admin(),
-    Command::new("applyOps", Other, apply_ops::run, "Applies entries of an oplog.").write_concern(),
+    Command::new("applyOps", Other, apply_ops::run, "Applies entries of an oplog, but none to collections of the server.").write_concern(),
     Command::new("filemd5", Read, file_md5::run, "Returns the MD5 hash of a file of GridFS.")
         .target(Target::Database),
     Command::new(

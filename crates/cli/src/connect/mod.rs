@@ -9,7 +9,7 @@ pub(crate) mod uri;
 use crate::exit::{FAILED, Failure};
 use directory::{Directory, InProcess};
 use lexopt::{Arg, Parser};
-use quire_document::{DocBuf, Value};
+use quire_document::{Array, DocBuf, Value};
 use quire_tls::{ClientTls, TlsError};
 use socket::Socket;
 use std::ffi::OsString;
@@ -307,6 +307,16 @@ impl Client {
         let code = reply.get("code").and_then(integer).and_then(|code| code.try_into().ok());
         Err(CallError::Refused { code: code.unwrap_or(1), message })
     }
+}
+
+/// Returns the id of the cursor in a reply, and its batch.
+pub(crate) fn batch<'r>(reply: &'r DocBuf, name: &str) -> Result<(i64, Array<'r>), Failure> {
+    let cursor = reply.get("cursor").and_then(|cursor| cursor.as_document());
+    let found = cursor.and_then(|cursor| {
+        let id = cursor.get("id").and_then(integer)?;
+        Some((id, cursor.get(name)?.as_array()?))
+    });
+    found.ok_or_else(|| Failure::new(FAILED, "the reply has no cursor"))
 }
 
 /// Returns a number of any numeric type.

@@ -4,13 +4,13 @@ mod csv;
 mod options;
 
 use crate::call::{Call, print};
-use crate::connect::{CallError, Client, integer};
+use crate::connect::{CallError, Client, batch, integer};
 use crate::exit::{FAILED, Failure};
 use crate::progress::Progress;
 use csv::CsvWriter;
 use options::{ExportOptions, Kind, Output};
 use quire_document::extjson::{self, Format};
-use quire_document::{Array, Doc, DocBuf, Value, doc};
+use quire_document::{Doc, Value, doc};
 use std::io::{BufWriter, Write};
 
 /// Runs `quire export`: writes the documents of a collection to a file or to the standard output.
@@ -97,16 +97,6 @@ fn copy(
         reply = client.call(&options.db, more, None).map_err(cannot)?;
         name = "nextBatch";
     }
-}
-
-/// Returns the id of the cursor in a reply, and its batch.
-fn batch<'r>(reply: &'r DocBuf, name: &str) -> Result<(i64, Array<'r>), Failure> {
-    let cursor = reply.get("cursor").and_then(|cursor| cursor.as_document());
-    let found = cursor.and_then(|cursor| {
-        let id = cursor.get("id").and_then(integer)?;
-        Some((id, cursor.get(name)?.as_array()?))
-    });
-    found.ok_or_else(|| Failure::new(FAILED, "the reply has no cursor"))
 }
 
 /// Writes documents in the requested format.

@@ -1,9 +1,9 @@
 //! A server, or the directory of a stopped one, as a source: only commands that read.
 
-use crate::connect::{Client, integer};
+use crate::connect::{Client, batch, integer};
 use crate::exit::{FAILED, Failure};
 use quire_advisor::{Extent, Lookup, Source, SourceCollection};
-use quire_document::{Array, Doc, DocBuf, doc};
+use quire_document::{Doc, DocBuf, doc};
 use std::time::{Duration, Instant};
 
 /// The documents of a batch. A pause for the rate comes after each.
@@ -53,15 +53,6 @@ impl ServerSource<'_> {
         let reply = self.call(doc! { "count": collection }).ok()?;
         u64::try_from(reply.get("n").and_then(integer)?).ok()
     }
-}
-
-/// Returns the id of the cursor in a reply, and its batch.
-fn batch<'r>(reply: &'r DocBuf, name: &str) -> Result<(i64, Array<'r>), Failure> {
-    let cursor = reply.get("cursor").and_then(|cursor| cursor.as_document());
-    let found = cursor.and_then(|cursor| {
-        Some((cursor.get("id").and_then(integer)?, cursor.get(name)?.as_array()?))
-    });
-    found.ok_or_else(|| Failure::new(FAILED, "the reply has no cursor"))
 }
 
 impl Source for ServerSource<'_> {
