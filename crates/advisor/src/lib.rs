@@ -5,6 +5,7 @@
 //! dumps. [`profile_database`] reads them once and returns a [`DatabaseProfile`]: for each
 //! collection its paths with their types, values, bytes and array lengths ([`profile`]), and the
 //! references between collections ([`references`]). [`report`] and [`json_schema`] write it down.
+//! [`workload`] is what was asked: the statements by shape, which a recorder counts.
 
 mod database;
 pub mod json_schema;
@@ -13,8 +14,10 @@ pub mod references;
 pub mod report;
 mod sketch;
 pub mod source;
+pub mod workload;
 
 pub use database::{DatabaseProfile, Progress, profile_database};
 pub use profile::{CollectionProfile, Limits};
 pub use references::Reference;
 pub use source::{Extent, Lookup, Source, SourceCollection};
+pub use workload::Workload;
