@@ -1,17 +1,23 @@
 //! Finds the modules of its own crate that a source file names, by `use` or by a path:
-//! `crate::frame::args`, `crate::{admin, ddl}`, `super::other`, and `crate::Name` if the crate's root
-//! re-exports the name.
+//! `crate::frame::args`, `crate::{admin, ddl}`, `super::other`, and `crate::Name` if the root of the
+//! crate or of a folder re-exports the name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The top-level modules of one crate, and the modules of the names that its root re-exports.
+/// The modules of one crate: which names each folder has, and what each gives on under a name.
 pub struct Modules<'t> {
-    names: BTreeSet<&'t str>,
-    reexports: BTreeMap<&'t str, &'t str>,
+    /// The path of a folder, empty for the crate's root, and the modules in it.
+    folders: BTreeMap<Vec<&'t str>, BTreeSet<&'t str>>,
+    /// The path of a folder and a name, and the path of the item that its root gives on under it.
+    reexports: BTreeMap<(Vec<&'t str>, &'t str), Vec<&'t str>>,
 }
 
-/// A top-level module that a file names, and the line where it does.
+/// A module that a file names: the folder in which both stand, the file's own module and the other
+/// one, and the line where it is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import<'t> {
+    pub folder: Vec<&'t str>,
+    pub own: &'t str,
     pub module: &'t str,
     pub line: usize,
 }
@@ -19,16 +25,23 @@ pub struct Import<'t> {
 impl<'t> Modules<'t> {
     /// Returns the modules of a crate. Each file is its path below `src` and its text.
     pub fn new(files: &[(&'t str, &'t str)]) -> Self {
-        let names = files.iter().map(|(path, _)| top(path)).collect();
-        let mut modules = Modules { names, reexports: BTreeMap::new() };
-        for (_, text) in files.iter().filter(|(path, _)| is_root(path)) {
-            for statement in text.split("pub use ").chain(text.split("pub(crate) use ")).skip(1) {
+        let mut folders: BTreeMap<Vec<&str>, BTreeSet<&str>> = BTreeMap::new();
+        for (path, _) in files {
+            let path = module_path(path);
+            for (depth, name) in path.iter().enumerate() {
+                folders.entry(path[..depth].to_vec()).or_default().insert(name);
+            }
+        }
+        let mut modules = Modules { folders, reexports: BTreeMap::new() };
+        for (path, text) in files.iter().filter(|(path, _)| is_root(path)) {
+            let folder = module_path(path);
+            let statements = ["pub use ", "pub(crate) use ", "pub(super) use "];
+            for statement in statements.iter().flat_map(|mark| text.split(mark).skip(1)) {
                 let statement = statement.split(';').next().unwrap_or_default();
-                for path in tree(statement, 0, &mut Vec::new()).0 {
-                    if let (Some(module), Some(name)) = (path.first(), path.last())
-                        && modules.names.contains(module)
-                    {
-                        modules.reexports.insert(name, module);
+                for named in tree(statement, 0, &mut Vec::new()).0 {
+                    let Some(name) = named.last().copied() else { continue };
+                    if let Some(path) = modules.absolute(&named, &folder) {
+                        modules.reexports.insert((folder.clone(), name), path);
                     }
                 }
             }
@@ -36,61 +49,81 @@ impl<'t> Modules<'t> {
         modules
     }
 
-    /// Returns the top-level modules that a file names, without its own. Tests do not count, because they
-    /// may import every module; nor do modules whose names the crate's root only re-exports.
+    /// Returns the modules beside its own, in each folder that contains it, that a file names. Tests do
+    /// not count, because they may import every module; nor do modules whose names a folder's root
+    /// only re-exports, and a folder's root may name all modules of the folder.
     pub fn named_by(&self, path: &'t str, text: &'t str) -> Vec<Import<'t>> {
-        let (own, code) = (top(path), &text[..code_end(text)]);
-        let mut own_path: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
-        if own_path.last().is_some_and(|last| ["mod", "lib", "main"].contains(last)) {
-            own_path.pop();
-        }
+        let code = &text[..code_end(text)];
+        let own = module_path(path);
         let mut found = Vec::new();
         for (at, _) in code.match_indices("::") {
             let start = code[..at].rfind(|c| !is_word(c)).map_or(0, |end| end + 1);
             let (before, word) = (&code[..start], &code[start..at]);
             // A macro's `$crate` is the crate that defines the macro.
-            if before.ends_with([':', '$']) || in_comment(before) {
+            if before.ends_with([':', '$']) || in_comment(before) || is_given_on(before) {
                 continue;
             }
-            let modules: Vec<&str> = match word {
-                "crate" | "super" => {
-                    let paths = tree(code, start, &mut Vec::new()).0;
-                    paths.iter().filter_map(|named| self.module_of(named, &own_path)).collect()
-                }
-                _ if is_root(path) && !is_given_on(before) => {
-                    self.names.get(word).copied().into_iter().collect()
-                }
-                _ => continue,
-            };
+            if !matches!(word, "crate" | "super" | "self") {
+                continue;
+            }
             let line = code[..at].matches('\n').count() + 1;
-            let others = modules.into_iter().filter(|module| *module != own);
-            found.extend(others.map(|module| Import { module, line }));
+            for named in tree(code, start, &mut Vec::new()).0 {
+                let Some(target) = self.absolute(&named, &own) else { continue };
+                found.extend(self.import(&own, &target, line));
+            }
         }
         found
     }
 
-    /// Returns the top-level module of a path that begins with `crate` or `super`.
-    fn module_of(&self, named: &[&'t str], own: &[&'t str]) -> Option<&'t str> {
+    /// Returns the import that the path of an item means for the file `own`: where the two paths part.
+    fn import(&self, own: &[&'t str], target: &[&'t str], line: usize) -> Option<Import<'t>> {
+        let depth = own.iter().zip(target).take_while(|(one, other)| one == other).count();
+        let (module, own_name) = (*target.get(depth)?, *own.get(depth)?);
+        let folder = own[..depth].to_vec();
+        let is_module = self.folders.get(&folder).is_some_and(|names| names.contains(module));
+        is_module.then_some(Import { folder, own: own_name, module, line })
+    }
+
+    /// Returns the path of an item from the crate's root, through the names that roots give on.
+    fn absolute(&self, named: &[&'t str], own: &[&'t str]) -> Option<Vec<&'t str>> {
         let supers = named.iter().take_while(|word| **word == "super").count();
-        let first = match named.first() {
-            Some(&"crate") => *named.get(1)?,
-            // The path stays within the file's own top-level module.
-            _ if supers < own.len() => *own.first()?,
-            _ => *named.get(supers)?,
+        let mut path = match *named.first()? {
+            "crate" => named.get(1..)?.to_vec(),
+            "self" => [own, named.get(1..)?].concat(),
+            "super" => [own.get(..own.len().checked_sub(supers)?)?, named.get(supers..)?].concat(),
+            // The path of a re-export begins with a module of the folder.
+            _ => [own, named].concat(),
         };
-        let module = self.names.get(first).or_else(|| self.reexports.get(first));
-        // Every other name is an item of the root itself.
-        Some(module.copied().unwrap_or("lib"))
+        for _ in 0..8 {
+            let end = (0..path.len()).find(|depth| !self.is_module(&path[..=*depth]));
+            let Some(end) = end else { break };
+            let Some(target) = self.reexports.get(&(path[..end].to_vec(), path[end])) else {
+                break;
+            };
+            path = [&target[..], path.get(end + 1..)?].concat();
+        }
+        Some(path)
+    }
+
+    fn is_module(&self, path: &[&str]) -> bool {
+        let Some((name, folder)) = path.split_last() else { return true };
+        self.folders.get(folder).is_some_and(|names| names.contains(name))
     }
 }
 
-/// Returns the name of the top-level module that contains a file.
-pub fn top(path: &str) -> &str {
-    path.split('/').next().unwrap_or(path).trim_end_matches(".rs")
+/// Returns the path of the module that a file is: `frame/args.rs` is `frame::args`, and
+/// `frame/mod.rs` is `frame`.
+fn module_path(path: &str) -> Vec<&str> {
+    let mut path: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
+    if path.last().is_some_and(|last| ["mod", "lib", "main"].contains(last)) {
+        path.pop();
+    }
+    path
 }
 
+/// Returns true if the file is the root of a folder or of the crate.
 fn is_root(path: &str) -> bool {
-    path == "lib.rs" || path == "main.rs"
+    ["lib.rs", "main.rs", "mod.rs"].contains(&path.rsplit('/').next().unwrap_or(path))
 }
 
 fn is_word(c: char) -> bool {
@@ -100,7 +133,7 @@ fn is_word(c: char) -> bool {
 /// Returns true if the text after `before` is part of a re-export.
 fn is_given_on(before: &str) -> bool {
     let statement = before.rsplit(';').next().unwrap_or(before);
-    statement.contains("pub use") || statement.contains("pub(crate) use")
+    ["pub use", "pub(crate) use", "pub(super) use"].iter().any(|mark| statement.contains(mark))
 }
 
 fn in_comment(before: &str) -> bool {
@@ -168,10 +201,11 @@ fn tree<'t>(text: &'t str, at: usize, prefix: &mut Vec<&'t str>) -> (Vec<Vec<&'t
 mod tests {
     use super::*;
 
-    fn named(files: &[(&'static str, &'static str)], path: &'static str) -> Vec<&'static str> {
+    fn named(files: &[(&'static str, &'static str)], path: &'static str) -> Vec<String> {
         let modules = Modules::new(files);
         let text = files.iter().find(|(name, _)| *name == path).map_or("", |(_, text)| text);
-        modules.named_by(path, text).into_iter().map(|import| import.module).collect()
+        let named = modules.named_by(path, text).into_iter();
+        named.map(|it| [&it.folder[..], &[it.module]].concat().join("::")).collect()
     }
 
     #[test]
@@ -180,17 +214,32 @@ mod tests {
             "mod a;\nmod b;\nmod c;\npub use b::{Thing, inner::Other};\npub use c::C as See;\n";
         let files = [
             ("lib.rs", lib),
-            ("a/mod.rs", "use crate::{\n    b::{self, x},\n    c,\n};\n"),
+            ("a/mod.rs", "use crate::{\n    b::{self, x},\n    c,\n};\nuse self::mine::Deep;\n"),
             ("a/deep.rs", "use super::mine;\nfn f() { super::super::c::g() }\n"),
+            ("a/mine.rs", "use crate::a::Constant;\nuse super::deep::x;\n"),
             ("b.rs", "// use crate::a;\nmacro_rules! m { () => { $crate::a::f() } }\n"),
             ("c.rs", "use crate::{Thing, See};\n#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n"),
             ("d.rs", "#[cfg(test)]\nmod tests;\nuse crate::Own;\nfn f() { crate::Other::new() }\n"),
         ];
-        assert_eq!(named(&files, "lib.rs"), Vec::<&str>::new(), "given on only");
+        assert!(named(&files, "lib.rs").is_empty(), "given on only");
         assert_eq!(named(&files, "a/mod.rs"), ["b", "b", "c"]);
-        assert_eq!(named(&files, "a/deep.rs"), ["c"]);
-        assert_eq!(named(&files, "b.rs"), Vec::<&str>::new(), "a comment and a macro");
+        assert_eq!(named(&files, "a/deep.rs"), ["a::mine", "c"], "beside it, and above");
+        assert_eq!(named(&files, "a/mine.rs"), ["a::deep"], "an item of the root does not count");
+        assert!(named(&files, "b.rs").is_empty(), "a comment and a macro");
         assert_eq!(named(&files, "c.rs"), ["b"], "its own name and that of tests do not count");
-        assert_eq!(named(&files, "d.rs"), ["lib", "b"]);
+        assert_eq!(named(&files, "d.rs"), ["b"]);
+    }
+
+    #[test]
+    fn names_that_a_folder_gives_on_are_followed() {
+        let files = [
+            ("lib.rs", "mod a;\nmod b;\n"),
+            ("a/mod.rs", "mod deep;\nmod other;\npub(crate) use deep::Deep;\n"),
+            ("a/deep.rs", ""),
+            ("a/other.rs", "use super::Deep;\n"),
+            ("b.rs", "use crate::a::Deep;\n"),
+        ];
+        assert_eq!(named(&files, "a/other.rs"), ["a::deep"]);
+        assert_eq!(named(&files, "b.rs"), ["a"]);
     }
 }

@@ -1,283 +1,83 @@
 //! Checks of whole crates: the order of their modules, the names of their types, doc comments that
 //! are too short. The lists of exceptions only get shorter.
 
-use crate::imports::{Import, Modules, top};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::imports::{Import, Modules};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Crate, and all folders and files below its `src`: each imports only earlier ones.
-const ORDERS: &[(&str, &[&str])] = &[
-    (
-        "mql",
-        &[
-            "text",
-            "names",
-            "options",
-            "type_set",
-            "column",
-            "totals",
-            "checked_sort",
-            "context",
-            "collation",
-            "regex",
-            "expression",
-            "sort",
-            "schema",
-            "filter",
-            "accumulator",
-            "projection",
-            "window",
-            "stage",
-            "shape",
-            "update",
-            "chaos",
-        ],
-    ),
-    (
-        "catalog",
-        &[
-            "text",
-            "names",
-            "ids",
-            "multikey",
-            "partial",
-            "index_pattern",
-            "storage_engine",
-            "index_spec",
-            "key",
-            "index_parse",
-            "clustered",
-            "capped",
-            "validator",
-            "options",
-            "index",
-            "index_match",
-            "index_filter",
-            "query_settings",
-            "plan_cache",
-            "view",
-            "collection",
-            "catalog",
-            "view_reading",
-            "view_graph",
-            "record",
-        ],
-    ),
-    (
-        "collections",
-        &[
-            "failure",
-            "policy",
-            "helper_threads",
-            "layout",
-            "meta",
-            "key_order",
-            "entry",
-            "duplicate",
-            "multikey",
-            "chunk_size",
-            "spill",
-            "sorted_runs",
-            "side_writes",
-            "low_water",
-            "late",
-            "id_cache",
-            "past_catalogs",
-            "changes",
-            "log_record",
-            "index_builds",
-            "job",
-            "job_bell",
-            "numbers",
-            "store",
-            "view",
-            "scan",
-            "index_scan",
-            "retry",
-            "prepare",
-            "prepared",
-            "publish",
-            "clashes",
-            "rules",
-            "log_catalog",
-            "write",
-            "ddl",
-            "change_log",
-            "open",
-            "settings",
-            "jobs",
-            "findings",
-            "check",
-        ],
-    ),
-    (
-        "planner",
-        &[
-            "request",
-            "shape",
-            "plan",
-            "indexes",
-            "node_stats",
-            "explain",
-            "natural",
-            "find",
-            "count",
-            "distinct",
-            "pipeline",
-            "on_view",
-            "planning",
-        ],
-    ),
-    (
-        "executor",
-        &[
-            "params",
-            "holding",
-            "examined",
-            "views",
-            "unit",
-            "env",
-            "chunks",
-            "row",
-            "record_set",
-            "table",
-            "sorting",
-            "recent_values",
-            "distinct_values",
-            "taking",
-            "operators",
-            "columns",
-            "execution",
-            "scans",
-            "statistics",
-            "grouping",
-            "joins",
-            "build",
-            "opening",
-            "modify",
-        ],
-    ),
-    (
-        "session",
-        &[
-            "session_id",
-            "catalog_changes",
-            "held_transaction",
-            "cursors",
-            "plan_source",
-            "sessions",
-            "autocommit",
-            "transaction",
-            "transactions",
-            "unit",
-        ],
-    ),
-    (
-        "commands",
-        &[
-            "frame", "cursors", "sessions", "users", "admin", "ddl", "write", "read", "requires",
-            "registry", "jobs",
-        ],
-    ),
-    (
-        "storage-lsm",
-        &[
-            "error",
-            "damage",
-            "bytes_at",
-            "private",
-            "disk_space",
-            "options",
-            "table_cut",
-            "tuning",
-            "layout",
-            "durable_files",
-            "durable_mark",
-            "repair_mark",
-            "scratch",
-            "directory",
-            "archive",
-            "manifest",
-            "journal",
-            "log",
-            "inventory",
-            "block_fields",
-            "block_header",
-            "block_index",
-            "block_rows",
-            "table_file",
-            "row_tree",
-            "table_writer",
-            "table_output",
-            "log_guard",
-            "early_sync",
-            "dropped",
-            "key_filter",
-            "memtable",
-            "flush",
-            "tables",
-            "view",
-            "pace",
-            "retired",
-            "store",
-            "replay",
-            "skeleton",
-            "image",
-            "rebuild",
-            "salvage",
-            "open_table",
-            "range_source",
-            "range",
-            "range_back",
-            "lookups",
-            "locate",
-            "held",
-            "sizes",
-            "dead",
-            "reclaim",
-            "tombstones",
-            "gaps",
-            "heads",
-            "snapshot",
-            "backup",
-            "backend",
-            "opening",
-        ],
-    ),
-    (
-        "cli",
-        &[
-            "exit",
-            "version",
-            "call",
-            "engine",
-            "progress",
-            "connect",
-            "export",
-            "import",
-            "profile",
-            "check",
-            "backup",
-            "serve",
-            "compatibility",
-        ],
-    ),
-];
-
-/// Modules of a crate that need each other, as a recursive function needs itself. In every other
-/// crate the modules have an order in which each imports only earlier ones.
-const CIRCLES: &[(&str, &[&str])] = &[
+/// Crate, folder below its `src`, and modules in it that need each other, as a recursive function
+/// needs itself. Everywhere else the modules of a folder have an order in which each imports only
+/// earlier ones; the root of a folder may import all of them.
+const CIRCLES: &[(&str, &str, &[&str])] = &[
     // A value can be a document, which has values; what owns their bytes is built from them and
     // lends them.
-    ("document", &["builder", "doc", "owned", "value"]),
+    ("document", "", &["builder", "doc", "owned", "value"]),
     // `codes` is the generated table of a type in `code`, which looks names up in the table.
-    ("error", &["code", "codes"]),
+    ("error", "", &["code", "codes"]),
     // A join plans, builds and runs the plan inside of it while it runs, once for each batch of
     // keys; that plan can have joins.
-    ("executor", &["build", "joins"]),
     // `taking` lists the forms in which a scan hands its rows to the operator above: columns, batches
     // of sort keys, groups. Each form runs the stages between the scan and the operator, which are in
     // `operators`; and each operator that accepts a form names it.
-    ("executor", &["columns", "operators", "sorting", "taking"]),
+    ("executor", "", &["build", "joins", "columns", "operators", "sorting", "taking"]),
+    // A module that reads and one that writes the same bytes.
+    ("document", "key", &["number", "read"]),
+    // Nodes of a recursive language: an operand can be any node, and its parser calls that of nodes.
+    ("mql", "accumulator", &["n_values", "ranked", "spec"]),
+    (
+        "mql",
+        "expression",
+        &["batch", "boolean", "checkpoints", "extract", "kernel", "operator", "parse", "tree"],
+    ),
+    (
+        "mql",
+        "filter",
+        &["bits", "compare", "expr", "in_list", "modulo", "node", "parse", "regex", "scope"],
+    ),
+    ("mql", "shape", &["expression", "filter", "projection"]),
+    ("mql", "stage", &["fusion", "fusion_input", "replace_root", "score", "transform"]),
+    ("mql", "update", &["apply", "modifier", "rename", "tree"]),
+    ("mql", "window", &["fill", "output", "partition", "ranks", "sliding"]),
+    // A command gets the context, which has the service, whose parts are called with a context.
+    (
+        "commands",
+        "frame",
+        &[
+            "account",
+            "accounts",
+            "audit",
+            "authorize",
+            "change_log",
+            "cluster_parameters",
+            "command",
+            "concern_defaults",
+            "config_version",
+            "context",
+            "dispatch",
+            "executions",
+            "fail_points",
+            "generic_fields",
+            "gossip",
+            "job_kind",
+            "job_list",
+            "metrics",
+            "operation",
+            "operation_session",
+            "profiler",
+            "query_settings",
+            "service",
+            "set_name",
+            "transactions",
+            "usage",
+            "write_block",
+        ],
+    ),
+    // Two halves of one thing, each in a file.
+    ("cli", "connect", &["login", "socket"]),
+    ("commands", "jobs", &["expiry", "runner"]),
+    ("commands", "users", &["authenticate", "sasl"]),
+    ("executor", "operators", &["window_parts", "windows"]),
+    ("mql", "expression/dates", &["format", "lenient"]),
+    ("storage", "committer", &["history", "keys", "lines", "views"]),
 ];
 
 /// The crate and the name of types that are visible in the whole crate and share their name with
@@ -310,103 +110,105 @@ pub fn short_docs(files: &[(String, &str)]) -> Vec<String> {
     found
 }
 
-/// The imports of each crate's files: crate, module, file name and what the file imports.
-struct Imports<'f>(Vec<(&'f str, &'f str, &'f str, Vec<Import<'f>>)>);
+/// Crate, folder and module of the tables that have a row for each file of their folder. Such a table
+/// imports all of them, as the root of the folder may, and they import the type of its rows.
+const TABLES: &[(&str, &str, &str)] = &[
+    ("catalog", "key", "kind"),
+    ("commands", "jobs", "kinds"),
+    ("mql", "accumulator", "registry"),
+    ("mql", "expression", "registry"),
+    ("mql", "filter", "registry"),
+    ("mql", "stage", "registry"),
+    ("mql", "update", "operator"),
+    ("mql", "window", "registry"),
+];
 
-impl<'f> Imports<'f> {
-    fn of(files: &'f [(String, &'f str)]) -> Self {
-        let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
-        for (name, text) in files {
-            if let Some((crate_name, path)) = place(name) {
-                crates.entry(crate_name).or_default().push((path, text));
+/// The imports between the modules of one folder: module, the one that it imports, and where.
+type Edges<'f> = BTreeMap<&'f str, BTreeMap<&'f str, String>>;
+
+/// Returns the imports of each folder, by crate and path.
+fn edges<'f>(files: &'f [(String, &'f str)]) -> BTreeMap<(&'f str, String), Edges<'f>> {
+    let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for (name, text) in files {
+        if let Some((crate_name, path)) = place(name) {
+            crates.entry(crate_name).or_default().push((path, text));
+        }
+    }
+    let mut found: BTreeMap<(&str, String), Edges<'_>> = BTreeMap::new();
+    for (crate_name, files) in crates {
+        let modules = Modules::new(&files);
+        // Tests may import every module.
+        let is_test = |path: &str| path.ends_with("tests.rs") || path.contains("tests/");
+        for (path, text) in files.into_iter().filter(|(path, _)| !is_test(path)) {
+            for Import { folder, own, module, line } in modules.named_by(path, text) {
+                let folder = folder.join("/");
+                if TABLES.contains(&(crate_name, &*folder, own)) {
+                    continue;
+                }
+                let of_folder = found.entry((crate_name, folder)).or_default();
+                let at = || format!("crates/{crate_name}/src/{path}:{line}");
+                of_folder.entry(own).or_default().entry(module).or_insert_with(at);
             }
         }
-        let mut found = Vec::new();
-        for (name, text) in files {
-            let Some((crate_name, path)) = place(name) else { continue };
-            // Tests may import every module.
-            if path.ends_with("tests.rs") || path.contains("tests/") {
+    }
+    found
+}
+
+/// Returns modules of a folder that import each other in a circle, directly or through others, and
+/// that are not in `CIRCLES`; and entries of `CIRCLES` that are no longer in a circle.
+pub fn circles(files: &[(String, &str)]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let found = edges(files);
+    for ((crate_name, folder), edges) in &found {
+        let rows = CIRCLES.iter().filter(|(one, place, _)| one == crate_name && place == folder);
+        let known: BTreeSet<&str> = rows.flat_map(|(_, _, modules)| *modules).copied().collect();
+        let mut told = known.clone();
+        for own in edges.keys() {
+            let Some(way) = way_back(edges, own) else { continue };
+            if way.iter().any(|(module, _)| told.contains(module)) {
                 continue;
             }
-            let modules = crates.get(crate_name).map(|files| Modules::new(files));
-            let imports = modules.map(|modules| modules.named_by(path, text));
-            found.push((crate_name, top(path), name.as_str(), imports.unwrap_or_default()));
+            told.extend(way.iter().map(|(module, _)| *module));
+            let steps: Vec<String> =
+                way.iter().map(|(module, at)| format!("{module} ({at})")).collect();
+            problems.push(format!("{own} imports {}", steps.join(", which imports ")));
         }
-        Imports(found)
-    }
-}
-
-/// Returns files that import a later module of their crate, and modules that are not in its order.
-pub fn upward_imports(files: &[(String, &str)]) -> Vec<String> {
-    let mut problems = Vec::new();
-    for (crate_name, own, name, imports) in &Imports::of(files).0 {
-        let Some((_, order)) = ORDERS.iter().find(|(row, _)| row == crate_name) else { continue };
-        let rank = |module: &str| order.iter().position(|row| *row == module);
-        // The root of a crate may import all of its modules.
-        if matches!(*own, "lib" | "main") {
-            continue;
-        }
-        let Some(own_rank) = rank(own) else {
-            problems.push(format!("{name}: {own} has no place in ORDERS"));
-            continue;
-        };
-        for Import { module, line } in imports {
-            let upward = rank(module).is_none_or(|rank| rank > own_rank);
-            // The root has the constants of the whole crate.
-            if upward && *module != "lib" && !in_circle(crate_name, own, module) {
-                problems.push(format!("{name}:{line}: {own} may not import {module}"));
-            }
-        }
+        let is_free = |module: &&&str| way_back(edges, module).is_none();
+        problems.extend(known.iter().filter(is_free).map(|module| {
+            format!("crates/{crate_name}/src/{folder}: {module} is not in a circle: remove it from CIRCLES")
+        }));
     }
     problems
 }
 
-/// Returns true if `CIRCLES` says that two modules of a crate need each other.
-fn in_circle(crate_name: &str, one: &str, other: &str) -> bool {
-    let mut rows = CIRCLES.iter().filter(|(row, _)| *row == crate_name);
-    rows.any(|(_, modules)| modules.contains(&one) && modules.contains(&other))
-}
-
-/// Returns modules that import each other in a circle, directly or through others, and that are not
-/// in `CIRCLES`; and entries of `CIRCLES` that are no longer in a circle.
-pub fn circles(files: &[(String, &str)]) -> Vec<String> {
-    let mut imports: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
-    let found = Imports::of(files).0;
-    for (crate_name, own, _, named) in &found {
-        let of_own = imports.entry((*crate_name, *own)).or_default();
-        of_own.extend(named.iter().map(|import| import.module));
-    }
-    let mut problems = Vec::new();
-    for &(crate_name, own) in imports.keys() {
-        match (reaches_itself(&imports, crate_name, own), in_circle(crate_name, own, own)) {
-            (Some(by), false) => problems
-                .push(format!("crates/{crate_name}: {own} imports {by}, which needs {own} itself")),
-            (None, true) => problems.push(format!(
-                "crates/{crate_name}: {own} is not in a circle: remove it from CIRCLES"
-            )),
-            _ => {}
-        }
-    }
-    problems
-}
-
-/// Returns the first import of a circle that leads from a module back to it.
-fn reaches_itself<'m>(
-    imports: &BTreeMap<(&'m str, &'m str), BTreeSet<&'m str>>,
-    crate_name: &'m str,
-    own: &'m str,
-) -> Option<&'m str> {
-    let of = |module: &'m str| imports.get(&(crate_name, module)).into_iter().flatten().copied();
-    of(own).find(|first| {
-        let (mut seen, mut next) = (BTreeSet::from([*first]), vec![*first]);
-        while let Some(module) = next.pop() {
-            if module == own {
-                return true;
+/// Returns the shortest way of imports from a module back to it: each module and the place where it
+/// is imported.
+fn way_back<'e>(edges: &'e Edges<'_>, own: &str) -> Option<Vec<(&'e str, &'e str)>> {
+    let mut came: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    let mut next = VecDeque::from([edges.get_key_value(own)?]);
+    while let Some((from, imports)) = next.pop_front() {
+        for (module, at) in imports {
+            if came.contains_key(module) {
+                continue;
             }
-            next.extend(of(module).filter(|target| seen.insert(target)));
+            came.insert(module, (from, at));
+            if *module == own {
+                let mut way = Vec::new();
+                let mut module = *module;
+                loop {
+                    let (from, at) = came.get(module)?;
+                    way.push((module, *at));
+                    if *from == own {
+                        way.reverse();
+                        return Some(way);
+                    }
+                    module = from;
+                }
+            }
+            next.extend(edges.get_key_value(module));
         }
-        false
-    })
+    }
+    None
 }
 
 /// Returns types that the whole crate sees and that have the same name as another one of their
@@ -446,25 +248,19 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_file_that_imports_a_command_is_found() {
-        let mut files = file("crates/commands/src/lib.rs", "mod ddl;\npub use ddl::Create;\n");
-        files.extend(file("crates/commands/src/ddl/create.rs", "use crate::frame::args::Arg;\n"));
-        assert!(upward_imports(&files).is_empty());
-        let uses = "use crate::{\n    frame,\n    ddl::create,\n};\nuse crate::Create;\n";
-        files.extend(file("crates/commands/src/frame/args.rs", uses));
-        assert_eq!(upward_imports(&files).len(), 2, "also through the root's name");
-        files.extend(file("crates/commands/src/new.rs", ""));
-        assert_eq!(upward_imports(&files).len(), 3, "and a module without a place");
-    }
-
-    #[test]
     fn modules_that_import_each_other_are_found() {
         let mut files = file("crates/wire/src/a.rs", "use crate::b::Thing;\n");
-        files.extend(file("crates/wire/src/b/mod.rs", "use crate::c;\n"));
+        files.extend(file("crates/wire/src/b/mod.rs", "use crate::c;\nuse self::x::X;\n"));
+        files.extend(file("crates/wire/src/b/x.rs", "use super::Root;\nuse crate::b::y;\n"));
+        files.extend(file("crates/wire/src/b/y.rs", "use super::z::Z;\n"));
         files.extend(file("crates/wire/src/d.rs", "use crate::a;\n"));
         assert!(circles(&files).is_empty());
         files.extend(file("crates/wire/src/c.rs", "use crate::a::Other;\n"));
-        assert_eq!(circles(&files).len(), 3, "a, b and c, but not d");
+        let found = circles(&files);
+        assert_eq!(found.len(), 1, "a, b and c, but not d: {found:?}");
+        assert!(found[0].contains("c (crates/wire/src/b/mod.rs:1)"), "{}", found[0]);
+        files.extend(file("crates/wire/src/b/z.rs", "fn f() { super::x::g() }\n"));
+        assert_eq!(circles(&files).len(), 2, "also inside of a folder");
     }
 
     #[test]

@@ -28,7 +28,6 @@ pub fn check(root: &Path) -> Result<(), String> {
     let named: Vec<(String, &str)> =
         all.iter().map(|(path, text)| (shown(root, path), &**text)).collect();
     problems.extend(structure::short_docs(&named));
-    problems.extend(structure::upward_imports(&named));
     problems.extend(structure::circles(&named));
     problems.extend(structure::same_names(&named));
     for (path, text) in &all {

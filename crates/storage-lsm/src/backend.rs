@@ -17,22 +17,23 @@ use quire_storage::{
 };
 
 use crate::LsmOptions;
-use crate::dead::dead_bytes;
+use crate::creation::Creation;
 use crate::directory::Directory;
-use crate::disk_space::SpaceGauge;
-use crate::dropped::DroppedRanges;
-use crate::durable_mark::DurableMark;
-use crate::heads::Heads;
-use crate::held::HeldViews;
-use crate::memtable::{Memtable, MemtableRows};
-use crate::reclaim::Reclaim;
-use crate::sizes::estimate;
-use crate::skeleton::Creation;
-use crate::snapshot::LsmSnapshot;
+use crate::directory::disk_space::SpaceGauge;
+use crate::directory::durable_mark::DurableMark;
+use crate::log::journal;
+use crate::memory::memtable::{Memtable, MemtableRows};
+use crate::read::held::HeldViews;
+use crate::read::snapshot::LsmSnapshot;
+use crate::recovery::log_guard;
+use crate::space::dead::dead_bytes;
+use crate::space::heads::Heads;
+use crate::space::reclaim::Reclaim;
+use crate::space::sizes::estimate;
+use crate::store::view::View;
 use crate::store::{Running, Store};
-use crate::tuning::CUT_DUE_BYTES;
-use crate::view::View;
-use crate::{journal, log_guard};
+use crate::table::dropped::DroppedRanges;
+use crate::table::tuning::CUT_DUE_BYTES;
 
 const CAPS: Caps = Caps {
     key_bytes_max: 8 << 10,

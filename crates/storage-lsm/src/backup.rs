@@ -8,12 +8,13 @@ use lsm_tree::AnyTree;
 use quire_storage::backend::RawSnapshot;
 use quire_storage::{Bytes, Interrupt, Page, Result, ScanRequest, Space, StorageError};
 
+use crate::creation;
 use crate::directory::Directory;
-use crate::dropped::DroppedRanges;
+use crate::directory::private;
 use crate::error::storage;
-use crate::snapshot::LsmSnapshot;
-use crate::tables::Trees;
-use crate::{private, skeleton};
+use crate::read::snapshot::LsmSnapshot;
+use crate::table::dropped::DroppedRanges;
+use crate::table::trees::Trees;
 
 const CACHE_BYTES: u64 = 8 << 20;
 
@@ -59,7 +60,7 @@ fn restrict(path: &Path) -> Result<()> {
 
 fn copy(snap: &LsmSnapshot, directory: &Directory, interrupt: &Interrupt) -> Result<()> {
     directory.begin_copy()?;
-    let made = skeleton::prepare(&directory.data())?;
+    let made = creation::prepare(&directory.data())?;
     let copy = Trees::open(&directory.data(), CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
     // The parent directory may be readable by others; the copy's files are not.
     private::restrict(&directory.data());
@@ -67,7 +68,7 @@ fn copy(snap: &LsmSnapshot, directory: &Directory, interrupt: &Interrupt) -> Res
         copy_space(snap, &copy, space, interrupt)?;
     }
     drop(copy);
-    skeleton::finish(&made, &directory.completion())?;
+    creation::finish(&made, &directory.completion())?;
     directory.end_copy()
 }
 

@@ -2,82 +2,28 @@
 //! of the four spaces, and the trees of lsm-tree, which reads and merges tables. A snapshot keeps
 //! its memtables and tables, so that no reader waits for a writer or for lsm-tree.
 //!
-//! Read in this order: `options`, `directory` (the files of a database directory, its lock and
-//! format), `layout` and `tuning` (the path and the sizes of each space); what runs: `store`
-//! (batches; its background threads; what it does on a nearly full disk, with `disk_space`),
-//! `view`, `log`, `memtable`, `row_tree`, `key_filter`, `flush`, `table_output`, `table_writer`,
-//! `block_header` and `archive` (the file of a table), `pace`, `tables` (the trees and lists of
-//! their tables), `retired` (what nothing uses any more), `backend` (the engine's side),
-//! `snapshot`, `range`, `range_source`, `lookups`, `open_table` and `block_rows` (reads), `held`
-//! (long snapshots), `locate` (the damaged block behind an error); what happens at an open:
-//! `opening` (its steps), `inventory` and `manifest` (the files that must exist), `skeleton` and
-//! `scratch` (how a new database is created), [`journal`] and `log_guard` (how much of a torn or
-//! damaged log can be used), `replay`, `image` (what a check opens), `salvage`, `table_file` and
-//! `rebuild` (how a repair treats damaged tables), `repair_mark` (the mark of an unfinished
-//! repair); and space: `dropped` and `reclaim` (dropped ranges), `early_sync`, `sizes` and `dead`
-//! (the size of ranges, and what a merge would free), `heads`, `gaps` and `tombstones` (deleted
-//! keys at the heads of queues), `backup`.
+//! docs/storage.md describes the engine on one page: its files, what happens at an open, a commit,
+//! a flush, a merge and a crash, what always holds, and the order of the locks. The folders are its
+//! chapters: [`directory`] (the files, their lock, the format), [`memory`] (memtables), [`table`]
+//! (the files of tables, and the lists of them), [`log`], [`store`] (batches, views, background
+//! threads, a full disk), [`space`] (what deletes leave behind), [`read`] (snapshots and scans),
+//! [`recovery`] (how much of the files can be used after a crash) and [`repair`].
 
-mod archive;
 mod backend;
 mod backup;
-mod block_fields;
-mod block_header;
-mod block_index;
-mod block_rows;
-mod bytes_at;
-mod damage;
-mod dead;
+mod creation;
 mod directory;
-mod disk_space;
-mod dropped;
-mod durable_files;
-mod durable_mark;
-mod early_sync;
 mod error;
-mod flush;
-mod gaps;
-mod heads;
-mod held;
-mod image;
-mod inventory;
-pub mod journal;
-mod key_filter;
-mod layout;
-mod locate;
 mod log;
-mod log_guard;
-mod lookups;
-mod manifest;
-mod memtable;
-mod open_table;
+mod memory;
 mod opening;
 mod options;
-mod pace;
-mod private;
-mod range;
-mod range_back;
-mod range_source;
-mod rebuild;
-mod reclaim;
-mod repair_mark;
-mod replay;
-mod retired;
-mod row_tree;
-mod salvage;
-mod scratch;
-mod sizes;
-mod skeleton;
-mod snapshot;
+mod read;
+mod recovery;
+mod repair;
+mod space;
 mod store;
-mod table_cut;
-mod table_file;
-mod table_output;
-mod table_writer;
-mod tables;
-mod tombstones;
-mod tuning;
-mod view;
+mod table;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -85,8 +31,9 @@ use std::sync::Arc;
 use quire_storage::{Committer, Engine, Result};
 
 pub use backend::LsmBackend;
+pub use directory::disk_space::{DISK_RESERVE_BYTES, DiskSpace, SpaceProbe};
 pub use directory::{FORMAT_VERSION, is_database};
-pub use disk_space::{DISK_RESERVE_BYTES, DiskSpace, SpaceProbe};
+pub use log::journal;
 pub use options::LsmOptions;
 
 /// An open directory.
@@ -133,7 +80,7 @@ pub fn examine(directory: &Path, options: LsmOptions) -> Result<Examined> {
 /// Errors: `Unavailable` if another process has the directory open.
 pub fn end_repair(directory: &Path) -> Result<()> {
     let lock = directory::Directory::lock(directory, true)?;
-    repair_mark::remove(directory)?;
+    directory::repair_mark::remove(directory)?;
     drop(lock);
     Ok(())
 }

@@ -8,18 +8,23 @@ use std::sync::Arc;
 
 use quire_storage::{Result, StorageError};
 
+use crate::LsmOptions;
 use crate::backend::LsmBackend;
-use crate::damage::{Damage, refusal};
+use crate::creation::{self, Creation};
 use crate::directory::Directory;
-use crate::dropped::DroppedRanges;
-use crate::inventory::{self, Inventory};
-use crate::log_guard::{self, Known, Verdict};
-use crate::private::restrict;
-use crate::repair_mark::{self, RepairMark};
-use crate::scratch::{self, Scratch};
-use crate::skeleton::{self, Creation};
+use crate::directory::damage::{Damage, refusal};
+use crate::directory::durable_mark;
+use crate::directory::private::restrict;
+use crate::directory::repair_mark::{self, RepairMark};
+use crate::directory::scratch::{self, Scratch};
+use crate::log::journal;
+use crate::recovery::inventory::{self, Inventory};
+use crate::recovery::log_guard::{self, Known, Verdict};
+use crate::recovery::replay;
+use crate::repair::image;
+use crate::repair::salvage;
 use crate::store::{Running, Store};
-use crate::{LsmOptions, durable_mark, image, journal, replay, salvage};
+use crate::table::dropped::DroppedRanges;
 
 /// The damages that a check found before and during the open, and the opened image.
 pub(crate) struct ExaminedFiles {
@@ -50,7 +55,7 @@ impl LsmBackend {
             };
         } else {
             directory.begin_creation()?;
-            made = skeleton::prepare(&data)?;
+            made = creation::prepare(&data)?;
             running = open()?;
         }
         directory.upgrade()?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quire_storage::CommitterOptions;
 
-use crate::disk_space::{self, DISK_RESERVE_BYTES, SpaceProbe};
+use crate::directory::disk_space::{self, DISK_RESERVE_BYTES, SpaceProbe};
 
 /// The number of threads that merge tables, one for each keyspace.
 const MERGE_THREADS: usize = 4;

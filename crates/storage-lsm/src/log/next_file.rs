@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use quire_storage::Result;
 
 use super::{AHEAD_BYTES, Claim, Log, Ready, Writing, ahead_of, open};
-use crate::journal;
+use crate::log::journal;
 
 /// The next file is filled only if a sync of the file in use was for at most this many bytes on
 /// average. For larger syncs, filling costs more than it saves.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use quire_storage::{Result, Space, StorageError};
 
 use super::Store;
-use crate::tables::of_space;
+use crate::table::trees::of_space;
 
 /// The time after which a write that has met a full disk is tried again.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);

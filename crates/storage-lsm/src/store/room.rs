@@ -151,9 +151,9 @@ mod tests {
 
     use super::*;
     use crate::LsmOptions;
-    use crate::disk_space::{DiskSpace, SpaceProbe};
-    use crate::dropped::DroppedRanges;
+    use crate::directory::disk_space::{DiskSpace, SpaceProbe};
     use crate::store::Running;
+    use crate::table::dropped::DroppedRanges;
 
     /// Returns a store on a disk with `available` bytes, of which it keeps 16 MB.
     fn open(directory: &Path, available: &Arc<AtomicU64>) -> Running {
