@@ -7,6 +7,7 @@
 //! references between collections ([`references`]). [`report`] and [`json_schema`] write it down.
 //! [`workload`] is what was asked: the statements by shape, which a recorder counts.
 
+mod copies;
 mod database;
 pub mod json_schema;
 pub mod profile;
@@ -16,8 +17,9 @@ mod sketch;
 pub mod source;
 pub mod workload;
 
+pub use copies::Copy;
 pub use database::{DatabaseProfile, Progress, profile_database};
 pub use profile::{CollectionProfile, Limits};
 pub use references::Reference;
-pub use source::{Extent, Lookup, Source, SourceCollection};
+pub use source::{Extent, IndexUse, Lookup, Source, SourceCollection};
 pub use workload::Workload;

@@ -4,16 +4,18 @@ mod path;
 
 pub use path::{ArrayLengths, Growth, PathProfile};
 
-use crate::sketch::Quantiles;
+use crate::sketch::{Quantiles, spread};
 use path::Room;
-use quire_document::{Doc, Value};
-use std::collections::HashMap;
+use quire_document::{Doc, DocBuf, Value, hash_of};
+use std::collections::{BTreeMap, HashMap};
 
 /// The bounds of a profile. What exceeds them is counted, not kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The largest number of paths. Each takes 4 to 60 KB.
+    /// The largest number of paths of a collection. Each takes 4 to 60 KB.
     pub paths_max: usize,
+    /// The largest number of paths of all collections that are profiled together.
+    pub paths_total_max: usize,
     /// The largest number of sets of top-level fields.
     pub field_sets_max: usize,
     /// At this number of names, the fields of one path are treated as data in field names: they are
@@ -25,7 +27,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { paths_max: 2_000, field_sets_max: 200, names_max: 300, depth_max: 20 }
+        Limits {
+            paths_max: 2_000,
+            paths_total_max: 5_000,
+            field_sets_max: 200,
+            names_max: 300,
+            depth_max: 20,
+        }
     }
 }
 
@@ -43,6 +51,7 @@ pub struct CollectionProfile {
     field_sets: HashMap<Vec<Box<str>>, u64>,
     /// Documents whose set is not kept.
     other_sets: u64,
+    examples: Examples,
 }
 
 impl CollectionProfile {
@@ -56,12 +65,14 @@ impl CollectionProfile {
             sizes: Quantiles::new(),
             field_sets: HashMap::new(),
             other_sets: 0,
+            examples: Examples::default(),
         }
     }
 
     /// Adds a document.
     pub fn add(&mut self, document: Doc<'_>) {
         self.documents += 1;
+        self.examples.add(document);
         self.sizes.add(document.as_bytes().len() as f64);
         // The time of an ObjectId is the only age that every such document has.
         let born_days = match document.get("_id") {
@@ -116,6 +127,16 @@ impl CollectionProfile {
         (sets, self.other_sets)
     }
 
+    /// Returns a few documents, drawn uniformly from those of at most 16 KiB.
+    pub fn examples(&self) -> impl Iterator<Item = Doc<'_>> {
+        self.examples.documents.values().map(DocBuf::as_doc)
+    }
+
+    /// Returns the number of paths.
+    pub fn paths(&self) -> usize {
+        self.root.paths() - 1
+    }
+
     /// Returns how many fields were left out because of [`Limits::paths_max`] or
     /// [`Limits::depth_max`].
     pub fn left_out(&self) -> u64 {
@@ -134,6 +155,36 @@ impl CollectionProfile {
             push_name(&mut path, name);
             visit(&path, profile, &self.root);
             walk(profile, &mut path, visit);
+        }
+    }
+}
+
+/// A uniform sample of the documents: those whose `_id` has the smallest hash.
+#[derive(Default)]
+struct Examples {
+    documents: BTreeMap<u64, DocBuf>,
+}
+
+impl Examples {
+    /// The number of documents that are kept.
+    const COUNT: usize = 200;
+    /// Larger documents are not kept, so that the sample takes at most 3.2 MB.
+    const BYTES_MAX: usize = 16 << 10;
+
+    fn add(&mut self, document: Doc<'_>) {
+        if document.as_bytes().len() > Examples::BYTES_MAX {
+            return;
+        }
+        let Some(id) = document.get("_id") else { return };
+        let hash = spread(hash_of(id, None));
+        let is_full = self.documents.len() == Examples::COUNT;
+        let greatest = self.documents.last_key_value().map(|(hash, _)| *hash);
+        if is_full && greatest.is_some_and(|greatest| hash >= greatest) {
+            return;
+        }
+        self.documents.insert(hash, document.to_owned());
+        if self.documents.len() > Examples::COUNT {
+            self.documents.pop_last();
         }
     }
 }

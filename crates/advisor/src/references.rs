@@ -39,6 +39,11 @@ pub struct Reference {
 }
 
 impl Reference {
+    /// Returns true if documents refer to another of their own collection, one each: a tree.
+    pub fn is_tree(&self) -> bool {
+        self.from == self.to && !self.in_array
+    }
+
     /// Returns the share of values that do not exist.
     pub fn orphans(&self) -> f64 {
         1.0 - self.found as f64 / self.looked_up.max(1) as f64

@@ -4,7 +4,7 @@ use crate::database::DatabaseProfile;
 use crate::profile::{CollectionProfile, PathProfile};
 use crate::references::Reference;
 use crate::source::{Extent, SourceCollection};
-use quire_document::{DocBuf, DocWriter};
+use quire_document::{DocBuf, DocWriter, Value};
 
 /// The version of the form. It rises when a field changes its meaning.
 pub const VERSION: i32 = 1;
@@ -26,11 +26,34 @@ pub fn report(database: &str, profile: &DatabaseProfile) -> DocBuf {
             write_collection(&mut collections.document(), collection, profile);
         }
         collections.finish();
-        let mut references = writer.array("references");
-        for reference in &profile.references {
-            write_reference(&mut references.document(), reference);
-        }
+        write_relations(writer, profile);
     })
+}
+
+/// Returns the document of a single collection: its entry of `collections`, then its references and
+/// copies.
+pub fn report_collection(profile: &DatabaseProfile) -> Option<DocBuf> {
+    let (collection, found) = profile.collections.first()?;
+    Some(DocBuf::build(|writer| {
+        write_collection(writer, collection, found);
+        write_relations(writer, profile);
+    }))
+}
+
+fn write_relations(writer: &mut DocWriter<'_>, profile: &DatabaseProfile) {
+    let mut references = writer.array("references");
+    for reference in &profile.references {
+        write_reference(&mut references.document(), reference);
+    }
+    references.finish();
+    let mut copies = writer.array("copies");
+    for copy in &profile.copies {
+        let mut row = copies.document();
+        row.append("from", copy.from.as_str()).append("path", copy.path.as_str());
+        row.append("through", copy.through.as_str());
+        row.append("to", copy.to.as_str()).append("field", copy.field.as_str());
+        row.append("compared", copy.compared as i64).append("equal", copy.equal as i64);
+    }
 }
 
 fn write_collection(
@@ -50,6 +73,15 @@ fn write_collection(
         indexes.push(index);
     }
     indexes.finish();
+    let mut uses = writer.array("indexUses");
+    for index in &collection.uses {
+        let mut row = uses.document();
+        row.append("name", index.name.as_str());
+        row.append_some("uses", index.uses.map(|uses| Value::Int64(uses as i64)));
+        row.append("seconds", index.seconds.round() as i64);
+        row.append_some("bytes", index.bytes.map(|bytes| Value::Int64(bytes as i64)));
+    }
+    uses.finish();
     let mut paths = writer.array("paths");
     profile.for_each_path(&mut |path, values, parent| {
         write_path(&mut paths.document(), (path, values, parent), profile);
@@ -141,6 +173,7 @@ fn write_reference(writer: &mut DocWriter<'_>, reference: &Reference) {
         .append("inArray", reference.in_array)
         .append("to", reference.to.as_str())
         .append("field", reference.field.as_str())
+        .append("tree", reference.is_tree())
         .append("valuesLookedUp", reference.looked_up as i64)
         .append("orphans", reference.orphans());
     let mut fan_out = writer.document("fanOut");

@@ -175,7 +175,7 @@ impl ValueSample {
 }
 
 /// The finalizer of SplitMix64, a bijection of 64 bits.
-fn spread(hash: u64) -> u64 {
+pub(crate) fn spread(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     hash ^ (hash >> 31)

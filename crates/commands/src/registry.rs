@@ -9,7 +9,9 @@ use crate::frame::command::ReadConcerns::{All, ExceptSnapshot, OfCursor};
 use crate::frame::command::{Commands, Target};
 use crate::frame::service::{Service, ServiceOptions};
 use crate::frame::usage::Class;
-use crate::read::{aggregate, count, distinct, explain, file_md5, find, query_settings};
+use crate::read::{
+    aggregate, analyze_schema, count, distinct, explain, file_md5, find, query_settings,
+};
 use crate::requires::REQUIRES;
 use crate::users;
 use crate::write::{self, apply_ops, bulk_write, delete, find_and_modify, insert, update};
@@ -301,6 +303,12 @@ pub static COMMANDS: &[Command] = &[
         Read,
         admin::coll_stats::run,
         "Returns counts and sizes of a collection.",
+    ),
+    Command::new(
+        "analyzeSchema",
+        Read,
+        analyze_schema::run,
+        "Returns what the documents of a collection or database look like.",
     ),
     Command::new(
         "setDefaultRWConcern",

@@ -87,6 +87,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("convertToCapped", Collection(&[ConvertToCapped])),
     ("cloneCollectionAsCapped", Arguments(clone_as_capped)),
     ("collStats", Collection(&[CollStats])),
+    ("analyzeSchema", Arguments(analyze_schema)),
     ("dbStats", Database(&[DbStats])),
     ("dbHash", Database(&[DbHash])),
     ("dataSize", Arguments(data_size)),
@@ -233,6 +234,23 @@ fn backup(cx: &Context<'_>, _body: Doc<'_>) -> Result<()> {
         cx.require(Target::Collection(namespace.db(), namespace.collection()), Find)?;
     }
     Ok(())
+}
+
+/// Requires the right to read the collection. A whole database requires it on at least one of its
+/// collections; those that the client may not read are left out.
+fn analyze_schema(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let target = cx.named_target(body);
+    if let Target::Database(db) = target {
+        let catalog = cx.service.store.catalog();
+        let readable = catalog.database(db).is_some_and(|database| {
+            let mut names = database.collections().map(|found| found.namespace.collection());
+            names.any(|name| cx.may(Target::Collection(db, name), Find))
+        });
+        if readable {
+            return Ok(());
+        }
+    }
+    cx.require(target, Find)
 }
 
 fn insert(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {

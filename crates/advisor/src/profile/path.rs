@@ -225,7 +225,7 @@ impl PathProfile {
     }
 
     /// Returns the number of paths of this profile, itself included.
-    fn paths(&self) -> usize {
+    pub(super) fn paths(&self) -> usize {
         let items = self.items.as_ref().map_or(0, |items| items.paths());
         1 + items + self.fields.values().map(PathProfile::paths).sum::<usize>()
     }

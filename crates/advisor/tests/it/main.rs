@@ -27,6 +27,7 @@ impl Source for Memory {
             name: name.clone(),
             documents: Some(documents.len() as u64),
             indexes: indexes.clone(),
+            ..SourceCollection::default()
         });
         Ok(all.collect())
     }
@@ -49,6 +50,23 @@ impl Source for Memory {
     fn look_up(&mut self, collection: &str, lookups: &[Lookup]) -> Result<Vec<u64>, String> {
         let (documents, _) = self.0.get(collection).ok_or("no such collection")?;
         Ok(lookups.iter().map(|lookup| present(documents, lookup)).collect())
+    }
+
+    fn fetch(
+        &mut self,
+        collection: &str,
+        lookup: &Lookup,
+        each: &mut dyn FnMut(Doc<'_>),
+    ) -> Result<(), String> {
+        let (documents, _) = self.0.get(collection).ok_or("no such collection")?;
+        let wanted: HashSet<ValueKey> =
+            lookup.values.as_array().iter().map(ValueKey::new).collect();
+        let has = |document: &&DocBuf| {
+            let value = document.get(&lookup.field);
+            value.is_some_and(|value| wanted.contains(&ValueKey::new(value)))
+        };
+        documents.iter().filter(has).for_each(|document| each(document.as_doc()));
+        Ok(())
     }
 }
 

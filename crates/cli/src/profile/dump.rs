@@ -5,7 +5,7 @@ use crate::exit::{FAILED, Failure};
 use quire_advisor::{Extent, Lookup, Source, SourceCollection};
 use quire_document::limits::Limits;
 use quire_document::{Doc, DocBuf, ValueKey, extjson, validate};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -52,14 +52,17 @@ impl DumpSource {
         Ok(())
     }
 
-    fn indexes(&self, collection: &str) -> Result<Vec<DocBuf>, Failure> {
+    /// Returns the options and the indexes of a collection.
+    fn metadata(&self, collection: &str) -> Result<(DocBuf, Vec<DocBuf>), Failure> {
         let path = self.path(collection, ".metadata.json");
-        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(Vec::new()) };
+        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(Default::default()) };
         let bad = |what: String| Failure::new(FAILED, format!("{}: {what}", path.display()));
         let metadata = extjson::parse_doc(&text).map_err(|error| bad(error.to_string()))?;
         let indexes = metadata.get("indexes").and_then(|indexes| indexes.as_array());
         let indexes = indexes.iter().flat_map(|indexes| indexes.iter());
-        Ok(indexes.filter_map(|index| index.as_document()).map(Doc::to_owned).collect())
+        let indexes = indexes.filter_map(|index| index.as_document()).map(Doc::to_owned);
+        let options = metadata.get("options").and_then(|options| options.as_document());
+        Ok((options.map(Doc::to_owned).unwrap_or_default(), indexes.collect()))
     }
 }
 
@@ -105,8 +108,14 @@ impl Source for DumpSource {
             else {
                 continue;
             };
-            let indexes = self.indexes(name)?;
-            collections.push(SourceCollection { name: name.to_owned(), documents: None, indexes });
+            let (options, indexes) = self.metadata(name)?;
+            let name = name.to_owned();
+            collections.push(SourceCollection {
+                name,
+                options,
+                indexes,
+                ..SourceCollection::default()
+            });
         }
         if collections.is_empty() {
             let text = format!("{shown} has no .bson files: name the folder of one database");
@@ -160,5 +169,21 @@ impl Source for DumpSource {
             }
         })?;
         Ok(found)
+    }
+
+    fn fetch(
+        &mut self,
+        collection: &str,
+        lookup: &Lookup,
+        each: &mut dyn FnMut(Doc<'_>),
+    ) -> Result<(), Failure> {
+        let wanted: HashSet<ValueKey> =
+            lookup.values.as_array().iter().map(ValueKey::new).collect();
+        self.visit(collection, &mut |_, document| {
+            let value = document.get(&lookup.field).map(ValueKey::new);
+            if value.is_some_and(|value| wanted.contains(&value)) {
+                each(document);
+            }
+        })
     }
 }

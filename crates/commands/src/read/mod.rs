@@ -1,6 +1,7 @@
 //! Commands that read documents: one file for each command, and their common parts.
 
 pub mod aggregate;
+pub mod analyze_schema;
 pub mod change_stream;
 pub mod count;
 pub mod distinct;

@@ -54,6 +54,10 @@ const SERVED: &[ServedStage] = &[
         Some(cached_plans),
     ),
     served("$querySettings", crate::read::query_settings::stage, None),
+    ServedStage {
+        of_name: true,
+        ..served("$schemaStats", crate::read::analyze_schema::stage, None)
+    },
 ];
 
 fn find_served(name: &str) -> Option<&'static ServedStage> {

@@ -6,6 +6,7 @@ mod access;
 mod administration;
 #[path = "../../../mql/tests/it/allocator.rs"]
 mod allocator;
+mod analyze_schema;
 mod attacks;
 mod audit;
 mod change_streams;

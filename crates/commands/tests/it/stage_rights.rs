@@ -27,8 +27,8 @@ type Row = (&'static str, fn(&str) -> DocBuf, &'static [(On, &'static str)]);
 
 /// Stages that require only `find` on what they read.
 const PLAIN: &str = "$addFields $bucket $bucketAuto $changeStreamSplitLargeEvent $count $densify $facet $fill \
-    $geoNear $group $limit $match $project $rankFusion $redact $replaceRoot $replaceWith $sample $score \
-    $scoreFusion $search $searchBeta $searchMeta $set $setWindowFields $skip $sort $sortByCount $unset $unwind \
+    $geoNear $group $limit $match $project $rankFusion $redact $replaceRoot $replaceWith $sample $schemaStats \
+    $score $scoreFusion $search $searchBeta $searchMeta $set $setWindowFields $skip $sort $sortByCount $unset $unwind \
     $vectorSearch";
 
 const OTHERS: &[Row] = &[

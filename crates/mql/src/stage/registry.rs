@@ -173,6 +173,13 @@ pub const STAGES: &[StageRow] = &[
     replace_root::REPLACE_ROOT,
     replace_root::REPLACE_WITH,
     sample::SAMPLE,
+    served(
+        "$schemaStats",
+        "",
+        "What the documents of a collection or view look like: paths, types, values, references.",
+        LISTED,
+        served::NEVER_INSIDE,
+    ),
     score::SCORE,
     score_fusion::SCORE_FUSION,
     project::SET,

@@ -1,0 +1,143 @@
+//! `analyzeSchema` and `$schemaStats`: what they find, on what, for whom, and how they end.
+
+use crate::access::guarded;
+use crate::{Client, Server, at, code, number, text};
+use quire_access::Mechanism;
+use quire_document::{ArrayBuf, DocBuf, doc};
+use quire_storage::{Interrupt, Interruption};
+
+fn insert(client: &mut Client, collection: &str, documents: impl Iterator<Item = DocBuf>) {
+    let documents: Vec<DocBuf> = documents.collect();
+    let documents: ArrayBuf = documents.iter().collect();
+    client.works(doc! { "insert": collection, "documents": &documents, "$db": "shop" });
+}
+
+/// Orders of customers, with a copy of the customer's name that has drifted once.
+fn fill(client: &mut Client) {
+    let name = |at: i32| format!("customer number {at}");
+    let customers =
+        (0..50).map(|at| doc! { "_id": format!("c{at}").as_str(), "name": name(at).as_str() });
+    insert(client, "customers", customers);
+    let orders = (0..150).map(|at| {
+        let copied = if at == 7 { "an old name".to_owned() } else { name(at % 50) };
+        let customer = format!("c{}", at % 50);
+        doc! {
+            "_id": at, "customer": customer.as_str(), "customerName": copied.as_str(),
+            "lines": [{ "n": at % 4 }, { "n": 1 }],
+        }
+    });
+    insert(client, "orders", orders);
+    let index = doc! { "key": { "customer": 1 }, "name": "customer_1" };
+    client.works(doc! { "createIndexes": "orders", "indexes": [&index], "$db": "shop" });
+}
+
+fn stats(client: &mut Client, collection: &str, options: DocBuf) -> DocBuf {
+    let stage = doc! { "$schemaStats": &options };
+    let command =
+        doc! { "aggregate": collection, "pipeline": [&stage], "cursor": {}, "$db": "shop" };
+    client.run(command)
+}
+
+#[test]
+fn a_collection_is_described_with_its_references_and_copies() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    fill(&mut client);
+    let found = client.works(doc! { "analyzeSchema": "orders", "full": true, "$db": "shop" });
+    assert_eq!((number(&found, "version"), text(&found, "database")), (Some(1), Some("shop")));
+    assert_eq!(number(&found, "collections.0.read"), Some(150));
+    assert_eq!(text(&found, "collections.0.indexes.1.name"), Some("customer_1"));
+    assert_eq!(text(&found, "collections.0.indexUses.1.name"), Some("customer_1"));
+    assert_eq!(text(&found, "references.0.path"), Some("customer"));
+    assert_eq!(text(&found, "references.0.to"), Some("customers"));
+    assert_eq!(text(&found, "copies.0.path"), Some("customerName"));
+    assert_eq!(number(&found, "copies.0.compared"), Some(150));
+    assert_eq!(number(&found, "copies.0.equal"), Some(149));
+    let whole = client.works(doc! { "analyzeSchema": 1, "sample": 10, "$db": "shop" });
+    assert_eq!(text(&whole, "collections.1.name"), Some("orders"));
+    assert_eq!(number(&whole, "collections.1.read"), Some(10));
+    assert_eq!(number(&whole, "collections.1.documents"), Some(150));
+    // The stage gives the collection's own document, which later stages can use.
+    let one = stats(&mut client, "orders", doc! { "full": true });
+    assert_eq!(number(&one, "cursor.firstBatch.0.read"), Some(150));
+    assert_eq!(text(&one, "cursor.firstBatch.0.references.0.path"), Some("customer"));
+}
+
+#[test]
+fn a_view_is_described_by_what_it_returns() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    fill(&mut client);
+    let pipeline = doc! { "$project": { "customer": 1 } };
+    client
+        .works(doc! { "create": "v", "viewOn": "orders", "pipeline": [&pipeline], "$db": "shop" });
+    let found = client.works(doc! { "analyzeSchema": "v", "full": true, "$db": "shop" });
+    assert_eq!(text(&found, "collections.0.name"), Some("v"));
+    assert_eq!(number(&found, "collections.0.read"), Some(150));
+    assert_eq!(text(&found, "collections.0.paths.1.path"), Some("customer"));
+    assert!(at(&found, "collections.0.paths.2").is_none());
+    assert_eq!(text(&found, "references.0.to"), Some("customers"));
+    let stage = stats(&mut client, "v", doc! {});
+    assert_eq!(text(&stage, "cursor.firstBatch.0.name"), Some("v"));
+    // A whole database is its collections.
+    let whole = client.works(doc! { "analyzeSchema": 1, "$db": "shop" });
+    assert!(at(&whole, "collections.2").is_none());
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    fill(&mut client);
+    let mut refused = |command: DocBuf| {
+        let mut command = command;
+        command.append("$db", "shop");
+        code(&client.run(command))
+    };
+    assert_eq!(refused(doc! { "analyzeSchema": "none" }), 26);
+    assert_eq!(refused(doc! { "analyzeSchema": true }), 73);
+    assert_eq!(refused(doc! { "analyzeSchema": "orders", "sample": 0 }), 2);
+    assert_eq!(refused(doc! { "analyzeSchema": "orders", "sample": 5, "full": true }), 72);
+    assert_eq!(refused(doc! { "analyzeSchema": "orders", "x": 1 }), 40415);
+    assert_eq!(code(&stats(&mut client, "none", doc! {})), 26);
+    assert_eq!(code(&stats(&mut client, "orders", doc! { "x": 1 })), 40415);
+    let stage = doc! { "$schemaStats": {} };
+    let later = doc! { "aggregate": "orders", "pipeline": [{ "$match": {} }, &stage], "cursor": {}, "$db": "shop" };
+    assert_eq!(code(&client.run(later)), 40602);
+}
+
+/// What a client may not read is in no profile, not even as the target of a reference.
+#[test]
+fn only_what_the_client_may_read_is_described() {
+    let (server, mut root) = guarded();
+    root.works(doc! { "drop": "orders", "$db": "shop" });
+    fill(&mut root);
+    let privilege = doc! {
+        "resource": { "db": "shop", "collection": "orders" }, "actions": ["find"],
+    };
+    root.works(
+        doc! { "createRole": "few", "roles": [], "privileges": [&privilege], "$db": "shop" },
+    );
+    root.works(doc! { "createUser": "few", "pwd": "p", "roles": ["few"], "$db": "shop" });
+    let mut few = server.client(2);
+    assert_eq!(few.log_in("shop", "few", "p", Mechanism::Sha256), 0);
+    assert_eq!(code(&few.run(doc! { "analyzeSchema": "customers", "$db": "shop" })), 13);
+    let found = few.works(doc! { "analyzeSchema": 1, "$db": "shop" });
+    assert_eq!(text(&found, "collections.0.name"), Some("orders"));
+    assert!(at(&found, "collections.1").is_none() && at(&found, "references.0").is_none());
+    assert!(at(&found, "collections.0.indexes.0").is_none());
+    assert!(at(&found, "collections.0.indexUses.0").is_none());
+    assert_eq!(code(&few.run(doc! { "analyzeSchema": 1, "$db": "admin" })), 13);
+}
+
+#[test]
+fn a_killed_or_late_analysis_ends() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    fill(&mut client);
+    let interrupt = Interrupt::new();
+    interrupt.kill(Interruption::Killed);
+    let command = doc! { "analyzeSchema": 1, "full": true, "$db": "shop" };
+    let (reply, _) = client.exchange(&command, interrupt);
+    assert_eq!(code(&reply), 11601);
+}
