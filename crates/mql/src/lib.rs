@@ -11,6 +11,7 @@ mod names;
 mod options;
 pub mod projection;
 pub mod regex;
+pub mod rollup;
 pub mod schema;
 pub mod shape;
 pub mod sort;

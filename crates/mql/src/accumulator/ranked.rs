@@ -46,6 +46,11 @@ pub struct Ranking {
 }
 
 impl Ranking {
+    /// Returns the sort.
+    pub(crate) fn sort(&self) -> &Arc<SortPattern> {
+        &self.sort
+    }
+
     /// Returns for `cx.root` an array of the sort key and the output.
     pub(crate) fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         let key = self.sort.key(cx.root, cx)?;

@@ -3,11 +3,14 @@
 
 mod average;
 mod deviation;
+mod exact;
+mod fixed_point;
 mod sum;
 mod summation;
 
 pub(crate) use average::Average;
 pub(crate) use deviation::Deviation;
+pub(crate) use exact::ExactSum;
 pub(crate) use sum::Sum;
 
 use quire_document::{ArrayBuf, Collator, Value, compare};
