@@ -195,6 +195,7 @@ const CLUSTER_MANAGER: &[Action] = &[
     ReplSetConfigure,
     ReplSetGetConfig,
     ReplSetGetStatus,
+    ReplSetResizeOplog,
     ReplSetStateChange,
     Resync,
     SetClusterParameter,

@@ -42,7 +42,7 @@ pub use index_filter::{
 pub use index_match::SpecMatch;
 pub use index_spec::IndexSpec;
 pub use multikey::{ARRAY_PATHS_MAX, Facts, FactsBuf, Multikey, MultikeyPaths};
-pub use names::{Namespace, split as split_namespace, validate_db_name};
+pub use names::{Namespace, OPLOG, split as split_namespace, validate_db_name};
 pub use options::{CollectionOptions, parse_images};
 pub use partial::PartialFilter;
 pub use plan_cache::{CACHED_PLANS_MAX, CACHED_QUERY_BYTES_MAX, CacheKey, CachedPlan, PlanCache};

@@ -8,6 +8,9 @@ use quire_error::{Error, ErrorCode, Result};
 
 use crate::DB_NAME_BYTES_MAX;
 
+/// The collection that shows the change log as MongoDB's oplog. It has no documents of its own.
+pub const OPLOG: &str = "local.oplog.rs";
+
 /// A database and a collection in it, as `db.collection`. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Namespace {
@@ -81,6 +84,17 @@ impl Namespace {
             return Err(invalid(format!("Invalid collection name specified '{self}'")));
         }
         Ok(())
+    }
+
+    /// Refuses writes of documents to the collection that shows the change log.
+    ///
+    /// # Errors
+    /// 73 InvalidNamespace.
+    pub fn check_writable(&self) -> Result<()> {
+        match self.as_str() == OPLOG {
+            true => Err(invalid(format!("cannot write to {OPLOG}"))),
+            false => Ok(()),
+        }
     }
 
     /// Checks the additional rules for a namespace that is created or written: no `$`, and no

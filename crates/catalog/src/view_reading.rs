@@ -72,8 +72,10 @@ impl Catalog {
     /// Returns the collection that a write to the name modifies, if it exists.
     ///
     /// # Errors
-    /// 166 CommandNotSupportedOnView if the name is that of a view.
+    /// 166 CommandNotSupportedOnView if the name is that of a view; 73 InvalidNamespace for the
+    /// oplog.
     pub fn writable(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
+        namespace.check_writable()?;
         self.refuse_view(namespace)?;
         Ok(self.lookup(namespace).cloned())
     }

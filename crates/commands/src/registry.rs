@@ -704,10 +704,20 @@ pub static COMMANDS: &[Command] = &[
         "Fails: the only member has nothing to catch up with.",
     )
     .admin(),
-    Command::new("replSetResizeOplog", Other, admin::refused::oplog, "Refused: there is no oplog.")
-        .admin(),
-    Command::new("appendOplogNote", Other, admin::refused::oplog, "Refused: there is no oplog.")
-        .admin(),
+    Command::new(
+        "replSetResizeOplog",
+        Other,
+        admin::resize_oplog::run,
+        "Changes how much of the past the change log keeps.",
+    )
+    .admin(),
+    Command::new(
+        "appendOplogNote",
+        Other,
+        admin::refused::oplog,
+        "Refused: only changes are in the change log.",
+    )
+    .admin(),
     Command::new(
         "compactStructuredEncryptionData",
         Other,

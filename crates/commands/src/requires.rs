@@ -129,7 +129,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("replSetAbortPrimaryCatchUp", Cluster(&[ReplSetStateChange])),
     ("setIndexCommitQuorum", Collection(&[CreateIndex])),
     // Commands that are refused whatever the rights.
-    ("replSetResizeOplog", Login),
+    ("replSetResizeOplog", Cluster(&[ReplSetResizeOplog])),
     ("appendOplogNote", Login),
     ("compactStructuredEncryptionData", Login),
     ("cleanupStructuredEncryptionData", Login),

@@ -90,6 +90,7 @@ fn serve_until_stopped(
     })?;
     // The process has only one service, so this cannot fail.
     let _ = opened.set(Arc::downgrade(&service));
+    service.note_start();
     service.set_profile_defaults(settings.profile_level, settings.slow_sample_rate);
     let jobs = service
         .start_jobs()

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use quire_catalog::{CollectionId, Uuid};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Label, Result};
-use quire_storage::committer::{LOG_END, log_key, split_log_key};
+use quire_storage::committer::{log_key, split_log_key};
 use quire_storage::{Bytes, ClusterTime, Page, ScanRequest, Snapshot, Space, Version};
 
 use super::LogBeginning;
@@ -384,6 +384,21 @@ pub fn history_lost() -> Error {
 }
 
 impl ChangeEntry {
+    /// Returns the bytes of memory that the entry holds.
+    pub fn held_bytes(&self) -> usize {
+        let of = |image: &Option<Bytes>| image.as_ref().map_or(0, Bytes::len);
+        let bytes = match &self.what {
+            ChangeWhat::Insert { doc, .. } => doc.len(),
+            ChangeWhat::Update { key, description, images: (before, after), .. } => {
+                key.len() + description.len() + of(before) + of(after)
+            }
+            ChangeWhat::Replace { after, before, .. } => after.len() + of(before),
+            ChangeWhat::Delete { key, before, .. } => key.len() + of(before),
+            ChangeWhat::Catalog(entry) => entry.len(),
+        };
+        size_of::<ChangeEntry>() + bytes
+    }
+
     /// Returns the entry of a change of the catalog.
     pub fn catalog(&self) -> Option<Doc<'_>> {
         match &self.what {
@@ -405,20 +420,37 @@ impl LogBeginning {
         Ok(Some(ChangePlace::of_version(version)))
     }
 
+    /// Returns the version and the cluster time of the last commit with changes before the version
+    /// `before`; `None` if the log has none.
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn last_before(
+        &self,
+        snapshot: &dyn Snapshot,
+        before: u64,
+    ) -> Result<Option<(u64, ClusterTime)>> {
+        let (start, end) = (log_key(self.version.as_u64(), 0), log_key(before, 0));
+        if start >= end {
+            return Ok(None);
+        }
+        let request = ScanRequest::new(Space::Log, &start, &end).reverse().rows_max(1);
+        let mut page = Page::default();
+        snapshot.scan(&request, &mut page).map_err(from_storage)?;
+        let Some((key, value)) = page.rows.first() else { return Ok(None) };
+        let (version, _) = split_log_key(key).ok_or_else(|| damaged("a key of the log"))?;
+        let time = value.first_chunk().map(|time| ClusterTime(u64::from_be_bytes(*time)));
+        let time = time.ok_or_else(|| damaged("a record of the change log"))?;
+        Ok(Some((version, time)))
+    }
+
     /// Returns the cluster time of the last commit with changes up to `version`, at least that
     /// before the beginning.
     ///
     /// # Errors
     /// The errors of the engine.
     pub fn time_at(&self, snapshot: &dyn Snapshot, version: u64) -> Result<ClusterTime> {
-        let (start, end) = (log_key(self.version.as_u64(), 0), log_key(version + 1, 0));
-        if start >= end || end[..] >= LOG_END[..] {
-            return Ok(self.time);
-        }
-        let request = ScanRequest::new(Space::Log, &start, &end).reverse().rows_max(1);
-        let mut page = Page::default();
-        snapshot.scan(&request, &mut page).map_err(from_storage)?;
-        let time = page.rows.first().and_then(|(_, value)| value.first_chunk());
-        Ok(time.map_or(self.time, |time| ClusterTime(u64::from_be_bytes(*time))))
+        let last = self.last_before(snapshot, version.saturating_add(1))?;
+        Ok(last.map_or(self.time, |(_, time)| time))
     }
 }

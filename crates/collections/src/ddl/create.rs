@@ -54,6 +54,7 @@ impl Store {
         namespace: &Namespace,
         interrupt: Option<&Arc<Interrupt>>,
     ) -> Result<Arc<Collection>> {
+        namespace.check_writable()?;
         if let Some(existing) = self.catalog().lookup(namespace) {
             return Ok(Arc::clone(existing));
         }

@@ -6,7 +6,7 @@ use crate::frame::metrics::Latency;
 use crate::frame::reply::number;
 use crate::frame::service::{Service, now_ms};
 use crate::frame::usage::CollectionUsage;
-use quire_catalog::{Collection, IndexState, Namespace};
+use quire_catalog::{Collection, IndexState, Namespace, OPLOG};
 use quire_collections::collection_sizes;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -136,10 +136,15 @@ fn storage_stats(
     scale: i64,
     writer: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let sizes = match collection {
+    let mut sizes = match collection {
         Some(collection) => collection_sizes(&service.store, collection)?,
         None => quire_collections::CollectionSizes::default(),
     };
+    if collection.is_some_and(|collection| collection.namespace.as_str() == OPLOG) {
+        // The change log is shown in place of the collection.
+        sizes.storage_bytes = service.store.change_log_bytes()?;
+        sizes.counts.bytes = sizes.storage_bytes;
+    }
     let (documents, bytes) = (sizes.counts.documents as i64, sizes.counts.bytes as i64);
     let storage = sizes.storage_bytes as i64;
     let index_bytes: i64 = sizes.indexes.iter().map(|index| index.bytes as i64).sum();

@@ -35,6 +35,7 @@ pub mod profile;
 pub mod refused;
 pub mod repl_set;
 pub mod repl_set_changes;
+pub mod resize_oplog;
 pub mod rotate_certificates;
 mod server_security;
 pub mod server_status;

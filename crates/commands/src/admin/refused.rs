@@ -9,9 +9,9 @@ pub fn sharding(cx: &mut Context<'_>, _: Doc<'_>, _: &mut DocWriter<'_>) -> Resu
     refuse(cx, "this server is a replica set of one member, and no part of a sharded cluster")
 }
 
-/// Runs a command that needs the oplog.
+/// Runs a command that writes to the oplog itself.
 pub fn oplog(cx: &mut Context<'_>, _: Doc<'_>, _: &mut DocWriter<'_>) -> Result<()> {
-    refuse(cx, "this server keeps no oplog")
+    refuse(cx, "the change log has only changes of data")
 }
 
 /// Runs a command of Queryable Encryption.

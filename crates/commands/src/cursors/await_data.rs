@@ -40,6 +40,10 @@ impl Waiting {
     /// The error of an interrupt, and of an engine that accepts no more commits.
     pub fn wait(&self, past: Version) -> Result<bool> {
         let left = self.until.saturating_duration_since(Instant::now());
+        // News that come without end must not delay the reply.
+        if left.is_zero() {
+            return Ok(false);
+        }
         self.watch.wait(past, Some(left)).map_err(from_storage)
     }
 }

@@ -93,7 +93,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 /// Writes the next batch of at most `docs` documents, read in the cursor's transaction if it has one.
 /// If there are none yet, waits for them.
 fn write_batch(
-    cx: &Context<'_>,
+    cx: &mut Context<'_>,
     cursor: &mut Cursor,
     (transaction, docs): (Option<i64>, usize),
     waiting: Option<Waiting>,
@@ -114,6 +114,11 @@ fn write_batch(
             (BatchEnd { docs: 0, follows: Follows::NothingYet { past } }, Some(waiting)) => {
                 if !waiting.wait(past)? {
                     break end;
+                }
+                if cx.service.access.enforced {
+                    // Rights can have changed while it waited.
+                    cx.connection.identity()?;
+                    cx.authorize_cursor(cursor.command.as_doc())?;
                 }
             }
             _ => break end,

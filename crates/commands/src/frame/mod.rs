@@ -38,6 +38,7 @@ pub mod matching;
 pub mod metrics;
 pub mod operation;
 pub mod operation_session;
+pub mod own_collections;
 pub mod parameters;
 pub mod profiler;
 pub mod query_args;

@@ -5,7 +5,7 @@ use crate::frame::audit::LogoutReason;
 use crate::frame::audit_log::{AuditLog, AuditOptions};
 use crate::frame::auto_compact::AutoCompact;
 use crate::frame::certificate::ServerCertificate;
-use crate::frame::change_log::ChangeLogOptions;
+use crate::frame::change_log::{ChangeLogOptions, ChangeLogSize};
 use crate::frame::cluster_clock::ClusterClock;
 use crate::frame::cluster_parameters::ClusterParameters;
 use crate::frame::command::Commands;
@@ -105,6 +105,7 @@ pub struct Service {
     pub(crate) query_settings: QuerySettingsOfServer,
     pub(crate) cluster_parameters: ClusterParameters,
     pub(crate) config_version: ConfigVersion,
+    pub(crate) change_log_size: ChangeLogSize,
     pub(crate) write_block: WriteBlock,
     pub(crate) auto_compact: AutoCompact,
     pub(crate) access: AccessControl,
@@ -255,6 +256,7 @@ impl Service {
         let query_settings = QuerySettingsOfServer::load(&store)?;
         let cluster_parameters = ClusterParameters::load(&store)?;
         let config_version = ConfigVersion::load(&store)?;
+        let change_log_size = ChangeLogSize::load(&store, &options.change_log)?;
         let write_block = WriteBlock::load(&store)?;
         parameters.load_feature_compatibility(&store)?;
         let access = AccessControl::new(options.access_control)?;
@@ -283,6 +285,7 @@ impl Service {
             query_settings,
             cluster_parameters,
             config_version,
+            change_log_size,
             write_block,
             auto_compact: AutoCompact::default(),
             access,

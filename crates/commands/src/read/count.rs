@@ -4,7 +4,7 @@ use crate::frame::args::arguments;
 use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, count_limit, hint, owned};
-use crate::read::on_view;
+use crate::read::{on_view, oplog};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
 use quire_executor::{UnitOfWork, count};
@@ -15,6 +15,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let params = cx.exec_params();
     let unit = cx.unit()?;
     let mut views = unit.views()?;
+    if oplog::is_read(&request.namespace, &views) {
+        let found = oplog::count(cx, &request, &mut views)?;
+        reply.append("n", i32::try_from(found).unwrap_or(i32::MAX));
+        return Ok(());
+    }
     let (found, examined) = match on_view::resolved(ReadRequest::Count(&request), &views)? {
         Some(pipeline) => count(&pipeline, &mut views, params)?,
         None => count(&request, &mut views, params)?,

@@ -5,7 +5,7 @@ use crate::frame::args::{arguments, missing};
 use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, hint, owned};
-use crate::read::on_view;
+use crate::read::{on_view, oplog};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 use quire_executor::{UnitOfWork, distinct};
@@ -17,6 +17,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let params = cx.exec_params();
     let unit = cx.unit()?;
     let mut views = unit.views()?;
+    if oplog::is_read(&request.namespace, &views) {
+        return Err(oplog::not_served(cx.command.name));
+    }
     let key = &request.key;
     let (values, examined) = match on_view::resolved(ReadRequest::Distinct(&request), &views)? {
         Some(pipeline) => {

@@ -5,7 +5,7 @@ use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::comment;
 use crate::read::find_request::parse_find;
-use crate::read::on_view;
+use crate::read::{on_view, oplog};
 use quire_catalog::Namespace;
 use quire_collections::WritePolicy;
 use quire_document::{Doc, DocBuf, DocWriter};
@@ -27,6 +27,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     cx.service.metrics.queries.add(1);
     let unit = cx.unit()?;
     let mut views = unit.views()?;
+    if oplog::is_read(&request.namespace, &views) {
+        return oplog::find(cx, body, (request, batching), &mut views, reply);
+    }
     if let Some(pipeline) = on_view::resolved(ReadRequest::Find(&request), &views)? {
         on_view::check_batching(&batching, &request)?;
         let opening = Opening {

@@ -10,6 +10,7 @@ pub mod file_md5;
 pub mod find;
 pub mod find_request;
 pub mod on_view;
+mod oplog;
 pub mod pipeline_sources;
 pub mod query_settings;
 pub mod run_pipeline;

@@ -4,7 +4,7 @@
 use crate::cursors::cursor_reply::{Opening, Rows};
 use crate::frame::context::Context;
 use crate::frame::service::Service;
-use crate::read::pipeline_sources;
+use crate::read::{oplog, pipeline_sources};
 use crate::write::statement_ids::StatementIds;
 use quire_collections::WritePolicy;
 use quire_document::{ArrayWriter, DocWriter};
@@ -37,6 +37,9 @@ impl Context<'_> {
         let execution = match rows {
             Some(rows) => {
                 open_fed(&request, Box::new(rows.into_iter()), views, self.exec_params())?
+            }
+            None if oplog::is_read(&request.namespace, views) => {
+                oplog::open(self, &request, false, views)?
             }
             None => open(&request, views, self.exec_params())?,
         };

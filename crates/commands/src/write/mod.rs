@@ -7,7 +7,7 @@ pub mod explain;
 pub mod find_and_modify;
 pub mod find_and_modify_arguments;
 pub mod insert;
-mod oplog_diff;
+pub(crate) mod oplog_diff;
 pub mod projecting;
 pub mod repeated;
 pub mod statement_ids;

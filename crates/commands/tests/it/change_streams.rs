@@ -8,13 +8,13 @@ use quire_storage::rng::Rng;
 use quire_storage::{Crash, Faults, SimulatedDisk};
 use std::collections::BTreeMap;
 
-fn open(disk: &SimulatedDisk) -> Server {
+pub(super) fn open(disk: &SimulatedDisk) -> Server {
     let change_log = ChangeLogOptions { mode: ChangeLogMode::On, ..ChangeLogOptions::default() };
     let options = ServiceOptions { change_log, ..ServiceOptions::in_process("simulated", None) };
     Server(Service::open(disk.open().unwrap(), options).unwrap())
 }
 
-fn array<'a>(reply: &'a DocBuf, path: &str) -> Array<'a> {
+pub(super) fn array<'a>(reply: &'a DocBuf, path: &str) -> Array<'a> {
     match at(reply, path) {
         Some(Value::Array(array)) => array,
         other => panic!("{path}: {other:?} in {reply:?}"),
@@ -118,7 +118,7 @@ fn full(event: Doc<'_>) -> String {
     format!("v {:?}", v.unwrap().exact_i64())
 }
 
-fn document(value: Option<Value<'_>>) -> DocBuf {
+pub(super) fn document(value: Option<Value<'_>>) -> DocBuf {
     value.and_then(|value| value.as_document()).unwrap().to_owned()
 }
 
@@ -129,7 +129,7 @@ fn watch(client: &mut Client, options: &DocBuf) -> DocBuf {
 }
 
 /// Does one random write, a transaction, or a change of the catalog.
-fn act(client: &mut Client, rng: &mut Rng, next_id: &mut i64) {
+pub(super) fn act(client: &mut Client, rng: &mut Rng, next_id: &mut i64) {
     let name = ["a", "b", "c"][rng.below(3) as usize];
     let (id, v) = (rng.below(*next_id as u64 + 1) as i64, rng.below(1000) as i64);
     let filter = doc! { "_id": id };
@@ -190,7 +190,7 @@ fn transact(client: &mut Client, name: &str, rng: &mut Rng, next_id: &mut i64) {
 }
 
 /// Returns what the collections contain.
-fn stored(client: &mut Client) -> BTreeMap<(String, i64), String> {
+pub(super) fn stored(client: &mut Client) -> BTreeMap<(String, i64), String> {
     let mut data = BTreeMap::new();
     for name in ["a", "b", "c"] {
         let found = client.works(doc! { "find": name, "$db": "d", "batchSize": 100_000 });

@@ -27,6 +27,7 @@ mod maintenance;
 mod many_documents;
 mod matrix;
 mod memory;
+mod oplog;
 mod ownership;
 mod parameters;
 mod plan_cache;

@@ -20,7 +20,8 @@ pub struct ResumeToken {
     /// The cluster time of the event, as a number. Of a high-water mark: the time before which there
     /// are no more events.
     pub time: u64,
-    /// The version of the event's commit. Of a high-water mark: the last version that was read, or 0.
+    /// The version of the event's commit. Of a high-water mark: the version of the last commit with
+    /// changes before it; 0 for a time that a client chose.
     pub version: u64,
     /// The number of the event's record in its commit.
     pub index: u32,

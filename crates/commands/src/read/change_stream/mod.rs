@@ -62,6 +62,9 @@ pub fn open(
     let unit = cx.unit()?;
     let mut views = unit.views()?;
     scope.check_view(views.view().catalog())?;
+    // The first token must not name a commit that a crash can undo.
+    let visible = views.view().version();
+    cx.service.engine.barrier(visible).map_err(crate::frame::reply::from_storage)?;
     let stream = EventStream::open(&views.view(), scope, spec, cuts)?;
     let store = Arc::clone(&cx.service.store);
     let source =

@@ -1,12 +1,14 @@
 //! The events of a stream in order, from the place at which it begins.
 
-use super::event::{Event, Events};
+use super::event::{Event, Events, token_of};
 use super::scope::Scope;
 use quire_catalog::Namespace;
 use quire_collections::{ChangeEntry, ChangePlace, LogBeginning, LogReader, View, history_lost};
 use quire_error::{Error, ErrorCode, Label, Result};
 use quire_executor::Awaits;
-use quire_mql::stage::{ChangeStream, ResumeToken, StreamStart, TokenKind};
+use quire_mql::stage::{
+    BeforeChange, ChangeStream, FullDocument, ResumeToken, StreamStart, TokenKind,
+};
 use quire_storage::{ClusterTime, Interrupt, Reach, Version, Watched};
 use std::collections::VecDeque;
 
@@ -27,6 +29,8 @@ pub(super) struct EventStream {
     resumed: Option<ResumeToken>,
     /// A position up to which there are no more events.
     mark: ResumeToken,
+    /// The version up to which the mark holds.
+    marked: Version,
     /// True if an event has ended the stream.
     ended: bool,
     /// True if the pipeline can cut events.
@@ -40,7 +44,7 @@ impl EventStream {
     /// 260 InvalidResumeToken, 280 ChangeStreamFatalError, 286 ChangeStreamHistoryLost.
     pub fn open(view: &View<'_>, scope: Scope, spec: ChangeStream, cuts: bool) -> Result<Self> {
         let beginning = LogBeginning::read(view.snapshot())?.ok_or_else(history_lost)?;
-        let now = Begin::after(view);
+        let now = Begin::after(view, &beginning)?;
         let begin = match spec.start {
             None => now,
             Some(StreamStart::AtTime(time)) => {
@@ -68,6 +72,7 @@ impl EventStream {
             from: begin.from,
             resumed: begin.resumed,
             mark: begin.mark,
+            marked: Version::default(),
             ended: false,
             cuts,
         })
@@ -103,10 +108,28 @@ impl EventStream {
                 continue;
             };
             if entry.time >= self.from {
-                let events = Events { scope: &self.scope, spec: &self.spec };
-                self.events.extend(events.of(&entry, view)?);
+                let made = self.events_of(&entry, view)?;
+                self.events.extend(made);
             }
         }
+    }
+
+    /// Returns the events of a change. That after which the stream was resumed is not returned to
+    /// the client, so that it needs no documents.
+    fn events_of(&self, entry: &ChangeEntry, view: &View<'_>) -> Result<Vec<Event>> {
+        let (scope, spec) = (&self.scope, &self.spec);
+        let known = self.resumed.filter(|token| token.fragment == 0 || !self.cuts);
+        if known.is_some_and(|token| {
+            token_of(entry, token.kind) == ResumeToken { fragment: 0, ..token }
+        }) {
+            let bare = ChangeStream {
+                full_document: FullDocument::Default,
+                before_change: BeforeChange::Off,
+                ..spec.clone()
+            };
+            return Events { scope, spec: &bare }.of(entry, view);
+        }
+        Events { scope, spec }.of(entry, view)
     }
 
     fn read(&mut self, view: &View<'_>, until: Version) -> Result<bool> {
@@ -135,13 +158,12 @@ impl EventStream {
 
     /// Notes that there are no more events up to `until`.
     fn raise_mark(&mut self, view: &View<'_>, until: Version) -> Result<()> {
-        if self.resumed.is_some() || until.as_u64() <= self.mark.version {
+        if self.resumed.is_some() || until <= self.marked {
             return Ok(());
         }
         let Some(beginning) = LogBeginning::read(view.snapshot())? else { return Ok(()) };
-        let time = beginning.time_at(view.snapshot(), until.as_u64())?;
-        let mark = ResumeToken::high_water_mark(time.0 + 1, until.as_u64());
-        self.mark = self.mark.max(mark);
+        let mark = mark_at(view, &beginning, until)?;
+        (self.mark, self.marked) = (self.mark.max(mark), until);
         Ok(())
     }
 
@@ -170,7 +192,8 @@ impl EventStream {
     /// Returns an estimate of the bytes that the stream holds.
     pub fn held_bytes(&self) -> u64 {
         let events = self.events.iter().map(|event| event.doc.as_bytes().len());
-        (events.sum::<usize>() + self.entries.len() * std::mem::size_of::<ChangeEntry>()) as u64
+        let entries = self.entries.iter().map(ChangeEntry::held_bytes);
+        (events.sum::<usize>() + entries.sum::<usize>()) as u64
     }
 }
 
@@ -184,15 +207,13 @@ struct Begin {
 
 impl Begin {
     /// Returns the place after everything that `view` shows.
-    fn after(view: &View<'_>) -> Self {
-        let version = view.version().as_u64();
-        let from = ClusterTime(view.cluster_time().0 + 1);
-        Begin {
-            place: ChangePlace::of_version(version + 1),
-            from,
+    fn after(view: &View<'_>, beginning: &LogBeginning) -> Result<Self> {
+        Ok(Begin {
+            place: ChangePlace::of_version(view.version().as_u64() + 1),
+            from: ClusterTime(view.cluster_time().0 + 1),
             resumed: None,
-            mark: ResumeToken::high_water_mark(from.0, version),
-        }
+            mark: mark_at(view, beginning, view.version())?,
+        })
     }
 
     /// Returns the place of the first event that is not earlier than a high-water mark.
@@ -205,8 +226,9 @@ impl Begin {
             }
             ChangePlace::of_version(beginning.version.as_u64())
         } else {
-            check_history(view, beginning, mark.version, |last| last < from)?;
-            let after = Begin::after(view).place;
+            // A mark names the last commit with changes before it.
+            check_history(view, beginning, mark.version, |last| last.0 + 1 == mark.time)?;
+            let after = ChangePlace::of_version(view.version().as_u64() + 1);
             beginning.seek(view.snapshot(), from)?.unwrap_or(after)
         };
         Ok(Begin { place, from, resumed: None, mark })
@@ -229,6 +251,15 @@ impl Begin {
         };
         Ok(Begin { place, from: time, resumed, mark: token })
     }
+}
+
+/// Returns the mark of the position after the commits up to `until`. It names the last one that has
+/// changes, which tells it from a mark of another history.
+fn mark_at(view: &View<'_>, beginning: &LogBeginning, until: Version) -> Result<ResumeToken> {
+    let last = beginning.last_before(view.snapshot(), until.as_u64() + 1)?;
+    let none = (beginning.version.as_u64().saturating_sub(1), beginning.time);
+    let (version, time) = last.unwrap_or(none);
+    Ok(ResumeToken::high_water_mark(time.0 + 1, version))
 }
 
 /// Fails unless the last commit with changes up to `version` has a time that `fits`: the token is that
