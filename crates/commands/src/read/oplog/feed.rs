@@ -39,7 +39,7 @@ enum Position {
 
 /// What a step of reading has found.
 enum Step {
-    /// Perhaps entries.
+    /// Some of the log was read, which can have made entries.
     Read,
     /// The end of the log, at this version.
     Dry(Version),
