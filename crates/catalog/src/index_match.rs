@@ -20,10 +20,19 @@ pub enum SpecMatch {
 
 impl IndexSpec {
     /// Compares the specification with the indexes of a collection. Conflicts are mongod's errors
-    /// 85, 86 and 68.
+    /// 85, 86 and 68; 67 for a collation that the kind does not support.
     pub fn compare(&self, existing: &[Arc<Index>]) -> Result<SpecMatch> {
         if self.is_id() && existing.iter().any(|index| index.is_clustered()) {
             return Ok(SpecMatch::Exists);
+        }
+        if let (Some(_), Some(kind)) = (&self.collation, Kind::of(self.key.as_doc()))
+            && !kind.collates
+        {
+            return Err(cannot(format!(
+                "Index type '{}' does not support collation: {}",
+                kind.name,
+                self.debug()
+            )));
         }
         if let Some(index) = existing.iter().find(|index| index.name == self.name) {
             if !self.same_signature(&index.spec) {
@@ -49,7 +58,7 @@ impl IndexSpec {
             return Ok(SpecMatch::Exists);
         }
         let Some(index) = existing.iter().find(|index| self.same_signature(&index.spec)) else {
-            return Ok(SpecMatch::New);
+            return self.check_alone(existing);
         };
         if index.is_id() {
             return Ok(SpecMatch::Exists);
@@ -64,6 +73,21 @@ impl IndexSpec {
             )
         };
         Err(Error::new(ErrorCode::IndexOptionsConflict, message))
+    }
+
+    /// Fails with 67 CannotCreateIndex if the collection has another index of a kind of which it may
+    /// have one.
+    fn check_alone(&self, existing: &[Arc<Index>]) -> Result<SpecMatch> {
+        let kind = Kind::of(self.key.as_doc()).filter(|kind| kind.is_alone);
+        let of_kind =
+            |index: &&Arc<Index>| kind.is_some_and(|kind| kind.name == index.keys.kind().name);
+        match (kind, existing.iter().find(of_kind)) {
+            (Some(kind), Some(other)) => Err(cannot(format!(
+                "only one {} index per collection allowed, found existing {} index \"{}\"",
+                kind.name, kind.name, other.name
+            ))),
+            _ => Ok(SpecMatch::New),
+        }
     }
 
     /// Fails with 67 CannotCreateIndex if the collection already has the most indexes that it may

@@ -42,7 +42,7 @@ impl IndexSpec {
             Ok(mut parsed) => {
                 parsed.parse_expiry(spec)?;
                 parsed.parse_collation(spec)?;
-                parsed.finished()
+                parsed.finished(spec)
             }
             Err(error) if error.code() == ErrorCode::location(13103) => Err(error),
             Err(error) if error.code() == ErrorCode::CommandNotSupported => Err(error),
@@ -58,7 +58,7 @@ impl IndexSpec {
         if !parsed.is_id() {
             return Err(not_id_pattern(parsed.key.as_doc()));
         }
-        let mut parsed = parsed.finished()?;
+        let mut parsed = parsed.finished(spec)?;
         parsed.parse_collation(spec)?;
         parsed.name = "_id_".to_owned();
         Ok(parsed)
@@ -135,7 +135,7 @@ impl IndexSpec {
             "storageEngine" => self.keep_storage_engine(value)?,
             "ns" | "dropDups" => {}
             "weights" => {
-                if !matches!(value, Value::Document(_) | Value::String(_)) {
+                if !matches!(value, Value::Document(_) | Value::String(_) | Value::Array(_)) {
                     return Err(must_be(name, "an object", value));
                 }
                 if !has_plugin(spec, "text") {
@@ -259,8 +259,8 @@ impl IndexSpec {
         Ok(())
     }
 
-    /// Checks the whole specification, as mongod does at the end.
-    fn finished(mut self) -> Result<Self> {
+    /// Completes and checks the whole specification, as mongod does at the end.
+    fn finished(mut self, written: Doc<'_>) -> Result<Self> {
         let shown = |spec: &IndexSpec| {
             let mut doc = quire_document::doc! { "key": &spec.key, "name": &spec.name };
             doc.append("v", spec.version);
@@ -289,6 +289,7 @@ impl IndexSpec {
         let Some(kind) = Kind::of(self.key.as_doc()) else {
             return Err(not_built(self.key.as_doc()));
         };
+        (kind.complete)(&mut self, written)?;
         (kind.check)(&self)?;
         if self.prepare_unique {
             self.check_convertible()?;

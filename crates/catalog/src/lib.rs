@@ -25,6 +25,7 @@ mod partial;
 mod plan_cache;
 mod query_settings;
 mod record;
+mod search_binding;
 mod storage_engine;
 mod text;
 mod validator;
@@ -53,6 +54,7 @@ pub use record::{
     number_in_key, parse_collection_key, prefix_of_collections, prefix_of_dropped,
     prefixes_of_numbers,
 };
+pub use search_binding::bind_searches;
 pub use text::{debug_doc, debug_value};
 pub use validator::{
     Validation, ValidationAction, ValidationLevel, ValidationOptions, Validator, validation_error,

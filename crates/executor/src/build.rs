@@ -28,7 +28,7 @@ use crate::operators::projection::{Project, Shaper};
 use crate::operators::sample::Sample;
 use crate::operators::scores::{FusionInputs, Scores};
 use crate::operators::simple::{ClusteredScan, Count, Limit, ReturnKey, Skip, Subplan};
-use crate::operators::sort::Sort;
+use crate::operators::sort::{Presorted, Sort};
 use crate::operators::union::{Merge, Union};
 use crate::operators::windows::{Input, Windows};
 use crate::operators::would_write::WouldWrite;
@@ -39,6 +39,7 @@ use crate::scans::fast_count::FastCount;
 use crate::scans::id_lookup::IdLookup;
 use crate::scans::index_scan::IndexScanOp;
 use crate::scans::random_picks::RandomPicks;
+use crate::scans::search::{Check, Gather};
 use crate::scans::tail_scan::TailScan;
 use crate::table::Table;
 
@@ -184,11 +185,20 @@ impl Builder<'_> {
                 let input = self.node(input, needs)?;
                 Box::new(Fetch::new(collection, input, compile(rest.as_ref())))
             }
+            Node::Gather { search, inputs } => {
+                let inputs = self.nodes(inputs, Needs { keys: true, ..needs })?;
+                Box::new(Gather::new(search, inputs))
+            }
+            Node::Check { search, input } => Box::new(Check::new(search, self.node(input, needs)?)),
             Node::Or { inputs } => Box::new(Union::new(self.nodes(inputs, needs)?)),
             Node::AndSorted { inputs } => Box::new(Intersection::new(self.nodes(inputs, needs)?)),
             Node::SortMerge { pattern, inputs } => {
                 let inputs = self.nodes(inputs, Needs { keys: true, ..needs })?;
                 Box::new(Merge::new(inputs, Arc::clone(pattern)))
+            }
+            Node::Sort { presorted: true, pattern, limit, input, .. } => {
+                let input = self.node(input, Needs { metadata: true, ..needs })?;
+                Box::new(Presorted::new(input, Arc::clone(pattern), *limit, needs.sort_keys))
             }
             Node::Sort { .. } => Box::new(self.sort(node, needs)?),
             Node::Skip { count, input } => {
@@ -224,7 +234,7 @@ impl Builder<'_> {
     /// Builds a sort of the query or of the pipeline.
     fn sort(&mut self, node: &Node, needs: Needs) -> Result<Sort> {
         let (pattern, limit, input) = match node {
-            Node::Sort { pattern, limit, simple, input } => {
+            Node::Sort { pattern, limit, simple, input, .. } => {
                 let inner = Needs { keys: needs.keys || !simple, ..needs };
                 (pattern, *limit, self.node(input, inner)?)
             }
@@ -347,7 +357,8 @@ impl Builder<'_> {
             Stage::WindowFields(stage) => {
                 let owned = owns_rows(input);
                 let input = match input {
-                    Node::Sort { .. } | Node::Stage { stage: Stage::Sort(_), .. } => {
+                    Node::Sort { presorted: false, .. }
+                    | Node::Stage { stage: Stage::Sort(_), .. } => {
                         Input::Sort(Box::new(self.sort(input, below)?))
                     }
                     _ => Input::Rows(self.node(input, below)?),
@@ -448,7 +459,7 @@ fn with_inner(node: &Node, input: BoxedOperator, owned: bool) -> Result<BoxedOpe
 pub(crate) fn owns_rows(node: &Node) -> bool {
     match node {
         Node::Projection { spec, .. } => spec.projection.is_some(),
-        Node::Sort { input, .. } => input.gives_documents(),
+        Node::Sort { presorted: false, input, .. } => input.gives_documents(),
         Node::Stage { stage: Stage::Sort(_), .. } => true,
         _ => false,
     }

@@ -35,6 +35,8 @@ pub(crate) struct Extra {
     pub score: Option<f64>,
     /// The details, for `$meta: "scoreDetails"`.
     pub score_details: Option<DocBuf>,
+    /// The metadata that a search gives, each with its name in `$meta`.
+    pub found: Option<DocBuf>,
 }
 
 impl Extra {
@@ -51,6 +53,9 @@ impl Extra {
         writer.append_some("score", self.score.map(Value::Double));
         let details = self.score_details.as_ref().map(DocBuf::as_doc);
         writer.append_some("scoreDetails", details.map(Value::Document));
+        if let Some(found) = &self.found {
+            writer.append_all(found.as_doc());
+        }
     }
 
     /// Bytes that it holds in memory.
@@ -59,6 +64,7 @@ impl Extra {
         let details = self.score_details.as_ref();
         key.map_or(0, |(_, entry)| 64 + entry.values.len() + entry.type_bits.len())
             + details.map_or(0, |details| 64 + details.as_bytes().len())
+            + self.found.as_ref().map_or(0, |found| 64 + found.as_bytes().len())
             + self.sort_key.as_ref().map_or(0, ValueBuf::size)
     }
 
@@ -69,11 +75,18 @@ impl Extra {
         }
         let doc = Doc::from_valid_bytes(bytes);
         let details = doc.get("scoreDetails").and_then(|details| details.as_document());
+        let found = DocBuf::build(|writer| {
+            let own = ["sortKey", "score", "scoreDetails"];
+            for (name, value) in doc.fields().filter(|(name, _)| !own.contains(name)) {
+                writer.append(name, value);
+            }
+        });
         Some(Box::new(Extra {
             key: None,
             sort_key: doc.get("sortKey").map(ValueBuf::new),
             score: doc.get("score").and_then(|score| score.to_f64()),
             score_details: details.map(Doc::to_owned),
+            found: (!found.as_doc().is_empty()).then_some(found),
         }))
     }
 }

@@ -7,6 +7,7 @@ pub mod column;
 pub mod context;
 pub mod expression;
 pub mod filter;
+pub mod fulltext;
 mod names;
 mod options;
 pub mod projection;

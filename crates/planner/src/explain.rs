@@ -8,6 +8,7 @@ use quire_catalog::Collection;
 use quire_catalog::key::{Interval, Intervals, KeyField};
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_mql::filter::Node as Condition;
+use quire_mql::sort::SortPattern;
 use quire_mql::stage::Stage;
 
 /// The memory limit of a sort that explain shows, in bytes.
@@ -228,7 +229,10 @@ fn print(node: &Node, stats: Option<&NodeStats>, numbered: Option<usize>, out: &
         numbered = numbered.map(|before| before + shown_stages(input));
     };
     match node {
-        Node::Or { .. } | Node::AndSorted { .. } | Node::SortMerge { .. } => {
+        Node::Gather { inputs: several, .. } if several.len() == 1 => {
+            inputs.for_each(|input| each(input, &mut out.document("inputStage")));
+        }
+        Node::Or { .. } | Node::AndSorted { .. } | Node::SortMerge { .. } | Node::Gather { .. } => {
             let mut list = out.array("inputStages");
             inputs.for_each(|input| each(input, &mut list.document()));
         }
@@ -302,6 +306,19 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
                 duplicates(stats, out);
             }
         }
+        Node::Gather { .. } => {
+            if let Some(stats) = stats {
+                number("docsExamined", stats.docs_examined, out);
+            }
+        }
+        Node::Check { search, .. } => {
+            out.append("indexName", search.index.name.as_str());
+            search.method.write_facts(out);
+            if let Some(stats) = stats {
+                let found = stats.inputs.first().map_or(0, |input| input.returned);
+                number("docsRejected", found.saturating_sub(stats.returned), out);
+            }
+        }
         Node::SortMerge { pattern, .. } => {
             out.append("sortPattern", &integral(pattern.to_bson()));
             if let Some(stats) = stats {
@@ -309,7 +326,7 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
             }
         }
         Node::Sort { pattern, limit, simple, .. } => {
-            sort_facts(pattern.to_bson(), *limit, *simple, stats, out)
+            sort_facts(&shown_sort(pattern), *limit, *simple, stats, out)
         }
         Node::Skip { count, .. } => number("skipAmount", *count, out),
         Node::Limit { count, .. } => number("limitAmount", *count, out),
@@ -395,7 +412,9 @@ fn index_stage_facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter
         }
         Node::IndexScan(scan) => {
             index_facts(scan, out);
-            out.append("direction", direction(scan.backward));
+            // MongoDB keeps such keys in the other direction.
+            let backward = scan.backward == scan.keys.kind().shows_bounds;
+            out.append("direction", direction(backward));
             out.append("indexBounds", &index_bounds(scan));
             if let Some(stats) = stats {
                 number("keysExamined", stats.keys_examined, out);
@@ -480,7 +499,7 @@ fn array_prefixes(path: &str, bits: u64) -> impl Iterator<Item = &str> {
 
 fn index_bounds(scan: &IndexScan) -> DocBuf {
     DocBuf::build(|out| {
-        if scan.range.is_some() {
+        if scan.range.is_some() || !scan.keys.kind().shows_bounds {
             return;
         }
         for ((at, field), intervals) in bounded_fields(scan) {
@@ -558,6 +577,25 @@ fn count_bounds(scan: &IndexScan) -> DocBuf {
         out.append("startKeyInclusive", start_inclusive);
         out.append("endKey", &end_key);
         out.append("endKeyInclusive", end_inclusive);
+    })
+}
+
+/// Returns a sort as explain shows it: the parts that read metadata have names of their own.
+fn shown_sort(pattern: &SortPattern) -> DocBuf {
+    let written = pattern.to_bson();
+    if !pattern.reads_metadata() {
+        return written.clone();
+    }
+    DocBuf::build(|out| {
+        let mut computed = 0;
+        for ((path, value), part) in written.as_doc().fields().zip(pattern.parts()) {
+            if part.path().is_some() {
+                out.append(path, value);
+            } else {
+                out.append(&format!("$computed{computed}"), value);
+                computed += 1;
+            }
+        }
     })
 }
 

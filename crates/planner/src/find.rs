@@ -8,19 +8,23 @@ use crate::indexes::choose::{Statistics, rank};
 use crate::indexes::covering::ProjectionFacts;
 use crate::indexes::hint::{Choice, Restriction, choice, of_branches};
 use crate::indexes::intersection;
+use crate::indexes::search;
 use crate::indexes::sort_order::{self, SortPart};
 use crate::natural::{converted, natural_scan, tail_scan};
 use crate::plan::{Node, Plan, Reshape};
 use crate::request::{FindRequest, collation_of};
 use crate::shape::{PlanParts, PlanShape};
-use quire_catalog::Collection;
+use quire_catalog::{Collection, bind_searches};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::Collation;
-use quire_mql::filter::{Comparison, Node as Condition, Test, is_operator_document};
+use quire_mql::filter::{
+    Comparison, Node as Condition, Search as SearchCondition, Test, is_operator_document,
+};
 use quire_mql::projection::Projection;
 use quire_mql::sort::{Direction, SortPattern, natural};
 use quire_mql::{Filter, ParseContext};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A compiled `find`: a query of one collection. Pipelines and writes begin with one, too.
@@ -42,6 +46,8 @@ pub struct FindQuery<'r> {
     pub projection: Option<Arc<Reshape>>,
     /// The collection, if it exists and was looked up.
     pub collection: Option<Arc<Collection>>,
+    /// True if stages above the query read the metadata of a search in the filter.
+    pub(crate) reads_metadata: bool,
 }
 
 impl<'r> FindQuery<'r> {
@@ -62,7 +68,7 @@ impl<'r> FindQuery<'r> {
         query.by_id = by_id;
         query.collection = collection;
         query.compile_sort(context)?;
-        query.projection = projection(request, context)?.map(Arc::new);
+        query.projection = projection(request, &query.with_metadata(context))?.map(Arc::new);
         Ok(query)
     }
 
@@ -83,7 +89,34 @@ impl<'r> FindQuery<'r> {
             natural: None,
             projection: None,
             collection: None,
+            reads_metadata: false,
         }
+    }
+
+    /// Returns the search in the filter.
+    pub(crate) fn search(&self) -> Option<&Arc<dyn SearchCondition>> {
+        self.filter.as_deref()?.search()
+    }
+
+    /// Returns the context for the sort and the projection: with the metadata of the search.
+    fn with_metadata<'c>(&self, context: &'c ParseContext) -> Cow<'c, ParseContext> {
+        match self.search() {
+            Some(search) => Cow::Owned(context.with_metadata(search.metadata())),
+            None => Cow::Borrowed(context),
+        }
+    }
+
+    /// Returns true if the sort or the projection reads metadata of the search.
+    fn reads_search(&self) -> bool {
+        let Some(search) = self.search() else { return false };
+        let projection = self.projection.as_deref().and_then(|spec| spec.projection.as_ref());
+        search.metadata().iter().any(|kind| {
+            projection.is_some_and(|spec| spec.needs().metadata.contains(*kind))
+                || self
+                    .sort
+                    .as_ref()
+                    .is_some_and(|sort| sort.metadata().any(|read| read.name() == *kind))
+        })
     }
 
     /// Compiles the sort of the request.
@@ -94,7 +127,8 @@ impl<'r> FindQuery<'r> {
         let sort = self.request.sort.as_doc();
         self.natural = natural(sort)?;
         if !sort.is_empty() && self.natural.is_none() {
-            self.sort = Some(Arc::new(SortPattern::parse(sort, context)?));
+            let context = self.with_metadata(context);
+            self.sort = Some(Arc::new(SortPattern::parse(sort, &context)?));
         }
         Ok(())
     }
@@ -167,9 +201,10 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         None => stats.collection(&request.namespace)?,
     };
     let collation = collation_of(&request.collation, found.as_deref());
+    let filter = bound(query, found.as_deref())?;
     let plan = |root, rejected, missing| Plan {
         namespace: request.namespace.clone(),
-        filter: query.filter.clone(),
+        filter: filter.clone(),
         root,
         rejected,
         missing,
@@ -190,9 +225,10 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     if let Some(id) = id_of_lookup(query, plain) {
         return Ok(plan(finish.id_hack(collection, ValueBuf::new(id)), Vec::new(), false));
     }
-    let Some(filter) = &query.filter else {
+    let Some(filter) = &filter else {
         return Err(Error::internal("a plan without a compiled filter"));
     };
+    search::check(filter, request, query.natural.is_some())?;
     pause(request, stats)?;
     let settings = stats.query_settings();
     let allowed = settings.and_then(|settings| settings.allowed(collection.namespace.as_str()));
@@ -216,6 +252,15 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     };
     let from_cache = chosen.from_cache;
     Ok(Plan { index_filter, from_cache, ..plan(root, chosen.rejected, false) })
+}
+
+/// Returns the filter with its search bound to the index that answers it.
+fn bound(query: &FindQuery<'_>, collection: Option<&Collection>) -> Result<Option<Arc<Condition>>> {
+    let mut filter = query.filter.clone();
+    if let Some(filter) = filter.as_mut().filter(|filter| filter.search().is_some()) {
+        bind_searches(Arc::make_mut(filter), collection)?;
+    }
+    Ok(filter)
 }
 
 /// Returns the `_id` of a query that is a lookup by `_id` and `plain`: without an option that needs
@@ -366,14 +411,18 @@ fn candidates(
         Choice::Only(index) => (vec![index], true),
     };
     let alone = !hinted || indexes.iter().all(Candidate::stands_alone);
-    let access = Access { indexes: views(indexes, filter), stats, collation };
+    let gathers = finish.reads_search;
+    let access = Access { indexes: views(indexes, filter), stats, collation, gathers };
     let mut nodes = match access.indexes.first() {
         Some(only) if hinted && !only.holds_all(filter, collation) => Vec::new(),
         _ => access.nodes(filter)?,
     };
     let rooted_or = matches!(filter, Condition::Or(_)) && !hinted;
     nodes = nodes.into_iter().map(|node| finish.finish(node)).collect();
-    let settled = rooted_or && !nodes.is_empty();
+    if let Some(search) = filter.search().filter(|_| nodes.is_empty()) {
+        return Err(search::no_plan(&request.namespace, filter, &**search));
+    }
+    let settled = (rooted_or || filter.search().is_some()) && !nodes.is_empty();
     if finish.sorts() && !settled && nodes.iter().all(Node::blocks) {
         nodes.extend(whole_scans(&access.indexes, filter, hinted, finish));
     }
@@ -512,6 +561,8 @@ struct Finish<'r> {
     projection: Option<(ProjectionFacts, Arc<Reshape>)>,
     /// True if the projection reads the sort key of a row.
     reads_sort_key: bool,
+    /// True if metadata of a search in the filter are read.
+    reads_search: bool,
 }
 
 impl<'r> Finish<'r> {
@@ -534,7 +585,17 @@ impl<'r> Finish<'r> {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
         }
         let sort = parts.flatten();
-        Ok(Finish { query, request, collation, sort, natural, projection, reads_sort_key })
+        let reads_search = query.reads_metadata || query.reads_search();
+        Ok(Finish {
+            query,
+            request,
+            collation,
+            sort,
+            natural,
+            projection,
+            reads_sort_key,
+            reads_search,
+        })
     }
 
     fn sorts(&self) -> bool {
@@ -624,15 +685,19 @@ impl<'r> Finish<'r> {
             _ => false,
         };
         let input = if by_key { node } else { node.fetched() };
-        let simple = input.gives_documents() && !self.request.return_key;
+        let by_metadata = self.query.sort.as_ref().is_some_and(|sort| sort.reads_metadata());
+        let simple = input.gives_documents() && !self.request.return_key && !by_metadata;
         let limit = match self.request.limit {
             0 => 0,
             limit => limit.saturating_add(self.request.skip),
         };
         match &self.query.sort {
             Some(pattern) => {
+                let presorted = pattern
+                    .only_metadata()
+                    .is_some_and(|kind| search::order(&input).is_some_and(|order| order == kind));
                 let pattern = Arc::clone(pattern);
-                Node::Sort { pattern, limit, simple, input: Box::new(input) }
+                Node::Sort { pattern, presorted, limit, simple, input: Box::new(input) }
             }
             None => input,
         }

@@ -29,6 +29,7 @@ pub use on_view::{COUNT_FIELD, on_view};
 pub use pipeline::target::running_merge_index;
 pub use plan::{
     Foreign, ForeignKey, IndexScan, Inner, KeyRange, Node, Plan, ProjectionKind, Reshape,
+    SearchNode,
 };
 pub use planning::{plan, shape_of_request};
 pub use quire_catalog::key::{Interval, Intervals};

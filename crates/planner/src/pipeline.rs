@@ -137,7 +137,10 @@ pub(crate) fn plan_head(
     }
     let mut query = Query::take(source, &mut rest, context)?;
     let filter = query.filter.take();
-    let find = query.find_query(filter);
+    let mut find = query.find_query(filter);
+    find.reads_metadata = find
+        .search()
+        .is_some_and(|search| search.metadata().iter().any(|kind| reads_metadata(&rest, kind)));
     let mut plan = plan_find(&find, stats)?;
     if let Some(Stage::Group(group)) = rest.front().filter(|_| !context.as_written)
         && let Some(root) = below_group(group, &find, &plan)?
@@ -198,9 +201,16 @@ impl Query {
         Ok(query)
     }
 
+    /// Returns true for metadata of the search in the filter.
+    fn gives(&self, metadata: &str) -> bool {
+        let filter = self.filter.as_ref().map(|filter| filter.filter().root());
+        let search = filter.and_then(Condition::search);
+        search.is_some_and(|search| search.metadata().contains(&metadata))
+    }
+
     fn take_sort(&mut self, stages: &mut VecDeque<Stage>) {
         if let Some(Stage::Sort(sort)) = stages.front()
-            && sort.pattern.metadata().next().is_none()
+            && sort.pattern.metadata().all(|kind| self.gives(kind.name()))
         {
             self.sort = Some(Arc::clone(&sort.pattern));
             stages.pop_front();

@@ -7,11 +7,11 @@ pub(crate) use inner::Source;
 pub use inner::{Foreign, ForeignKey, Inner};
 
 use crate::request::{Hint, WriteKind};
-use quire_catalog::key::{Intervals, KeySpec, Part};
+use quire_catalog::key::{Intervals, KeySpec, Part, SearchMethod, SearchScan};
 use quire_catalog::{AllowedIndex, Collection, Index, IndexFilter, MultikeyPaths, QuerySettings};
 use quire_document::{DocBuf, Value, ValueBuf};
 use quire_mql::collation::Collation;
-use quire_mql::filter::Node as Condition;
+use quire_mql::filter::{Node as Condition, Search};
 use quire_mql::projection::Projection;
 use quire_mql::sort::SortPattern;
 use quire_mql::stage::{Served, Stage, StageBody};
@@ -122,6 +122,35 @@ pub struct IndexScan {
     pub filter: Option<Condition>,
 }
 
+/// A search of an index.
+#[derive(Debug)]
+pub struct SearchNode {
+    /// The collection of the index.
+    pub collection: Arc<Collection>,
+    /// The index that is searched.
+    pub index: Arc<Index>,
+    /// The array paths that the plan relies on.
+    pub multikey: MultikeyPaths,
+    /// The test that the scans apply to each key.
+    pub key_filter: Option<Condition>,
+    /// The condition that the index answers.
+    pub search: Arc<dyn Search>,
+    /// How the index answers it.
+    pub method: Arc<dyn SearchMethod>,
+}
+
+impl SearchNode {
+    /// Returns the scan of a part of the index.
+    pub fn scan(&self, part: SearchScan) -> IndexScan {
+        IndexScan {
+            bounds: part.bounds,
+            backward: part.backward,
+            filter: self.key_filter.clone(),
+            ..IndexScan::whole(&self.collection, &self.index, self.multikey.clone())
+        }
+    }
+}
+
 /// A part of an index between two complete keys, in the index's own order.
 #[derive(Debug, Clone)]
 pub struct KeyRange {
@@ -209,6 +238,20 @@ pub enum Node {
         /// The keys to fetch.
         input: Box<Node>,
     },
+    /// The results of a search in its order, with their metadata and documents.
+    Gather {
+        /// The search that it belongs to.
+        search: Arc<SearchNode>,
+        /// The scans with which it begins.
+        inputs: Vec<Node>,
+    },
+    /// The documents of a search that pass its test.
+    Check {
+        /// The search that it belongs to.
+        search: Arc<SearchNode>,
+        /// The documents that its scans found.
+        input: Box<Node>,
+    },
     /// The records of all inputs, each once.
     Or {
         /// The nodes whose rows are united.
@@ -230,6 +273,9 @@ pub enum Node {
     Sort {
         /// The order of the rows.
         pattern: Arc<SortPattern>,
+        /// True if its input is a search that gives the rows in this order already, so that a limit
+        /// ends the search.
+        presorted: bool,
         /// The number of rows to keep; 0 for all.
         limit: u64,
         /// True if its input is whole documents without other data of a row.
@@ -366,11 +412,13 @@ impl Node {
             | Node::CountScan(_)
             | Node::DistinctScan { .. }
             | Node::RecordStoreFastCount { .. } => &[],
-            Node::Or { inputs } | Node::AndSorted { inputs } | Node::SortMerge { inputs, .. } => {
-                inputs
-            }
+            Node::Or { inputs }
+            | Node::AndSorted { inputs }
+            | Node::Gather { inputs, .. }
+            | Node::SortMerge { inputs, .. } => inputs,
             Node::Stage { input, .. }
             | Node::Fetch { input, .. }
+            | Node::Check { input, .. }
             | Node::Sort { input, .. }
             | Node::Skip { input, .. }
             | Node::Limit { input, .. }
@@ -394,6 +442,7 @@ impl Node {
             | Node::CountScan(scan)
             | Node::ClusteredScan { scan, .. }
             | Node::DistinctScan { scan, .. } => Some(&scan.collection),
+            Node::Gather { search, .. } | Node::Check { search, .. } => Some(&search.collection),
             other => other.inputs().iter().find_map(Node::collection),
         }
     }
@@ -407,7 +456,7 @@ impl Node {
         }
     }
 
-    /// Returns its only input.
+    /// Returns its only input, except that of a search, which is planned as a whole.
     pub(crate) fn input_mut(&mut self) -> Option<&mut Node> {
         match self {
             Node::Stage { input, .. }
@@ -442,6 +491,8 @@ impl Node {
             Node::CountScan(_) => "COUNT_SCAN",
             Node::DistinctScan { .. } => "DISTINCT_SCAN",
             Node::Fetch { .. } => "FETCH",
+            Node::Gather { search, .. } => search.method.gather_stage(),
+            Node::Check { search, .. } => search.method.check_stage().unwrap_or("FETCH"),
             Node::Or { .. } => "OR",
             Node::AndSorted { .. } => "AND_SORTED",
             Node::SortMerge { .. } => "SORT_MERGE",
@@ -480,6 +531,8 @@ impl Node {
             Node::Stage { .. }
             | Node::Feed { .. }
             | Node::Fetch { .. }
+            | Node::Gather { .. }
+            | Node::Check { .. }
             | Node::CollScan { .. }
             | Node::ClusteredScan { .. }
             | Node::IdHack { .. }
@@ -492,7 +545,8 @@ impl Node {
 
     /// Returns true if it returns nothing before it has read its whole input.
     pub fn blocks(&self) -> bool {
-        matches!(self, Node::Sort { .. }) || self.inputs().iter().any(Node::blocks)
+        matches!(self, Node::Sort { presorted: false, .. })
+            || self.inputs().iter().any(Node::blocks)
     }
 
     /// Calls `visit` for every index scan below, from left to right.
@@ -526,6 +580,7 @@ impl Node {
         matches!(
             self,
             Node::Fetch { .. }
+                | Node::Gather { .. }
                 | Node::CollScan { .. }
                 | Node::ClusteredScan { .. }
                 | Node::RandomPicks { .. }

@@ -91,6 +91,7 @@ pub fn bounds(test: &Test, negated: bool, field: Field<'_>) -> Option<Bounds> {
         | Test::Bits(_)
         | Test::ElemMatchObject(_)
         | Test::All(_)
+        | Test::Open(_)
         | Test::Always(_) => return None,
     })
 }
@@ -130,6 +131,7 @@ pub(super) fn compares_strings(test: &Test) -> bool {
         | Test::Mod(_)
         | Test::Size(_)
         | Test::Bits(_)
+        | Test::Open(_)
         | Test::Always(_) => false,
     }
 }

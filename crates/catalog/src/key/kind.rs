@@ -9,16 +9,23 @@ use quire_document::{Doc, Value};
 use quire_error::Result;
 
 use super::{
-    Arena, Bounds, GeneratedKeys, Intervals, KeyField, KeySpec, Predicate, hashed, ordinary,
-    wildcard,
+    Arena, Bounds, GeneratedKeys, Intervals, KeyField, KeySpec, Predicate, Searches, hashed,
+    ordinary, text, wildcard,
 };
 use crate::{IndexSpec, Multikey, MultikeyPaths};
 
 /// All index kinds, in the order in which a key pattern is matched against them.
-pub const KINDS: &[&Kind] = &[&ordinary::KIND, &hashed::KIND, &wildcard::KIND];
+pub const KINDS: &[&Kind] = &[
+    &ordinary::KIND,
+    &hashed::KIND,
+    &text::KIND,
+    &wildcard::KIND,
+    #[cfg(test)]
+    &super::toy_tests::KIND,
+];
 
 /// Names of MongoDB's index kinds that are not built. A key pattern may contain them.
-const NOT_BUILT: &[&str] = &["text", "2d", "2dsphere"];
+const NOT_BUILT: &[&str] = &["2d", "2dsphere"];
 
 /// Returns true if a change of a document changes the top-level field of this name.
 pub type Differs<'d> = dyn Fn(&str) -> bool + 'd;
@@ -35,6 +42,10 @@ pub struct Kind {
     pub doc: &'static str,
     /// Returns true if a key pattern is one of this kind.
     pub fits: fn(Doc<'_>) -> bool,
+    /// Completes a specification whose key pattern `fits`, before it is checked: writes the key pattern
+    /// and the options in the form in which they are stored. The document is the specification as it
+    /// was written.
+    pub complete: fn(&mut IndexSpec, Doc<'_>) -> Result<()>,
     /// Checks a specification whose key pattern `fits`: first the pattern, then the options
     /// together with it.
     pub check: fn(&IndexSpec) -> Result<()>,
@@ -51,6 +62,15 @@ pub struct Kind {
     /// True if the index knows which components of its paths are arrays, so that explain prints
     /// them.
     pub tracks_arrays: bool,
+    /// True if explain shows the bounds of a scan, and the direction in which the index is stored.
+    pub shows_bounds: bool,
+    /// True if the index can have a collation.
+    pub collates: bool,
+    /// True if a collection can have one index of the kind only.
+    pub is_alone: bool,
+    /// The operator of whole documents that the index answers; `None` if it answers conditions on
+    /// paths. Such an index never serves a filter without the operator.
+    pub searches: Option<&'static Searches>,
     /// The options that only this kind has.
     pub options: &'static [KindOption],
     /// Returns true if two specifications with the same key pattern give the same keys.

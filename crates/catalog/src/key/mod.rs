@@ -16,6 +16,10 @@ mod hashed;
 mod interval;
 mod kind;
 mod ordinary;
+mod search;
+mod text;
+#[cfg(test)]
+mod toy_tests;
 mod wildcard;
 
 use std::collections::BTreeSet;
@@ -36,6 +40,9 @@ pub use bounds::{Bounds, Field, Tightness, bounds, wants_null};
 pub use generated::{Arena, GeneratedKeys};
 pub use interval::{Interval, Intervals};
 pub use kind::{KINDS, Kind, KindOption, PathView, State, Views};
+pub use search::{
+    Answer, FoundKey, SearchMethod, SearchPlan, SearchScan, Searched, Searches, Searching, Step,
+};
 
 /// The key specification of an index.
 #[derive(Clone)]
@@ -71,6 +78,8 @@ pub enum Part {
     Hash,
     /// The path of the value, a string. The next field has the value.
     Path,
+    /// A value that the kind computes of the document. No condition on a path bounds it.
+    Computed,
 }
 
 /// A test of one path whose matches an index may find.

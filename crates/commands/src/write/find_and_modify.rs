@@ -66,7 +66,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let shown = if arguments.new { &outcome.after } else { &outcome.before };
     match shown {
         None => reply.append("value", Value::Null),
-        Some(doc) => reply.append("value", &projection.apply(cx, doc.as_doc())?),
+        Some(doc) => {
+            let found = outcome.before.as_ref().unwrap_or(doc);
+            reply.append("value", &projection.apply(cx, doc.as_doc(), found.as_doc())?)
+        }
     };
     Ok(())
 }

@@ -45,6 +45,7 @@ mod snapshot_reads;
 mod stage_rights;
 mod stats;
 mod tailing;
+mod text_search;
 mod transactions;
 mod validate;
 mod validators;

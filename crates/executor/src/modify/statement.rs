@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use quire_catalog::{Collection, CollectionId, Namespace};
+use quire_catalog::key::Part;
+use quire_catalog::{Collection, CollectionId, Namespace, bind_searches};
 use quire_collections::{Attempt, Effect, Image, Keep, RecordId, Writer};
 use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
 use quire_error::{Error, Result};
@@ -123,13 +124,27 @@ impl Search {
     }
 }
 
+/// Returns the filter with its search bound to the index that answers it, so that it can test documents.
+fn bound(filter: Filter, collection: Option<&Collection>) -> Result<Filter> {
+    if filter.root().search().is_none() {
+        return Ok(filter);
+    }
+    let mut condition = filter.into_node();
+    bind_searches(&mut condition, collection)?;
+    Ok(Filter::from_node(condition))
+}
+
 /// Returns true if a search can find a record again after its update. A scan in the order of
 /// records cannot; a scan of an index can, if the update changes the record's keys.
 fn may_meet_again(plan: &Plan, update: Option<&Update>) -> bool {
     let Some(update) = update else { return false };
     let mut again = false;
     plan.root.for_each_scan(&mut |scan| {
-        again |= scan.keys.fields().iter().any(|field| update.may_change(&field.path));
+        again |= scan
+            .keys
+            .fields()
+            .iter()
+            .any(|field| field.part == Part::Computed || update.may_change(&field.path));
     });
     again
 }
@@ -157,8 +172,9 @@ impl Statement {
         let by_id = id_to_look_up(&query.request, collection).map(ValueBuf::new);
         // A write to one `_id` sorts nothing, so its sort is not checked.
         let filter = if by_id.is_none() {
-            FindQuery::of_filter(&query.request, None).compile_sort(&env.parse)?;
-            Some(Filter::parse(query.filter(), &env.parse)?)
+            let filter = bound(Filter::parse(query.filter(), &env.parse)?, collection)?;
+            FindQuery::of_filter(&query.request, Some(&filter)).compile_sort(&env.parse)?;
+            Some(filter)
         } else {
             None
         };

@@ -9,7 +9,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
 use crate::operators::metadata::add_sort_key;
-use crate::operators::{BoxedOperator, Filling, Operator, over};
+use crate::operators::{BoxedOperator, Filling, Operator, at_most, over};
 use crate::row::Row;
 use crate::sorting::sorter::{Sorted, SortedRows, Sorter};
 use crate::sorting::taker::SortTaker;
@@ -143,6 +143,58 @@ impl Operator for Sort {
             filling.push(row);
         }
         self.stats.is_eof = self.sorted.as_ref().is_some_and(Sorted::is_empty);
+        Ok(!self.stats.is_eof)
+    }
+
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
+    fn stats(&self) -> NodeStats {
+        over(&self.input, &self.stats)
+    }
+}
+
+/// A sort whose input is in its order already. It ends after `limit` rows, and so its input need not
+/// find the others.
+pub(crate) struct Presorted {
+    input: BoxedOperator,
+    pattern: Arc<SortPattern>,
+    /// The rows that may follow.
+    left: u64,
+    keep_sort_key: bool,
+    arena: Bump,
+    stats: NodeStats,
+}
+
+impl Presorted {
+    /// Returns the first `limit` rows of the input; all if it is 0.
+    pub fn new(
+        input: BoxedOperator,
+        pattern: Arc<SortPattern>,
+        limit: u64,
+        keep_sort_key: bool,
+    ) -> Self {
+        let left = if limit == 0 { u64::MAX } else { limit };
+        let (arena, stats) = (Bump::new(), NodeStats::default());
+        Presorted { input, pattern, left, keep_sort_key, arena, stats }
+    }
+}
+
+impl Operator for Presorted {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let (start, max) = (out.len(), at_most(self.left, max));
+        let more = max > 0 && self.input.next(run, max, out)?;
+        for row in out.iter_mut().skip(start) {
+            self.stats.bytes_sorted += row.size() as u64;
+            if self.keep_sort_key {
+                add_sort_key(row, &self.pattern, &mut self.arena, run.env)?;
+            }
+        }
+        let rows = (out.len() - start) as u64;
+        self.stats.returned += rows;
+        self.left -= rows;
+        self.stats.is_eof = !more || self.left == 0;
         Ok(!self.stats.is_eof)
     }
 

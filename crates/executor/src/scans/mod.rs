@@ -9,5 +9,6 @@ pub(crate) mod index_bounds;
 pub(crate) mod index_scan;
 pub(crate) mod random_picks;
 pub(crate) mod scan_pieces;
+pub(crate) mod search;
 pub(crate) mod split_scan;
 pub(crate) mod tail_scan;

@@ -27,6 +27,9 @@ pub struct ParseContext {
     pub redact: bool,
     /// True for `apiStrict: true`: operators outside the stable API fail with 323 APIStrictError.
     pub api_strict: bool,
+    /// The kinds of metadata that a search in the filter gives to documents, by their names in
+    /// `$meta`.
+    pub metadata: &'static [&'static str],
     /// The place in the pipeline that is being parsed; `None` outside pipelines.
     pub place: Option<Arc<Place>>,
     /// Tells whether the operation may continue. Parsing and optimisation check it from time to
@@ -112,6 +115,12 @@ impl ParseContext {
             .map(|name| UserVariable { name: name.as_ref().into(), known: None })
             .collect();
         ParseContext { variables: Arc::new(variables), ..ParseContext::default() }
+    }
+
+    /// Returns the context for documents that a search has found, which gives these kinds of metadata.
+    #[must_use]
+    pub fn with_metadata(&self, metadata: &'static [&'static str]) -> Self {
+        ParseContext { metadata, ..self.clone() }
     }
 
     /// Returns the context without constant folding.

@@ -116,6 +116,9 @@ fn parse_meta(_: &'static Operator, value: Value<'_>, cx: &ParseContext) -> Resu
         return Err(Error::location(17308, format!("Unsupported argument to $meta: {kind}")));
     }
     let missing = match kind {
+        kind if cx.metadata.contains(&kind) => {
+            return Ok(Expression::form(Box::new(Meta { kind: kind.into() })));
+        }
         "textScore" => "text score",
         "geoNearDistance" => "$geoNear distance",
         "geoNearPoint" => "$geoNear point",
@@ -128,8 +131,7 @@ fn parse_meta(_: &'static Operator, value: Value<'_>, cx: &ParseContext) -> Resu
     Err(unavailable(missing))
 }
 
-/// Returns the error 40218, for metadata that no earlier stage provides. No stage provides the
-/// metadata of text and geometry searches, which are not built.
+/// Returns the error 40218, for metadata that neither the filter nor an earlier stage provides.
 pub(crate) fn unavailable(metadata: &str) -> Error {
     let text = format!("query requires {metadata} metadata, but it is not available");
     Error::location(40218, text)

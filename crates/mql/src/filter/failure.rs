@@ -525,7 +525,7 @@ fn reason(test: Option<&Test>, outcome: Outcome) -> &'static str {
             ("array did not satisfy the child predicate", "array did satisfy the child predicate")
         }
         Some(Test::Exists) => ("path does not exist", "path does exist"),
-        Some(Test::Compare(..) | Test::Not(_) | Test::All(_)) => {
+        Some(Test::Compare(..) | Test::Not(_) | Test::All(_) | Test::Open(_)) => {
             ("comparison failed", "comparison succeeded")
         }
     };

@@ -21,6 +21,7 @@ mod modulo;
 mod node;
 mod not_built;
 mod of_type;
+mod open;
 mod operand;
 mod optimize;
 mod parse;
@@ -30,17 +31,20 @@ mod run;
 mod scope;
 mod serialize;
 mod size;
+mod text;
 
 pub use bits::{BitKind, BitTest};
 pub use expr::ExprTest;
 pub use failure::{Report, Reporter};
 pub use in_list::InList;
 pub use modulo::Modulo;
-pub use node::{Node, PathNode, Test};
+pub use node::{Bind, Node, PathNode, Test};
+pub use open::{Search, ValueTest};
 pub use operand::{Comparison, Operand};
 pub use parse::{FILTER_DEPTH_MAX, Features, is_operator_document};
 pub use registry::{QueryOperator, operators};
 pub use scope::Scope;
+pub use text::{TEXT_METADATA, TextQuery};
 
 use crate::context::{EvalContext, ParseContext};
 use parse::Parser;
@@ -162,7 +166,7 @@ pub(crate) fn is_field_operator(name: &str) -> bool {
 
 fn needs_whole(node: &Node, whole: &mut bool) {
     match node {
-        Node::Expr(_) | Node::JsonSchema(_) => *whole = true,
+        Node::Expr(_) | Node::JsonSchema(_) | Node::Search(_) => *whole = true,
         other => other.children().iter().for_each(|child| needs_whole(child, whole)),
     }
 }

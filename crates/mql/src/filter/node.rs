@@ -4,13 +4,18 @@ use super::bits::BitTest;
 use super::expr::ExprTest;
 use super::in_list::InList;
 use super::modulo::Modulo;
+use super::open::{Search, ValueTest};
 use super::operand::{Comparison, Operand};
 use super::scope::Scope;
 use crate::regex::Regex;
 use crate::schema::Schema;
 use crate::type_set::TypeSet;
 use quire_document::path::{Leaf, Path};
+use quire_error::Result;
 use std::sync::Arc;
+
+/// Returns the search that replaces another one.
+pub type Bind<'b> = dyn Fn(&dyn Search) -> Result<Arc<dyn Search>> + 'b;
 
 /// A condition on a document.
 #[derive(Clone, Debug)]
@@ -31,6 +36,8 @@ pub enum Node {
     JsonSchema(Arc<Schema>),
     /// `$sampleRate`: true with this probability.
     SampleRate(f64),
+    /// A search of whole documents, which an index answers.
+    Search(Arc<dyn Search>),
     /// `$alwaysTrue`, `$alwaysFalse`, or the result of an optimisation.
     Always(bool),
 }
@@ -80,6 +87,8 @@ pub enum Test {
     Not(Box<Test>),
     /// Several tests on the same value (inside `$not` or `$elemMatch` with operators).
     All(Vec<Test>),
+    /// A test that its operator defines.
+    Open(Arc<dyn ValueTest>),
     /// A test with a known result.
     Always(bool),
     /// A comparison of the path that a `$expr` implies, without type bracketing. The planner uses
@@ -92,6 +101,7 @@ impl Test {
     pub(super) fn leaf(&self) -> Leaf {
         match self {
             Test::Size(_) | Test::ElemMatchObject(_) | Test::ElemMatchValue(_) => Leaf::Whole,
+            Test::Open(test) => test.leaf(),
             _ => Leaf::Elements,
         }
     }
@@ -110,6 +120,7 @@ impl Test {
             Test::ElemMatchObject(_) | Test::ElemMatchValue(_) => "$elemMatch",
             Test::Not(_) => "$not",
             Test::All(_) => "$and",
+            Test::Open(test) => test.operator(),
             Test::Always(true) => "$alwaysTrue",
             Test::Always(false) => "$alwaysFalse",
             Test::Implied(comparison, _) => comparison.implied_operator(),
@@ -187,5 +198,29 @@ impl Node {
             Node::Path(node) => visit(node),
             other => other.children().iter().for_each(|child| child.visit_paths(visit)),
         }
+    }
+
+    /// Returns the first search in the tree; `None` if there is none.
+    pub fn search(&self) -> Option<&Arc<dyn Search>> {
+        match self {
+            Node::Search(search) => Some(search),
+            other => other.children().iter().find_map(Node::search),
+        }
+    }
+
+    /// Replaces each search in the tree by what `bind` makes of it.
+    ///
+    /// # Errors
+    /// The first error of `bind`.
+    pub fn bind_search(&mut self, bind: &Bind<'_>) -> Result<()> {
+        match self {
+            Node::Search(search) => *search = bind(&**search)?,
+            Node::And(children) | Node::Or(children) | Node::Nor(children) => {
+                children.iter_mut().try_for_each(|child| child.bind_search(bind))?;
+            }
+            Node::Not(child) => child.bind_search(bind)?,
+            _ => {}
+        }
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Operators that are known but not built: text, geometry, JavaScript.
+//! Operators that are known but not built: geometry, JavaScript.
 
 use super::node::Node;
 use super::parse::{Argument, Level, Parser};
@@ -15,14 +15,11 @@ macro_rules! geo {
                 since: $since,
             },)*
             QueryOperator {
-                name: "$text",
-                parse: Parse::Top(|parser, _| not_below_top("$text", parser)),
-                doc: "Text search. Answers CommandNotSupported.",
-                since: "2.6",
-            },
-            QueryOperator {
                 name: "$where",
-                parse: Parse::Top(|parser, _| not_below_top("$where", parser)),
+                parse: Parse::Top(|parser, _| {
+                    check_whole_document("$where", parser)?;
+                    Err(Error::not_built("$where"))
+                }),
                 doc: "A JavaScript condition. Answers CommandNotSupported.",
                 since: "1.0",
             },
@@ -49,7 +46,12 @@ fn geometry(name: &str, parser: &Parser<'_>, _: Argument<'_>) -> Result<Node> {
     Err(Error::not_built(name))
 }
 
-fn not_below_top(name: &str, parser: &Parser<'_>) -> Result<Option<Node>> {
+/// Checks that an operator on whole documents is allowed here.
+///
+/// # Errors
+/// 2 BadValue inside `$elemMatch` and, for `$where`, where it is not allowed; 224
+/// QueryFeatureNotAllowed for the others.
+pub(super) fn check_whole_document(name: &str, parser: &Parser<'_>) -> Result<()> {
     if parser.level == Level::Element {
         let text = format!("{name} can only be applied to the top-level document");
         return Err(Error::bad_value(text));
@@ -60,5 +62,5 @@ fn not_below_top(name: &str, parser: &Parser<'_>) -> Result<Option<Node>> {
             if name == "$where" { ErrorCode::BadValue } else { ErrorCode::QueryFeatureNotAllowed };
         return Err(Error::new(code, text));
     }
-    Err(Error::not_built(name))
+    Ok(())
 }

@@ -244,6 +244,8 @@ fn rank(node: &Node) -> u8 {
         Node::Always(false) => 22,
         Node::Always(true) => 23,
         Node::JsonSchema(_) | Node::SampleRate(_) => 24,
+        // As in mongod, explain shows a search after the tests of fields.
+        Node::Search(_) => 26,
     }
 }
 
@@ -261,6 +263,7 @@ fn test_rank(test: &Test) -> u8 {
         Test::Not(_) | Test::All(_) => 18,
         Test::Type(_) => 20,
         Test::Always(_) => 25,
+        Test::Open(_) => 27,
         Test::Implied(comparison, _) => match comparison {
             Comparison::Eq => 30,
             Comparison::Gt => 31,

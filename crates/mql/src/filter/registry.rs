@@ -4,7 +4,7 @@ use super::node::Node;
 use super::parse::{Argument, Parser};
 use super::{
     all, bits, compare, constant, elem_match, exists, expr, json_schema, logical, membership,
-    modulo, not_built, of_type, regex, size,
+    modulo, not_built, of_type, regex, size, text,
 };
 use quire_document::Value;
 use quire_error::Result;
@@ -41,6 +41,7 @@ const FAMILIES: &[&[QueryOperator]] = &[
     json_schema::OPERATORS,
     modulo::OPERATORS,
     regex::OPERATORS,
+    text::OPERATORS,
     all::OPERATORS,
     elem_match::OPERATORS,
     size::OPERATORS,

@@ -76,6 +76,7 @@ fn eval(
         Node::Expr(test) => test.test(fields.doc, cx)?,
         Node::JsonSchema(schema) => schema.matches(fields.doc, cx.shared)?,
         Node::SampleRate(rate) => cx.shared.random_fraction()? < *rate,
+        Node::Search(search) => search.matches(fields.doc)?,
         Node::Always(answer) => *answer,
     })
 }
@@ -176,6 +177,7 @@ impl Test {
             },
             Test::Not(test) => !test.matches(value, cx, &mut Position::default())?,
             Test::All(tests) => all(tests, value, cx)?,
+            Test::Open(test) => test.test(present)?,
             Test::Always(answer) => *answer,
             Test::Implied(..) => true,
         })
@@ -271,7 +273,7 @@ impl Node {
             Node::Not(child) => !child.matches_key(lookup, cx)?,
             Node::SampleRate(rate) => cx.shared.random_fraction()? < *rate,
             Node::Always(answer) => *answer,
-            Node::Expr(_) | Node::JsonSchema(_) => {
+            Node::Expr(_) | Node::JsonSchema(_) | Node::Search(_) => {
                 return Err(quire_error::Error::internal("this condition needs the document"));
             }
         })

@@ -40,7 +40,11 @@ fn assign(node: &mut Node, slot: &mut dyn FnMut(&str) -> usize) {
             node.slot = slot(node.path.first());
             debug_assert!(!matches!(node.test, Test::All(_)));
         }
-        Node::Expr(_) | Node::JsonSchema(_) | Node::SampleRate(_) | Node::Always(_) => {}
+        Node::Expr(_)
+        | Node::JsonSchema(_)
+        | Node::SampleRate(_)
+        | Node::Search(_)
+        | Node::Always(_) => {}
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) fn write(node: &Node, writer: &mut DocWriter<'_>) {
         Node::SampleRate(rate) => {
             writer.append("$sampleRate", *rate);
         }
+        Node::Search(search) => search.write(writer),
         Node::Always(true) => {
             writer.append("$alwaysTrue", 1);
         }
@@ -104,6 +105,7 @@ fn write_test(test: &Test, writer: &mut DocWriter<'_>) {
         }
         Test::Not(test) => write_test(test, &mut writer.document("$not")),
         Test::All(tests) => tests.iter().for_each(|test| write_test(test, writer)),
+        Test::Open(test) => test.write(writer),
         Test::Always(answer) => {
             writer.append(if *answer { "$alwaysTrue" } else { "$alwaysFalse" }, 1);
         }

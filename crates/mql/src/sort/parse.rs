@@ -131,6 +131,7 @@ fn meta(doc: Doc<'_>, context: &ParseContext) -> Result<MetaKind> {
         }
     };
     let missing = match kind {
+        kind if context.metadata.contains(&kind.name()) => return Ok(kind),
         MetaKind::TextScore => "text score",
         MetaKind::GeoNearDistance => "$geoNear distance",
         MetaKind::Score if context.place.as_deref().is_some_and(|place| !place.has_score) => {

@@ -159,6 +159,14 @@ impl SortPattern {
         })
     }
 
+    /// Returns the name of the metadata if the sort reads nothing else.
+    pub fn only_metadata(&self) -> Option<&'static str> {
+        match self.parts.as_slice() {
+            [SortPart { by: SortBy::Meta(kind), .. }] => Some(kind.name()),
+            _ => None,
+        }
+    }
+
     /// Returns true if the sort reads metadata.
     pub fn reads_metadata(&self) -> bool {
         self.paths.len() < self.parts.len()

@@ -108,6 +108,7 @@ fn add_reads(node: &Node, reads: &mut Dependencies) {
         Node::Expr(test) => test.expression().add_dependencies(reads),
         Node::JsonSchema(_) => reads.whole_document = true,
         Node::SampleRate(_) => reads.volatile = true,
+        Node::Search(_) => reads.whole_document = true,
         Node::Not(inner) => add_reads(inner, reads),
         other => other.children().iter().for_each(|child| add_reads(child, reads)),
     }

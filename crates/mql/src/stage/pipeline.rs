@@ -130,6 +130,14 @@ fn note_scores(stages: &[Stage], cx: &mut Cow<'_, ParseContext>) {
                 place.has_score_details = score.gives_details();
             }));
         }
+        if matches!(stage, Stage::Group(_)) && !cx.metadata.is_empty() {
+            *cx = Cow::Owned(cx.with_metadata(&[]));
+        }
+        if let Stage::Match(filter) = stage
+            && let Some(search) = filter.filter().root().search()
+        {
+            *cx = Cow::Owned(cx.with_metadata(search.metadata()));
+        }
     }
 }
 
@@ -167,7 +175,8 @@ impl ParseContext {
             place.has_score = around.has_score;
             place.has_score_details = around.has_score_details;
         }
-        Ok(self.at(place))
+        let metadata = if inside == Inside::Facet { self.metadata } else { &[] };
+        Ok(self.at(place).with_metadata(metadata))
     }
 
     /// Returns the context after a stage that sets scores.

@@ -41,6 +41,7 @@ impl<'q> Caching<'q> {
         let is_plain = request.hint.is_none()
             && request.sample.is_none()
             && query.natural.is_none()
+            && filter.search().is_none()
             && request.min.as_doc().is_empty()
             && request.max.as_doc().is_empty();
         if !is_plain || !stats.uses_plan_cache() || !compete(query, filter, collection, restriction)

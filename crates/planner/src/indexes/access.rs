@@ -1,6 +1,7 @@
 //! Finds which indexes can serve a filter, and how: one candidate plan for each way.
 
 use crate::indexes::choose::{Statistics, UNCOUNTED_INTERVALS_MAX, cheapest};
+use crate::indexes::search;
 use crate::plan::{IndexScan, Node};
 use quire_catalog::key::{Bounds, Intervals, KeySpec, PathView, Predicate, Tightness};
 use quire_catalog::{Collection, Index, MultikeyPaths};
@@ -99,6 +100,8 @@ pub(crate) struct Access<'a> {
     pub stats: &'a dyn Statistics,
     /// The collation of the request.
     pub collation: Option<&'a Collation>,
+    /// True if the metadata or the order of a search is read.
+    pub gathers: bool,
 }
 
 /// A predicate on one path that an index field can serve.
@@ -165,10 +168,19 @@ impl Access<'_> {
     /// serves at least one of `conjuncts`.
     fn conjunction(&self, conjuncts: &[Condition], outer: &[Condition]) -> Result<Vec<Way>> {
         let all: Vec<&Condition> = conjuncts.iter().chain(outer).collect();
+        if let Some(at) = search::position(conjuncts) {
+            return Ok(self.search_ways(at, &all, conjuncts.len()));
+        }
+        if conjuncts.iter().any(|conjunct| conjunct.search().is_some()) {
+            return self.ways_through_or(conjuncts, &all);
+        }
         let usable = collect_usable(&all);
         let mut ways = Vec::new();
         let mut whole = None;
         for (rank, candidate) in self.indexes.iter().enumerate() {
+            if candidate.keys.kind().searches.is_some() {
+                continue;
+            }
             if candidate.of_branches {
                 let whole = whole.get_or_insert_with(|| {
                     Condition::all(all.iter().map(|condition| (*condition).clone()).collect())
@@ -196,6 +208,27 @@ impl Access<'_> {
             ways.extend(self.ways_through_or(conjuncts, &all)?);
         }
         Ok(ways)
+    }
+
+    /// Returns the ways to answer a conjunction with a search, which only its index answers. `own` is the
+    /// number of the conjuncts that a way must answer; the others hold too.
+    fn search_ways(&self, at: usize, all: &[&Condition], own: usize) -> Vec<Way> {
+        let Some(Condition::Search(search)) = all.get(at) else { return Vec::new() };
+        let others = || (0..all.len()).filter(|place| *place != at);
+        let beside: Vec<&Condition> = others().map(|place| all[place]).collect();
+        let holds_all = |candidate: &Candidate| {
+            let whole = || Condition::all(beside.iter().map(|one| (*one).clone()).collect());
+            !candidate.of_branches || candidate.holds_all(&whole(), self.collation)
+        };
+        let way = |(rank, candidate): (usize, &Candidate)| {
+            let (node, answered) = search::node(candidate, search, &beside, self.gathers)?;
+            let mut exact = vec![true; all.len()];
+            others().zip(answered).for_each(|(place, answered)| exact[place] = answered);
+            let rest = (0..own).filter(|place| !exact[*place]).map(|place| all[place].clone());
+            Some(Way { node: with_rest(node, rest.collect()), exact, rank })
+        };
+        let candidates = self.indexes.iter().enumerate();
+        candidates.filter(|(_, candidate)| holds_all(candidate)).filter_map(way).collect()
     }
 
     /// Returns a way for each `$or` among the conjuncts. The other conjuncts may help.
@@ -247,7 +280,8 @@ impl Access<'_> {
             }
             ways.push((way, is_leaf(branch).then_some(branch)));
         }
-        ways.sort_by_key(|(way, _)| way.rank);
+        // A document that a search finds has metadata, so the search comes first.
+        ways.sort_by_key(|(way, _)| (!searches(&way.node), way.rank));
         let rank = ways.first().map_or(0, |(way, _)| way.rank);
         let mut inputs = merge_leaves(ways);
         let node = match inputs.len() {
@@ -414,6 +448,11 @@ fn or_conjunct(way: Way, at: usize, all: &[&Condition], own: usize) -> Way {
     }
     let rest = (0..own).filter(|place| !exact[*place]).map(|place| all[place].clone()).collect();
     Way { node: with_rest(way.node, rest), exact, rank: way.rank }
+}
+
+/// Returns true for the plan of a search.
+fn searches(node: &Node) -> bool {
+    matches!(node, Node::Gather { .. } | Node::Check { .. }) || node.inputs().iter().any(searches)
 }
 
 fn with_rest(node: Node, rest: Vec<Condition>) -> Node {

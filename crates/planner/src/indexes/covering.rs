@@ -187,11 +187,11 @@ impl ProjectionFacts {
         }
         let fits = |pattern: Doc<'_>| pattern.fields().all(|(path, _)| self.retains(path));
         match node {
-            Node::Sort { pattern, limit, simple: true, input }
+            Node::Sort { pattern, presorted, limit, simple: true, input }
                 if fits(pattern.to_bson().as_doc()) =>
             {
                 let input = Box::new(project(input));
-                Node::Sort { pattern, limit, simple: true, input }
+                Node::Sort { pattern, presorted, limit, simple: true, input }
             }
             Node::Skip { count, input } => match *input {
                 Node::Sort { .. } => match self.push_down(*input, kind, spec) {

@@ -20,6 +20,7 @@ pub(crate) fn hash_condition(node: &Node, state: &mut impl Hasher) {
         }
         Node::JsonSchema(schema) => schema.source().as_bytes().hash(state),
         Node::Always(answer) => answer.hash(state),
+        Node::Search(search) => search.operator().hash(state),
         Node::Expr(_) | Node::SampleRate(_) => {}
     }
 }
@@ -41,6 +42,7 @@ fn hash_test(test: &Test, state: &mut impl Hasher) {
         }
         Test::Not(test) => hash_test(test, state),
         Test::Always(answer) => answer.hash(state),
+        Test::Open(test) => test.operator().hash(state),
         Test::Exists | Test::Type(_) | Test::Mod(_) | Test::Size(_) => {}
     }
 }

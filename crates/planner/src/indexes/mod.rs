@@ -1,6 +1,7 @@
 //! Which indexes can serve a request, and which of them does.
 //!
-//! Read in this order: `access` (the ways to find the documents of a filter by indexes), `partial`,
+//! Read in this order: `access` (the ways to find the documents of a filter by indexes), `search`
+//! (searches of whole documents), `partial`,
 //! `covering` and `sort_order` (the documents, values and order of an index), `hint` and `min_max` (options
 //! of the request),
 //! `intersection`, `choose` (the cheapest plan), `cached` and `fingerprint` (the key of an
@@ -15,4 +16,5 @@ pub(crate) mod hint;
 pub(crate) mod intersection;
 pub(crate) mod min_max;
 pub(crate) mod partial;
+pub(crate) mod search;
 pub(crate) mod sort_order;

@@ -67,6 +67,7 @@ fn needs_value(test: &Test) -> bool {
     match test {
         Test::Size(_) | Test::ElemMatchValue(_) | Test::ElemMatchObject(_) | Test::Bits(_) => true,
         Test::All(tests) => tests.iter().any(needs_value),
+        Test::Open(_) => true,
         test => is_of_values(test) && !wants_null(test),
     }
 }

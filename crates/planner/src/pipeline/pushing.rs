@@ -77,7 +77,7 @@ impl Passed {
                 Condition::Path(self.renamed(node)?)
             }
             Condition::Expr(_) if self.lets_expression_pass(part) => part.clone(),
-            Condition::Expr(_) | Condition::JsonSchema(_) => return None,
+            Condition::Expr(_) | Condition::JsonSchema(_) | Condition::Search(_) => return None,
             Condition::SampleRate(_) | Condition::Always(_) => part.clone(),
         })
     }

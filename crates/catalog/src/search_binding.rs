@@ -1,0 +1,35 @@
+//! Finds the index that answers a search, so that the search can test documents.
+
+use std::sync::Arc;
+
+use quire_error::{Error, Result};
+use quire_mql::filter::{Node as Condition, Search};
+
+use crate::Collection;
+use crate::key::KINDS;
+
+/// Binds the searches of a condition to the indexes of a collection, so that they can test documents.
+///
+/// # Errors
+/// The kind's error for the number of indexes that can answer a search, and its errors about the search.
+pub fn bind_searches(condition: &mut Condition, collection: Option<&Collection>) -> Result<()> {
+    condition.bind_search(&|search| bind(search, collection))
+}
+
+fn bind(search: &dyn Search, collection: Option<&Collection>) -> Result<Arc<dyn Search>> {
+    let kinds = KINDS.iter().filter_map(|kind| kind.searches);
+    let Some(searches) = kinds.into_iter().find(|kind| kind.operator == search.operator()) else {
+        return Err(Error::not_built(search.operator()));
+    };
+    let ready = collection.into_iter().flat_map(Collection::ready_indexes);
+    let mut found = ready.filter(|index| index.keys.searches(search).is_some() && !index.hidden);
+    let (first, others) = (found.next(), found.count());
+    let count = others + usize::from(first.is_some());
+    if let Some(error) = (searches.wrong_number)(count) {
+        return Err(error);
+    }
+    match first {
+        Some(index) => (searches.bind)(&index.spec, search),
+        None => Err(Error::internal("a search without an index")),
+    }
+}
