@@ -22,7 +22,8 @@ fn bind(search: &dyn Search, collection: Option<&Collection>) -> Result<Arc<dyn 
         return Err(Error::not_built(search.operator()));
     };
     let ready = collection.into_iter().flat_map(Collection::ready_indexes);
-    let mut found = ready.filter(|index| index.keys.searches(search).is_some() && !index.hidden);
+    // A hidden index counts too: then the planner finds no plan.
+    let mut found = ready.filter(|index| index.keys.searches(search).is_some());
     let (first, others) = (found.next(), found.count());
     let count = others + usize::from(first.is_some());
     if let Some(error) = (searches.wrong_number)(count) {

@@ -1,10 +1,12 @@
 //! Prints plans as MongoDB's `explain` does: the stages and their statistics after they ran.
 
+mod express;
+
+use self::express::Express;
 use crate::indexes::cached::shape_hashes;
 pub use crate::node_stats::{JoinStats, JoinStrategy, MemoryUse, NodeStats};
 use crate::plan::{IndexScan, Node, Plan, ProjectionKind};
 use crate::shape::digits;
-use quire_catalog::Collection;
 use quire_catalog::key::{Interval, Intervals, KeyField};
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_mql::filter::Node as Condition;
@@ -136,47 +138,6 @@ pub fn execution_stats(
     if let Some(trials) = trials {
         let mut all = out.array("allPlansExecution");
         trials.iter().for_each(|trial| trial.print(&mut all.document()));
-    }
-}
-
-/// A lookup by `_id` alone, or an update of the document that it finds. An explained delete is not
-/// such a plan, as in MongoDB.
-struct Express<'n> {
-    collection: &'n Collection,
-    updates: bool,
-}
-
-impl<'n> Express<'n> {
-    fn of(root: &'n Node) -> Option<Self> {
-        match root {
-            Node::IdHack { collection, .. } => Some(Express { collection, updates: false }),
-            Node::Write { kind, input } if !kind.removes() && !kind.upserts() => match &**input {
-                Node::IdHack { collection, .. } => Some(Express { collection, updates: true }),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    fn print(&self, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
-        let clustered = self.collection.clustered_index().is_some();
-        let stage = match (self.updates, clustered) {
-            (true, _) => "EXPRESS_UPDATE",
-            (false, true) => "EXPRESS_CLUSTERED_IXSCAN",
-            (false, false) => "EXPRESS_IXSCAN",
-        };
-        out.append("stage", stage);
-        if !clustered {
-            out.append("keyPattern", "{ _id: 1 }").append("indexName", "_id_");
-        }
-        let Some(stats) = stats else { return };
-        number("keysExamined", stats.total_keys(), out);
-        number("docsExamined", stats.total_docs(), out);
-        number("nReturned", stats.returned, out);
-        if self.updates {
-            number("nWouldModify", stats.counted, out);
-            out.append("nWouldUpsert", 0).append("nWouldDelete", 0);
-        }
     }
 }
 

@@ -1,16 +1,17 @@
 //! Plans a `find`.
 
 mod caching;
+mod finish;
 
 use self::caching::Caching;
+use self::finish::Finish;
 use crate::indexes::access::{Access, Candidate, views};
 use crate::indexes::choose::{Statistics, rank};
-use crate::indexes::covering::ProjectionFacts;
 use crate::indexes::hint::{Choice, Restriction, choice, of_branches};
 use crate::indexes::intersection;
 use crate::indexes::search;
-use crate::indexes::sort_order::{self, SortPart};
-use crate::natural::{converted, natural_scan, tail_scan};
+use crate::indexes::sort_order;
+use crate::natural::{natural_scan, tail_scan};
 use crate::plan::{Node, Plan, Reshape};
 use crate::request::{FindRequest, collation_of};
 use crate::shape::{PlanParts, PlanShape};
@@ -546,178 +547,6 @@ fn compiled_id_equality(filter: &Condition) -> Option<Value<'_>> {
 /// Returns true if only this one value is equal to it as an `_id`.
 fn is_point(value: Value<'_>) -> bool {
     !matches!(value, Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined)
-}
-
-/// The operations on the documents that pass the filter: sort, skip, projection, limit.
-struct Finish<'r> {
-    query: &'r FindQuery<'r>,
-    request: &'r FindRequest,
-    /// The collation of the request.
-    collation: Option<&'r Collation>,
-    /// The sort, if indexes can provide it.
-    sort: Option<Vec<SortPart>>,
-    /// The direction of `{$natural: ...}`: true for backward.
-    natural: Option<bool>,
-    projection: Option<(ProjectionFacts, Arc<Reshape>)>,
-    /// True if the projection reads the sort key of a row.
-    reads_sort_key: bool,
-    /// True if metadata of a search in the filter are read.
-    reads_search: bool,
-}
-
-impl<'r> Finish<'r> {
-    fn new(query: &'r FindQuery<'r>, collation: Option<&'r Collation>) -> Result<Self> {
-        let request = query.request;
-        let natural = query.natural.map(|direction| direction == Direction::Descending);
-        let parts = query.sort.as_deref().map(sort_order::parts);
-        let projection = query.projection.as_ref().filter(|_| !request.return_key).map(|spec| {
-            let mut facts = ProjectionFacts::new(spec);
-            if request.projection.as_doc().is_empty() {
-                facts.required = None;
-            }
-            (facts, Arc::clone(spec))
-        });
-        let compiled = projection.as_ref().and_then(|(_, spec)| spec.projection.as_ref());
-        let mut reads_sort_key =
-            compiled.is_some_and(|projection| projection.needs().metadata.contains("sortKey"));
-        reads_sort_key |= request.return_key && !sort_keys(request).is_empty();
-        if reads_sort_key && !request.of_pipeline && request.sort.as_doc().is_empty() {
-            return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
-        }
-        let sort = parts.flatten();
-        let reads_search = query.reads_metadata || query.reads_search();
-        Ok(Finish {
-            query,
-            request,
-            collation,
-            sort,
-            natural,
-            projection,
-            reads_sort_key,
-            reads_search,
-        })
-    }
-
-    fn sorts(&self) -> bool {
-        self.query.sort.is_some()
-    }
-
-    fn id_hack(&self, collection: &Arc<Collection>, id: ValueBuf) -> Node {
-        let node = Node::IdHack { collection: Arc::clone(collection), id };
-        match &self.projection {
-            Some((facts, spec)) => self.projected(node, facts, spec),
-            None if self.request.return_key => self.keys_of(node),
-            None => node,
-        }
-    }
-
-    /// Puts the projection above a node. It goes below a sort if the result is the same: in a find,
-    /// or in a pipeline that reads no other fields and keeps all fields of the sort.
-    fn projected(&self, node: Node, facts: &ProjectionFacts, spec: &Arc<Reshape>) -> Node {
-        let narrows = spec.narrows && self.request.limit == 0;
-        match facts.apply(node, spec, !self.request.of_pipeline || narrows) {
-            Node::Projection { kind, spec, input } => {
-                let input = Box::new(self.with_sort_keys(*input));
-                Node::Projection { kind, spec, input }
-            }
-            other => other,
-        }
-    }
-
-    /// Adds a node that notes the sort keys of rows, if they are read and no sort below has noted
-    /// them.
-    fn with_sort_keys(&self, node: Node) -> Node {
-        match &self.query.sort {
-            Some(pattern) if self.reads_sort_key && !node.blocks() => {
-                Node::SortKeys { pattern: Arc::clone(pattern), input: Box::new(node) }
-            }
-            _ => node,
-        }
-    }
-
-    fn keys_of(&self, node: Node) -> Node {
-        let input = Box::new(self.with_sort_keys(node));
-        Node::ReturnKey { sort_keys: sort_keys(self.request), input }
-    }
-
-    fn finish(&self, node: Node) -> Node {
-        let mut node = converted(node, self.query.filter.as_deref());
-        let mut limited = self.request.limit == 0;
-        if self.sorts() {
-            let long_keys = has_long_keys(&node);
-            let ordered = match &self.sort {
-                Some(parts) if !long_keys => {
-                    let pattern = self.query.sort.as_ref();
-                    pattern.and_then(|pattern| {
-                        sort_order::ordered(&node, parts, pattern, self.collation)
-                    })
-                }
-                _ => None,
-            };
-            node = match ordered {
-                Some(ordered) => ordered,
-                None => match self.sorted(node) {
-                    sorted @ Node::Sort { .. } => {
-                        limited = true;
-                        sorted
-                    }
-                    other => other,
-                },
-            };
-        }
-        if self.request.skip > 0 {
-            node = Node::Skip { count: self.request.skip, input: Box::new(node) };
-        }
-        node = match &self.projection {
-            _ if self.request.return_key => self.keys_of(node),
-            Some((facts, spec)) => self.projected(node, facts, spec),
-            None => node.fetched(),
-        };
-        if !limited {
-            node = Node::Limit { count: self.request.limit, input: Box::new(node) };
-        }
-        node
-    }
-
-    fn sorted(&self, node: Node) -> Node {
-        let by_key = match (&self.sort, node.only_index()) {
-            (Some(parts), Some(scan)) => parts.iter().all(|part| scan.gives(&part.path)),
-            _ => false,
-        };
-        let input = if by_key { node } else { node.fetched() };
-        let by_metadata = self.query.sort.as_ref().is_some_and(|sort| sort.reads_metadata());
-        let simple = input.gives_documents() && !self.request.return_key && !by_metadata;
-        let limit = match self.request.limit {
-            0 => 0,
-            limit => limit.saturating_add(self.request.skip),
-        };
-        match &self.query.sort {
-            Some(pattern) => {
-                let presorted = pattern
-                    .only_metadata()
-                    .is_some_and(|kind| search::order(&input).is_some_and(|order| order == kind));
-                let pattern = Arc::clone(pattern);
-                Node::Sort { pattern, presorted, limit, simple, input: Box::new(input) }
-            }
-            None => input,
-        }
-    }
-}
-
-/// Returns the fields that a projection fills with the sort key of a document.
-fn sort_keys(request: &FindRequest) -> Vec<String> {
-    let is_sort_key = |value: Value<'_>| {
-        let kind = value.as_document().and_then(|doc| doc.get("$meta"));
-        matches!(kind, Some(Value::String("sortKey")))
-    };
-    let fields = request.projection.as_doc().fields();
-    fields.filter(|(_, value)| is_sort_key(*value)).map(|(name, _)| name.to_owned()).collect()
-}
-
-fn has_long_keys(node: &Node) -> bool {
-    let mut long = false;
-    node.for_each_scan(&mut |scan| long |= scan.index.has_long_keys());
-    long
 }
 
 /// Returns the error of a hinted wildcard index that cannot be used. `unserved` means that it

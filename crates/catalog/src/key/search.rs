@@ -10,7 +10,7 @@
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
-use quire_document::key::{self, KeyError, KeyReader};
+use quire_document::key::{KeyError, KeyReader};
 use quire_document::{Doc, DocBuf, DocWriter, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::filter::{Node as Condition, Search};
@@ -195,20 +195,21 @@ impl FoundKey<'_> {
         self.keys.decode(values, self.type_bits).map(Some).map_err(damaged)
     }
 
-    /// Returns the number in a field, without the values of the other fields; `None` if the key was too
-    /// long to be stored whole, or if the value is no number.
+    /// Returns the number in a field, without the values of the others; `None` if the key was too long to
+    /// be stored whole, or if the value is no number.
     ///
     /// # Errors
     /// The bytes are not a key of this index.
     pub fn number(&self, field: usize) -> Result<Option<f64>> {
-        let Some(mut rest) = self.values else { return Ok(None) };
-        let fields = self.keys.fields();
-        for field in fields.iter().take(field) {
-            rest = key::skip(rest, field.descending).map_err(damaged)?;
+        let Some(values) = self.values else { return Ok(None) };
+        let mut reader = KeyReader::new(values, self.type_bits);
+        let mut skipped = Vec::new();
+        for at in 0..field {
+            reader.has_sort_keys(self.keys.holds_sort_keys(at));
+            skipped.clear();
+            reader.next_into(self.keys.is_descending(at), &mut skipped).map_err(damaged)?;
         }
-        let descending = fields.get(field).is_some_and(|field| field.descending);
-        // Without its type bits a number has another type and the same value.
-        let value = KeyReader::new(rest, &[]).next(descending).map_err(damaged)?;
+        let value = reader.next(self.keys.is_descending(field)).map_err(damaged)?;
         Ok(value.and_then(|value| value.as_value().to_f64()))
     }
 }
