@@ -17,7 +17,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 `CommandNotSupported` (115) or the command's own error, which names the feature.
 
 Missing as a whole: time-series collections,
-text and geospatial indexes, server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
+geospatial indexes, server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
 
 const DIFFERENCES: &str = "

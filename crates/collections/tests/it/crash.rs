@@ -52,8 +52,9 @@ impl Run {
                 let spec = [
                     doc! { "key": { "a": 1 }, "name": "a" },
                     doc! { "key": { "u": 1 }, "name": "u", "unique": true, "sparse": true },
+                    doc! { "key": { "$**": "text" }, "name": "t", "default_language": "none" },
                 ];
-                let spec = IndexSpec::parse(spec[dice.below(2) as usize].as_doc(), false).unwrap();
+                let spec = IndexSpec::parse(spec[dice.below(3) as usize].as_doc(), false).unwrap();
                 let request = CreateIndexes { namespace: ns(name), specs: vec![spec] };
                 state.entry(name.into()).or_default();
                 // The collection is created first, even if the index fails.

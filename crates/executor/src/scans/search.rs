@@ -190,8 +190,12 @@ impl Operator for Check {
         while !filling.is_full() {
             self.rows.clear();
             let more = self.input.next(run, filling.rows_left(), &mut self.rows)?;
-            for row in self.rows.drain(..) {
+            for mut row in self.rows.drain(..) {
                 if self.search.method.check(row.doc())? {
+                    // As in MongoDB, the result of a search has no index key.
+                    if let Some(extra) = &mut row.extra {
+                        extra.key = None;
+                    }
                     self.stats.returned += 1;
                     filling.push(row);
                 }

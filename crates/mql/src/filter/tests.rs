@@ -242,7 +242,8 @@ fn features_can_be_taken_away() {
     assert_eq!(parse(doc! { "$jsonSchema": {} }), 224);
     assert_eq!(parse(doc! { "a": { "$near": [0, 0] } }), 5626500);
     assert_eq!(error(doc! { "a": { "$elemMatch": { "$expr": true } } }), 2);
-    assert_eq!(error(doc! { "$text": { "$search": "x" } }), 115);
+    assert_eq!(error(doc! { "a": { "$elemMatch": { "$text": { "$search": "x" } } } }), 2);
+    assert_eq!(error(doc! { "$where": "true" }), 115);
 }
 
 #[test]

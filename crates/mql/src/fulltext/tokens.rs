@@ -77,7 +77,7 @@ mod tests {
             terms("The cats aren't RUNNING, café!", "english", three),
             ["cat", "run", "cafe"]
         );
-        assert_eq!(terms("l'école des Häuser", "french", three), ["l", "ecol", "haus"]);
+        assert_eq!(terms("l'école des Häuser", "french", three), ["ecol", "haus"]);
         assert_eq!(terms("The cats", "none", three), ["the", "cats"]);
         assert_eq!(terms("数据库系统 数据库", "english", three), ["数据库系统", "数据库"]);
         assert_eq!(terms("Café co-op", "english", TextVersion::Two), ["café", "co", "op"]);
