@@ -10,82 +10,9 @@ use quire_mql::window::WINDOW_FUNCTIONS;
 use quire_mql::{expression, filter, update};
 use std::fmt::Write;
 
-const HEAD: &str = "# Compatibility
-
-Quire follows the behaviour of MongoDB 8.2. This page is generated from the registries of the source
-(`cargo xtask compatibility`); a test compares the two. A feature that is listed as missing returns
-`CommandNotSupported` (115) or the command's own error, which names the feature.
-
-Missing as a whole: time-series collections,
-geospatial indexes, server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
-";
-
-const DIFFERENCES: &str = "
-## Differences
-
-- Collations use the data of a newer ICU than MongoDB's 57.1 (docs/adr/0008-collation.md): the no-break space counts as a space, not as
-  punctuation; strings compare as if they were normalized, whatever `normalization` says; the variants `search`, `searchjl`, `big5han`
-  and `gb2312han` are missing. A `$expr` that is a `$in` of a path in constants compares bytes, as in MongoDB 8.2; inside another
-  expression such a `$in` uses the collation.
-- Sessions are kept in memory: `$listSessions` shows the same as `$listLocalSessions`, the sessions used since the start. The
-  results of retryable writes are stored, so that a retry is recognised after a restart. Without `--auth` no session belongs to a named
-  user.
-- Reads with read concern `majority`, `snapshot` and `linearizable` return the same as with `local`, and wait until it is on disk;
-  `available` is `local`. A `snapshot` read and its cursor stay at one time. `atClusterTime` can be any time of the last 60 seconds
-  (`minSnapshotHistoryWindowInSeconds`, 300 in MongoDB), unless more than 8 MB, 10,000 groups of commits or 64 changes of the
-  catalog came after it: then the error is `SnapshotTooOld`.
-- Search indexes: the server has no search service, so the four commands and `$search`, `$searchMeta`,
-  `$vectorSearch` and `$listSearchIndexes` return `SearchNotEnabled`, as in a mongod without one.
-- `wtimeout` limits how long a write of documents waits for the disk. Changes of the catalog wait without a limit.
-- A default write concern must have a `w` that a single member can satisfy.
-- Accepted without effect: `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.
-- `storageEngine` and `indexOptionDefaults` of `create`, and `storageEngine` of an index, are checked, stored and shown as in MongoDB,
-  and have no effect, because they are for another storage engine.
-- Tailable cursors read in the order of insertion, whatever index a `hint` names; `min` and `max` are refused. `maxTimeMS: 0` of a
-  `getMore` on an `awaitData` cursor does not wait. A document is returned after all inserts that began before it have ended.
-- While `convertToCapped` copies the documents, writes to the collection return `ConflictingOperationInProgress`.
-- `serverStatus` has a section `wiredTiger` with the fields that tools read. Its values are those of Quire's engine, whose
-  name is `lsm` (or `memory`).
-- `system.profile` is an ordinary collection with an `_id` index, which the profiler keeps below 1 MiB by deleting the oldest
-  entries. While `fsync` blocks writes, nothing is recorded. A `bulkWrite` has one entry. Entries and slow-query lines have no
-  `keysInserted`, `keysDeleted` and `queryHash`; `locks` and `storage` are empty.
-- `fsync` with `lock` flushes and blocks writes. The engine may still rewrite its files: copy a directory with
-  `quire backup`, not with `cp`.
-- `currentOp` and `$currentOp` show running operations and idle transactions: `idleConnections` and `idleCursors` add
-  nothing.
-- Validators check the writes of clients and what rules derive from them, not those of the server itself (a rename to another
-  database, users, views, the profiler). A stored validator that this version cannot compile refuses every document. Lines of the
-  log for `warn` and `errorAndLog` show about 4 KiB of the document.
-- `validate` reads one snapshot while other clients write. It also compares the counters; if writes to the collection never
-  pause, it returns a warning instead.
-- `lockInfo` and `serverStatus.locks` show only the lock of `fsync`: document locks do not outlive a statement.
-- `freeStorageSize` of `dbStats` and `collStats` is 0: compaction frees the space of deleted documents.
-- A write with `w` above 1 is executed and returns `UnsatisfiableWriteConcern` at once.
-- Every command accepts `$readPreference` without effect: the only member is the primary.
-- Transactions: `maxTransactionLockRequestTimeoutMillis` limits how long a statement waits for a change of the catalog that itself waits
-  for other transactions; a statement never waits for a document. If the engine has to close the snapshot of a transaction (many long
-  ones under load, docs/limits.md), the transaction fails with 246 SnapshotUnavailable. A transaction that is larger than the engine can
-  commit at once fails with 257. Outside of a transaction, `count` counts only committed documents. A change of the catalog waits for
-  transactions that used the collection.
-- Documents of a clustered collection have record ids like all others (`$recordId` is not the `_id`). `_id`s that agree in their first 1,024
-  encoded bytes are adjacent, in no defined order. `CLUSTERED_IXSCAN` visits the values of an `$in` one by one.
-- The index bounds and counters of `explain` are exact; `works`, `advanced` and `needTime` follow from them, `needYield`, `saveState`
-  and `restoreState` are 0. A `$group` directly after the query is in the plan as `GROUP`, with `explainVersion` 2,
-  `winningPlan.queryPlan` and `planNodeId`; there is no `slotBasedPlan`, and `executionStages` shows the stages of the plan. A
-  `$lookup` that 8.2 shows as `EQ_LOOKUP` is in `stages`, with its strategy, index and counters.
-- `AND_SORTED` is chosen if two equalities have few common documents; in MongoDB it is only among the rejected plans. There is no
-  `AND_HASH`.
-- Plans are chosen by index dives, not by trials; the plan cache keeps the index that won (docs/adr/0029-plan-cache.md). Requests for which
-  fewer than two indexes compete are not cached, also with `$or`. In `$planCacheStats`, `works` counts keys, and `creationExecStats` has
-  `totalKeysExamined` for each plan. Index filters work as in MongoDB.
-- `queryFramework` of query settings is stored and shown; there is one framework. The shape of a request is written as MongoDB shows it, but its
-  `queryShapeHash` is not the hash that mongod computes. Settings by hash therefore do not move between the two; settings by query do.
-- A test that holds for a missing field, such as `{\"a.0\": null}`, uses no index of a path with an array position: the entry of
-  `[{}]` does not show that the document in it has no field `0`. mongod uses the index and misses the document.
-- A view may not contain `$rankFusion` or `$scoreFusion`. `$group` returns a key that is code, `MinKey` or `MaxKey` unchanged.
-- `internalQueryExecYieldIterations` and `internalQueryFacetBufferSizeBytes` can be read and set, and have
-  no effect: reads do not yield, and `$facet` has the limits in docs/limits.md.
-";
+/// What is written by hand: the beginning of the page, and its last section.
+const HEAD: &str = include_str!("../../../docs/compatibility/introduction.md");
+const DIFFERENCES: &str = include_str!("../../../docs/compatibility/differences.md");
 
 /// Returns the page in Markdown.
 pub fn markdown() -> String {
@@ -125,6 +52,7 @@ pub fn markdown() -> String {
         "\n## Options of the server\n\n[docs/options.md](docs/options.md) lists them all.\n",
     );
     uri_options(&mut page);
+    page.push('\n');
     page.push_str(DIFFERENCES);
     page
 }

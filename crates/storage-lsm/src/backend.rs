@@ -196,6 +196,10 @@ impl Backend for LsmBackend {
         self.store().is_ok_and(|store| store.view().is_behind())
     }
 
+    fn pause(&self) -> Option<Duration> {
+        self.running.read().as_ref()?.store().pause()
+    }
+
     fn is_stuck(&self) -> bool {
         self.store().is_ok_and(|store| store.is_stuck())
     }

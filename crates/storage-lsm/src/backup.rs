@@ -68,6 +68,8 @@ fn copy(snap: &LsmSnapshot, directory: &Directory, interrupt: &Interrupt) -> Res
         copy_space(snap, &copy, space, interrupt)?;
     }
     drop(copy);
+    // Empty: everything is in tables.
+    directory.durable_mark()?;
     creation::finish(&made, &directory.completion())?;
     directory.end_copy()
 }

@@ -37,8 +37,7 @@ pub(crate) struct ExaminedFiles {
 impl LsmBackend {
     /// Opens a directory for use, or creates one. The texts are warnings for the operator.
     pub fn open(path: &Path, options: &LsmOptions) -> Result<(Self, Vec<String>)> {
-        scratch::sweep();
-        let mut directory = Directory::lock(path, options.repair)?;
+        let directory = Directory::lock(path, options.repair)?;
         let data = directory.data();
         let dropped = Arc::new(DroppedRanges::default());
         let open = || open_store(&data, options, &dropped);
@@ -58,7 +57,6 @@ impl LsmBackend {
             made = creation::prepare(&data)?;
             running = open()?;
         }
-        directory.upgrade()?;
         // lsm-tree creates its files with the umask of the process.
         restrict(&data);
         let creation = match directory.is_complete() {
@@ -70,7 +68,7 @@ impl LsmBackend {
 
     /// Checks a directory without changing it.
     pub(crate) fn examine(path: &Path, options: &LsmOptions) -> Result<ExaminedFiles> {
-        scratch::sweep_images();
+        scratch::sweep(&std::env::temp_dir());
         let directory = Directory::lock_unchanged(path)?;
         let data = directory.data();
         let inventory = inventory::take(&data);

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -127,6 +128,12 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns true if new commits should wait because flushing or compaction is behind.
     fn under_pressure(&self) -> bool {
         false
+    }
+
+    /// Returns the time for which the next commit should wait before it is queued, so that commits are
+    /// not faster than flushing for long; `None` if it need not wait.
+    fn pause(&self) -> Option<Duration> {
+        None
     }
 
     /// Returns true if that pressure ends only when the disk has more room.

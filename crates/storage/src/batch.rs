@@ -83,7 +83,7 @@ pub type LockOwner = u64;
 
 /// A place in the line of writers that wait for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct LinePlace {
     /// The key's hash.
     pub hash: KeyHash,
     /// A sequence number: a later place has a greater one.
@@ -112,7 +112,7 @@ pub struct CommitBatch {
     /// The transaction whose locks do not block this commit.
     pub owner: Option<LockOwner>,
     /// The place in a line whose reservation does not block this commit.
-    pub turn: Option<Place>,
+    pub turn: Option<LinePlace>,
     /// Ends the wait for backpressure. After the commit is queued, nothing interrupts it.
     pub interrupt: Option<Arc<Interrupt>>,
     /// True if the caller has already waited for backpressure

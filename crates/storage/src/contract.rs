@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub use crate::batch::{
-    Check, CommitBatch, CountDelta, Counts, DropRange, Durability, LockOwner, Op, Place,
+    Check, CommitBatch, CountDelta, Counts, DropRange, Durability, LinePlace, LockOwner, Op,
 };
 use crate::error::Result;
 use crate::interrupt::Interrupt;
@@ -389,18 +389,18 @@ pub trait Engine: Send + Sync {
 
     /// Takes a place at the end of the line for a key. `interrupt` belongs to the waiter.
     /// [`KeyTurn`](crate::KeyTurn) uses this function and the next three.
-    fn join_line(&self, hash: KeyHash, interrupt: &Arc<Interrupt>) -> Place;
+    fn join_line(&self, hash: KeyHash, interrupt: &Arc<Interrupt>) -> LinePlace;
 
     /// Waits until this place is the first of its line and no transaction has locked the key. The
     /// caller must hold no other place and no lock.
-    fn wait_in_line(&self, place: Place, interrupt: &Arc<Interrupt>) -> Result<()>;
+    fn wait_in_line(&self, place: LinePlace, interrupt: &Arc<Interrupt>) -> Result<()>;
 
     /// Reserves the key for the first of its line, after it lost the key again: until it leaves,
     /// other single writes of the key fail. Transactions do not, because they do not wait in lines.
-    fn reserve(&self, place: Place);
+    fn reserve(&self, place: LinePlace);
 
     /// Leaves a line. A successful commit leaves it itself when it becomes visible.
-    fn leave_line(&self, place: Place);
+    fn leave_line(&self, place: LinePlace);
 
     /// Returns once every commit up to `version` is on stable storage.
     fn barrier(&self, version: Version) -> Result<()>;

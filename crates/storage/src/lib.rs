@@ -32,8 +32,9 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use committer::{Committer, CommitterOptions, seek_log};
 pub use contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, CountDelta, Counts, Direction, DropRange,
-    Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, Op, Page, Place, ScanRequest,
-    Size, Snapshot, Space, Traces, Version, VisitedRow, Visitor, key_hash, next_key, prefix_end,
+    Durability, Engine, EngineStats, KeyHash, LinePlace, LockOwner, Maintenance, Op, Page,
+    ScanRequest, Size, Snapshot, Space, Traces, Version, VisitedRow, Visitor, key_hash, next_key,
+    prefix_end,
 };
 pub use error::{Conflict, Result, StorageError};
 #[cfg(feature = "testing")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::contract::{Engine, Place};
+use crate::contract::{Engine, LinePlace};
 use crate::error::{Conflict, Result};
 use crate::interrupt::Interrupt;
 
@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 /// storage.
 pub struct KeyTurn {
     engine: Arc<dyn Engine>,
-    place: Place,
+    place: LinePlace,
 }
 
 impl KeyTurn {
@@ -40,7 +40,7 @@ impl KeyTurn {
     }
 
     /// Returns the place in the line.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> LinePlace {
         self.place
     }
 }

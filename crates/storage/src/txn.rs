@@ -8,7 +8,8 @@ use bytes::Bytes;
 
 use crate::contract::{
     Check, ClusterTime, CommitBatch, Committed, CountDelta, DropRange, Durability, Engine,
-    LockOwner, Page, Place, ScanRequest, Snapshot, Space, Version, Visitor, key_hash, visit_page,
+    LinePlace, LockOwner, Page, ScanRequest, Snapshot, Space, Version, Visitor, key_hash,
+    visit_page,
 };
 use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
@@ -115,7 +116,7 @@ pub struct Txn {
     log: Vec<Bytes>,
     log_bytes: usize,
     owner: Option<LockOwner>,
-    turn: Option<Place>,
+    turn: Option<LinePlace>,
     on_publish: Option<OnPublish>,
     /// The length of the overlay's undo log at the last push.
     pushed: usize,

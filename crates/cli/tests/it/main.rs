@@ -23,6 +23,7 @@ mod refusals;
 mod retries;
 mod serving;
 mod tls;
+mod tour;
 
 use quire_document::DocBuf;
 use quire_wire::client::{Request, parse_response};

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quire_storage::Space;
 
-/// Returns the directory of a keyspace. 0 is not used: older versions kept the names of the others
-/// there.
+/// Returns the directory of the keyspace with a number from 1 to 4.
 pub(crate) fn keyspace_path(data: &Path, number: u64) -> PathBuf {
     data.join("keyspaces").join(number.to_string())
 }

@@ -31,8 +31,6 @@ use crate::directory::scratch::Scratch;
 
 /// The version of everything in the directory; see docs/format.md.
 pub const FORMAT_VERSION: u32 = 3;
-/// The oldest version that this program reads. The first open upgrades it to the current one.
-const FORMAT_OLDEST: u32 = 1;
 
 const LOCK: &str = "LOCK";
 const FORMAT: &str = "FORMAT";
@@ -64,7 +62,7 @@ pub(crate) struct Directory {
     path: PathBuf,
     /// The parent directories that got a new entry when this directory was created.
     parents: Vec<PathBuf>,
-    state: State,
+    state: Condition,
     /// The image that a check opens instead of the directory.
     image: Option<Scratch>,
     /// The locked file; `None` if a check looks at a directory without a lock file.
@@ -73,13 +71,11 @@ pub(crate) struct Directory {
 
 /// The state in which a directory was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum Condition {
     /// Empty, or its creation never finished.
     New,
     /// Complete, in the current format.
     Complete,
-    /// Complete, in an older format that this program reads.
-    Older,
     /// Without a readable `FORMAT`; a repair writes it again.
     LostFormat,
 }
@@ -89,7 +85,6 @@ enum Format {
     Missing,
     Damaged,
     Current,
-    Older,
 }
 
 impl Directory {
@@ -101,7 +96,7 @@ impl Directory {
         let lock = lock_file(path)?;
         let path = path.to_owned();
         let mut directory =
-            Self { path, parents, state: State::New, image: None, _lock: Some(lock) };
+            Self { path, parents, state: Condition::New, image: None, _lock: Some(lock) };
         directory.check_whole()?;
         if !repair && repair_mark::is_there(&directory.path)? {
             let path = directory.path.display();
@@ -110,7 +105,7 @@ impl Directory {
             )));
         }
         directory.state = directory.find_state(repair)?;
-        if directory.state == State::New && directory.data().try_exists()? {
+        if directory.state == Condition::New && directory.data().try_exists()? {
             std::fs::remove_dir_all(directory.data())?;
         }
         Ok(directory)
@@ -129,10 +124,10 @@ impl Directory {
             Err(error) => return Err(error.into()),
         };
         let (path, parents) = (path.to_owned(), Vec::new());
-        let mut directory = Self { path, parents, state: State::New, image: None, _lock: lock };
+        let mut directory = Self { path, parents, state: Condition::New, image: None, _lock: lock };
         directory.check_whole()?;
         directory.state = directory.find_state(false)?;
-        if directory.state == State::New {
+        if directory.state == Condition::New {
             let why = format!("{} was never finished and has no data", directory.path.display());
             return Err(StorageError::Unavailable(why));
         }
@@ -152,16 +147,6 @@ impl Directory {
         }
     }
 
-    /// Upgrades `FORMAT` to the current version, because records in this format may follow. Must be
-    /// called before the first commit.
-    pub fn upgrade(&mut self) -> Result<()> {
-        if self.state == State::Older {
-            self.completion().write()?;
-            self.state = State::Complete;
-        }
-        Ok(())
-    }
-
     /// Returns true if an image is opened instead of the data.
     pub fn is_image(&self) -> bool {
         self.image.is_some()
@@ -174,13 +159,13 @@ impl Directory {
 
     /// Returns true if the directory has its format file.
     pub fn is_complete(&self) -> bool {
-        matches!(self.state, State::Complete | State::Older)
+        self.state == Condition::Complete
     }
 
     /// Returns a warning for the operator about the directory, if there is one.
     pub fn warning(&self) -> Option<String> {
         let format = self.path.join(FORMAT);
-        (self.state == State::LostFormat)
+        (self.state == Condition::LostFormat)
             .then(|| format!("{} was lost or damaged and was written again", format.display()))
     }
 
@@ -209,9 +194,9 @@ impl Directory {
         let version = text.strip_prefix(FORMAT_WORD).map(|rest| rest.trim().parse::<u32>());
         match version {
             Some(Ok(FORMAT_VERSION)) => Ok(Format::Current),
-            Some(Ok(FORMAT_OLDEST..FORMAT_VERSION)) => Ok(Format::Older),
             Some(Ok(version)) => Err(StorageError::Unavailable(format!(
-                "the files in {} have format {version}; this program reads format {FORMAT_VERSION}",
+                "the files in {} have format {version}; this program reads format {FORMAT_VERSION}. \
+                 A program that reads the other format can copy the data: dump there, restore here",
                 self.path.display()
             ))),
             Some(Err(_)) | None => Ok(Format::Damaged),
@@ -221,20 +206,21 @@ impl Directory {
     /// Determines the state from `FORMAT` and `data`. Data of a creation that never finished are
     /// discarded, because no commit in them was acknowledged. Data that only lack their `FORMAT`
     /// are kept.
-    fn find_state(&self, repair: bool) -> Result<State> {
+    fn find_state(&self, repair: bool) -> Result<Condition> {
         let corrupt = |what: &str| {
             Err(StorageError::Corruption { place: self.path.join(what).display().to_string() })
         };
         let is_there = self.data().try_exists()?;
         let is_data = self.path.join(DATA_VERSION).try_exists()?;
         match self.format()? {
-            Format::Current if is_data => Ok(State::Complete),
-            Format::Older if is_data => Ok(State::Older),
-            Format::Current | Format::Older if repair && is_there => Ok(State::LostFormat),
-            Format::Current | Format::Older => corrupt(DATA_VERSION),
-            Format::Missing if !is_there => Ok(State::New),
-            Format::Missing if self.path.join(FORMAT_UNFINISHED).try_exists()? => Ok(State::New),
-            Format::Missing | Format::Damaged if repair && is_data => Ok(State::LostFormat),
+            Format::Current if is_data => Ok(Condition::Complete),
+            Format::Current if repair && is_there => Ok(Condition::LostFormat),
+            Format::Current => corrupt(DATA_VERSION),
+            Format::Missing if !is_there => Ok(Condition::New),
+            Format::Missing if self.path.join(FORMAT_UNFINISHED).try_exists()? => {
+                Ok(Condition::New)
+            }
+            Format::Missing | Format::Damaged if repair && is_data => Ok(Condition::LostFormat),
             Format::Missing | Format::Damaged => corrupt(FORMAT),
         }
     }
@@ -259,6 +245,7 @@ impl Directory {
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         };
         if gone {
+            let _ = durable_mark::remove(&self.path);
             let _ = std::fs::remove_file(self.path.join(LOCK));
             let _ = std::fs::remove_file(self.path.join(COPYING));
         }

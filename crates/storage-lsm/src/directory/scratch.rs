@@ -1,6 +1,5 @@
-//! Temporary directories: for a new database before it is copied to its place, and for the image
-//! that a check opens. A process that is killed leaves its directory behind; the next process that
-//! opens any database removes it.
+//! Temporary directories, for the image that a check opens. A process that is killed leaves its
+//! directory behind; the next check of any database removes it.
 //!
 //! A process holds a lock (`flock`) on the directory that it uses, so a directory whose lock is
 //! free is unused. A process id in the name would not show that: ids are reused and differ between
@@ -10,9 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The path of a file system in memory; not every system has it.
-pub(crate) const MEMORY: &str = "/dev/shm";
-const PREFIX: &str = "quire-new-";
+const PREFIX: &str = "quire-image-";
 /// The number of attempts: another process can remove a new directory.
 const TRIES_MAX: usize = 20;
 
@@ -23,13 +20,13 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Creates a directory below `memory`; `None` if that does not exist or cannot be used.
-    pub fn new(memory: &Path) -> Option<Self> {
+    /// Creates a directory below `place`; `None` if that does not exist or cannot be used.
+    pub fn new(place: &Path) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         // Until it is locked, another process that opens a database can remove it.
         (0..TRIES_MAX).find_map(|_| {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            Self::make(memory.join(format!("{PREFIX}{}-{number}", std::process::id())))
+            Self::make(place.join(format!("{PREFIX}{}-{number}", std::process::id())))
         })
     }
 
@@ -62,18 +59,9 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// Removes the directories of killed processes.
-pub(crate) fn sweep() {
-    sweep_in(Path::new(MEMORY));
-}
-
-/// Removes the images of killed checks.
-pub(crate) fn sweep_images() {
-    sweep_in(&std::env::temp_dir());
-}
-
-fn sweep_in(memory: &Path) {
-    let Ok(entries) = std::fs::read_dir(memory) else { return };
+/// Removes the directories below `place` that killed processes have left.
+pub(crate) fn sweep(place: &Path) {
+    let Ok(entries) = std::fs::read_dir(place) else { return };
     for entry in entries.flatten() {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_directory && is_ours(&entry.file_name().to_string_lossy()) {
@@ -106,15 +94,15 @@ mod tests {
     /// A check failed when another process removed its directory before it was locked.
     #[test]
     fn a_new_directory_survives_sweepers() {
-        let memory = tempfile::TempDir::new().unwrap();
+        let place = tempfile::TempDir::new().unwrap();
         let is_done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
-                    sweep_in(memory.path());
+                    sweep(place.path());
                 }
             });
-            let made: Vec<_> = (0..300).map(|_| Scratch::new(memory.path())).collect();
+            let made: Vec<_> = (0..300).map(|_| Scratch::new(place.path())).collect();
             is_done.store(true, Ordering::Relaxed);
             assert!(made.iter().all(Option::is_some));
         });
@@ -122,18 +110,18 @@ mod tests {
 
     #[test]
     fn only_unused_directories_are_removed() {
-        let memory = tempfile::TempDir::new().unwrap();
-        let used = Scratch::new(memory.path()).unwrap();
+        let place = tempfile::TempDir::new().unwrap();
+        let used = Scratch::new(place.path()).unwrap();
         std::fs::write(used.path().join("file"), "in use").unwrap();
-        let left = memory.path().join("quire-new-1-0");
+        let left = place.path().join("quire-image-1-0");
         std::fs::create_dir_all(left.join("keyspaces")).unwrap();
         std::fs::write(left.join("keyspaces/0"), "of a dead process").unwrap();
-        for other in ["quire-new-1", "quire-new-x-1", "quire-new-1-", "other"] {
-            std::fs::create_dir(memory.path().join(other)).unwrap();
+        for other in ["quire-image-1", "quire-image-x-1", "quire-image-1-", "other"] {
+            std::fs::create_dir(place.path().join(other)).unwrap();
         }
-        sweep_in(memory.path());
+        sweep(place.path());
         assert!(!left.exists() && used.path().join("file").exists());
-        assert_eq!(memory.path().read_dir().unwrap().count(), 5);
+        assert_eq!(place.path().read_dir().unwrap().count(), 5);
         let path = used.path().to_owned();
         drop(used);
         assert!(!path.exists());

@@ -6,9 +6,7 @@
 //! type:u8 compression:u8 keyspace:u64 key_len:u16 value_len:u32 stored_len:u32 key value`, then
 //! `03 xxh3:u64 "QJL\x01"`; the checksum covers everything before the `03`. Type 0 is a value and 1
 //! a deleted key. Zeros may follow the last batch: a file gets longer ahead of its use, or is filled
-//! with them. Until format 2, fjall 3 wrote the log: with "FJL\x03" at the end of a batch, a checksum of the items
-//! only, large values compressed with LZ4 (compression 1), and clears `04 keyspace:u64` among the
-//! items. This program only reads that.
+//! with them. `compression` is 0.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -25,16 +23,12 @@ use crate::directory::layout::number_of;
 
 /// The end of a batch.
 const TRAILER: &[u8; 4] = b"QJL\x01";
-/// The end of a batch that fjall wrote.
-const FJALL_TRAILER: &[u8; 4] = b"FJL\x03";
 const BATCH: u8 = 1;
 const ITEM: u8 = 2;
 const END: u8 = 3;
-const CLEAR: u8 = 4;
 const VALUE: u8 = 0;
 const DELETED: u8 = 1;
 const PLAIN: u8 = 0;
-const LZ4: u8 = 1;
 /// A search for intact batches after damage reads at most this many times the length of the file. A
 /// document can contain the beginnings of many batches.
 const FAILED_SHARE_MAX: usize = 16;
@@ -112,47 +106,35 @@ struct Batch {
     place: Option<GroupPlace>,
 }
 
-/// An item of a batch.
-enum Item<'b> {
-    Row { kind: u8, compression: u8, keyspace: u64, length: usize, key: &'b [u8], stored: &'b [u8] },
-    Clear,
+/// An item of a batch: a key of a keyspace, and its value unless it is deleted.
+struct Item<'b> {
+    keyspace: u64,
+    key: &'b [u8],
+    value: Option<&'b [u8]>,
 }
 
 impl Item<'_> {
-    /// Returns the change that the item makes to one of the four spaces, if it makes one.
+    /// Returns the change that the item makes, if its keyspace is one of the four spaces.
     fn op(&self) -> Option<Op> {
-        let Item::Row { kind, compression, keyspace, length, key, stored } = self else {
-            return None;
-        };
-        let space = Space::ALL.into_iter().find(|space| number_of(*space) == *keyspace)?;
-        let value = match (*kind, *compression) {
-            (VALUE, PLAIN) => Some(Bytes::copy_from_slice(stored)),
-            (VALUE, _) => Some(Bytes::from(lz4_flex::block::decompress(stored, *length).ok()?)),
-            _ => None,
-        };
-        Some(Op { space, key: Bytes::copy_from_slice(key), value })
+        let space = Space::ALL.into_iter().find(|space| number_of(*space) == self.keyspace)?;
+        let (key, value) = (Bytes::copy_from_slice(self.key), self.value);
+        Some(Op { space, key, value: value.map(Bytes::copy_from_slice) })
     }
 }
 
 /// Reads the next item of a batch.
 fn parse_item<'b>(reader: &mut Reader<'b>) -> Option<Item<'b>> {
-    match reader.array::<1>()? {
-        [ITEM] => {
-            let [kind, compression] = reader.array()?;
-            if !matches!(kind, VALUE | DELETED | 2 | 4) || compression > LZ4 {
-                return None;
-            }
-            let keyspace = u64::from_le_bytes(reader.array()?);
-            let key = u16::from_le_bytes(reader.array()?);
-            let length = usize::try_from(u32::from_le_bytes(reader.array()?)).ok()?;
-            let stored = usize::try_from(u32::from_le_bytes(reader.array()?)).ok()?;
-            let key = reader.take(usize::from(key))?;
-            let stored = reader.take(stored)?;
-            Some(Item::Row { kind, compression, keyspace, length, key, stored })
-        }
-        [CLEAR] => reader.take(8).map(|_| Item::Clear),
-        _ => None,
+    let [ITEM, kind @ (VALUE | DELETED), PLAIN] = reader.array()? else { return None };
+    let keyspace = u64::from_le_bytes(reader.array()?);
+    let key = u16::from_le_bytes(reader.array()?);
+    let length = u32::from_le_bytes(reader.array()?);
+    let stored = u32::from_le_bytes(reader.array()?);
+    if stored != length {
+        return None;
     }
+    let key = reader.take(usize::from(key))?;
+    let value = reader.take(usize::try_from(stored).ok()?)?;
+    Some(Item { keyspace, key, value: (kind == VALUE).then_some(value) })
 }
 
 /// Returns the intact batch at the reader's position, if there is one. Calls `each` with its items,
@@ -164,26 +146,22 @@ fn parse_batch(reader: &mut Reader<'_>, mut each: impl FnMut(&Item<'_>)) -> Opti
     }
     let count = u32::from_le_bytes(reader.array()?);
     let seqno = u64::from_le_bytes(reader.array()?);
-    let items = reader.position();
     let mut place = None;
     for _ in 0..count {
         let item = parse_item(reader)?;
-        if let Item::Row { kind: VALUE, compression: PLAIN, keyspace, key, stored, .. } = &item
-            && *keyspace == number_of(Space::Meta)
+        if let Item { keyspace, key, value: Some(value) } = item
+            && keyspace == number_of(Space::Meta)
         {
-            place = group_place(key, stored).or(place);
+            place = group_place(key, value).or(place);
         }
         each(&item);
     }
     let content_end = reader.position();
     let end = reader.array::<1>()? == [END];
     let checksum = u64::from_le_bytes(reader.array()?);
-    let from = match &reader.array::<4>()? {
-        TRAILER => start,
-        FJALL_TRAILER => items,
-        _ => return None,
-    };
-    let whole = end && checksum == XxHash3_64::oneshot(reader.bytes(from..content_end)?);
+    let is_ours = reader.array::<4>()? == *TRAILER;
+    let content = reader.bytes(start..content_end)?;
+    let whole = end && is_ours && checksum == XxHash3_64::oneshot(content);
     whole.then(|| Batch { seqno, end: reader.position(), place })
 }
 
@@ -378,9 +356,8 @@ mod tests {
         fake.extend([ITEM, VALUE, PLAIN]);
         fake.extend(number_of(Space::Doc).to_le_bytes());
         fake.extend(1_u16.to_le_bytes());
-        fake.extend([0; 4]);
         // Its item is as long as half of the file.
-        fake.extend((1_u32 << 20).to_le_bytes());
+        fake.extend([(1_u32 << 20).to_le_bytes(); 2].concat());
         let value = Bytes::from(fake.repeat((2 << 20) / fake.len()));
         let ops = [Op { space: Space::Doc, key: Bytes::from_static(b"k"), value: Some(value) }];
         let mut bytes = Vec::new();
@@ -393,28 +370,5 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let found = inspect(&path).unwrap();
         assert_eq!((found.damaged_from, found.is_searched), (Some(0), false));
-    }
-
-    /// fjall compressed values of 4 KB and more.
-    #[test]
-    fn a_compressed_value_is_read() {
-        let value = vec![b'v'; 10_000];
-        let stored = lz4_flex::block::compress(&value);
-        let mut bytes = vec![BATCH, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0];
-        let items = bytes.len();
-        bytes.extend([ITEM, VALUE, LZ4]);
-        bytes.extend(number_of(Space::Doc).to_le_bytes());
-        bytes.extend(3_u16.to_le_bytes());
-        bytes.extend(10_000_u32.to_le_bytes());
-        bytes.extend((stored.len() as u32).to_le_bytes());
-        bytes.extend(b"key");
-        bytes.extend(stored);
-        let checksum = XxHash3_64::oneshot(&bytes[items..]);
-        bytes.push(END);
-        bytes.extend(checksum.to_le_bytes());
-        bytes.extend(FJALL_TRAILER);
-        let read = decode(&bytes, 0).unwrap();
-        assert_eq!(read.seqno, 9);
-        assert_eq!(read.ops[0].value.as_deref(), Some(&value[..]));
     }
 }

@@ -54,8 +54,8 @@ pub(crate) fn get_many(
     for at in order {
         let (Some(key), Some(value)) = (keys.get(at), out.get_mut(at)) else { continue };
         match search(view, seqno, key)? {
-            Place::Known(found) => *value = found,
-            Place::LastTable(table) => {
+            KeyPlace::Known(found) => *value = found,
+            KeyPlace::LastTable(table) => {
                 finder.open(table, |table| OpenTable::new(&view.tables, table))?;
                 finder.find_block(at, key)?;
             }
@@ -68,7 +68,7 @@ pub(crate) fn get_many(
 }
 
 /// Where a key is.
-enum Place<'v> {
+enum KeyPlace<'v> {
     /// The key has this value, or is deleted, or is nowhere.
     Known(Option<Bytes>),
     /// If the key exists, it is in this table.
@@ -77,21 +77,21 @@ enum Place<'v> {
 
 /// Looks up a key everywhere but in the last table that can have it. The filter of that table is
 /// not asked either: it would mostly confirm that the table has the key.
-fn search<'v>(view: &'v SpaceView, seqno: u64, key: &'v [u8]) -> Result<Place<'v>> {
+fn search<'v>(view: &'v SpaceView, seqno: u64, key: &'v [u8]) -> Result<KeyPlace<'v>> {
     let hash = hash_of(key);
     if let Some(value) = view.memtables.iter().find_map(|memtable| memtable.get(key, hash, seqno)) {
-        return Ok(Place::Known(value));
+        return Ok(KeyPlace::Known(value));
     }
     let mut tables = view.tables.for_key(key).peekable();
     while let Some(table) = tables.next() {
         if tables.peek().is_none() {
-            return Ok(Place::LastTable(table));
+            return Ok(KeyPlace::LastTable(table));
         }
         if let Some(row) = table.get(key, SeqNo::MAX, hash)? {
-            return Ok(Place::Known(into_value(row)));
+            return Ok(KeyPlace::Known(into_value(row)));
         }
     }
-    Ok(Place::Known(None))
+    Ok(KeyPlace::Known(None))
 }
 
 /// The number of blocks that are found before the rows in them are read.

@@ -13,7 +13,7 @@ use quire_storage::{Direction, ScanRequest};
 use crate::memory::memtable::MemtableRows;
 use crate::read::range::{PLACES_FIRST, PLACES_MAX, RangeSources, Walk};
 use crate::read::range_source::{Rows, RunCursor, Source};
-use crate::table::block_rows::{BlockRows, Part};
+use crate::table::block_rows::{BlockRows, RestartPart};
 use crate::table::opened::{OpenTable, Result, not_rows};
 
 /// A cursor over rows in descending order.
@@ -116,7 +116,7 @@ struct RunRows<'n> {
     block: BlockRows,
     /// The number of parts of the block that are not yet read.
     parts: usize,
-    part: Part,
+    part: RestartPart,
     /// The value of the current row; `None` for a tombstone.
     value: Option<Range<usize>>,
 }
@@ -156,7 +156,7 @@ impl<'n> RunRows<'n> {
             end,
             block: BlockRows::default(),
             parts: 0,
-            part: Part::default(),
+            part: RestartPart::default(),
             value: None,
         }
     }

@@ -164,13 +164,11 @@ impl Store {
         let view = self.view();
         self.fill(&view, ops, seqno, file);
         self.applied.store(seqno, Ordering::Release);
+        self.pace.wrote(bytes, view.sealed(), view.fresh_runs());
         drop(writing);
         self.seal_full(&view);
         if wants_care {
             self.care_for_log();
-        }
-        if let Some(pause) = self.pace.pause(bytes, view.sealed(), view.fresh_runs()) {
-            std::thread::sleep(pause);
         }
         if sync {
             self.log.count_sync();
@@ -189,6 +187,11 @@ impl Store {
         drop(writing);
         self.seal_full(&view);
         self.wait_for_background()
+    }
+
+    /// Returns the time for which a commit waits before it is queued; `None` if it need not.
+    pub fn pause(&self) -> Option<Duration> {
+        self.pace.pause()
     }
 
     /// Notes that all log files before number `log` are replayed.

@@ -44,14 +44,14 @@ pub(crate) struct BlockRow {
 
 /// The rows of a part of a block. They are taken from the last to the first.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct RestartPart {
     keys: Vec<u8>,
     /// The rows, each with the offset of its key in `keys`.
     rows: Vec<(usize, BlockRow)>,
     key: Vec<u8>,
 }
 
-impl Part {
+impl RestartPart {
     /// Takes the last row and writes its key into `key`.
     #[inline]
     pub fn pop(&mut self, key: &mut Vec<u8>) -> Option<BlockRow> {
@@ -125,7 +125,7 @@ impl BlockRows {
     }
 
     /// Reads the rows of a part and moves to the row after them.
-    pub fn read_part(&mut self, part: usize, into: &mut Part) -> Result<(), NotRows> {
+    pub fn read_part(&mut self, part: usize, into: &mut RestartPart) -> Result<(), NotRows> {
         self.at = self.head(part)?;
         self.until_whole = 0;
         into.keys.clear();
@@ -282,7 +282,7 @@ mod tests {
                     is_row(&block, &key, &row, expected);
                 }
                 assert_eq!(block.next(&mut key), Ok(None));
-                let (mut part, mut before) = (Part::default(), rows.iter().rev());
+                let (mut part, mut before) = (RestartPart::default(), rows.iter().rev());
                 for number in (0..block.parts()).rev() {
                     block.read_part(number, &mut part).unwrap();
                     while let Some(row) = part.pop(&mut key) {

@@ -63,26 +63,26 @@ fn first_damage(bytes: &[u8], section: Range<usize>) -> Option<usize> {
 }
 
 /// A block with an intact header.
-struct Found {
+struct FoundBlock {
     header: BlockHeader,
     stored: Range<usize>,
 }
 
-impl Found {
+impl FoundBlock {
     /// Returns true if the block may be stored without compression.
     fn is_plain(&self) -> bool {
         self.header.stored_length == self.header.plain_length
     }
 }
 
-fn header(bytes: &[u8], at: usize) -> Option<Found> {
+fn header(bytes: &[u8], at: usize) -> Option<FoundBlock> {
     let header = BlockHeader::parse(bytes.get(at..)?)?;
     let from = at + HEADER_BYTES;
     let end = from.checked_add(usize::try_from(header.stored_length).ok()?)?;
-    Some(Found { header, stored: from..end })
+    Some(FoundBlock { header, stored: from..end })
 }
 
-fn is_whole(bytes: &[u8], found: &Found) -> bool {
+fn is_whole(bytes: &[u8], found: &FoundBlock) -> bool {
     bytes
         .get(found.stored.clone())
         .is_some_and(|stored| XxHash3_128::oneshot(stored) == found.header.checksum)

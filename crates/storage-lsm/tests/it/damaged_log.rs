@@ -231,20 +231,14 @@ fn a_log_whose_beginning_is_missing_is_refused() {
 }
 
 #[test]
-fn a_directory_of_the_format_before_opens_and_becomes_the_present_one() {
+fn a_directory_of_another_format_is_refused_and_not_changed() {
     let directory = flushed();
     let format = directory.path().join("FORMAT");
-    std::fs::remove_file(directory.path().join("DURABLE")).unwrap();
-    // What the versions with these formats had and this one does not.
-    std::fs::create_dir_all(directory.path().join("data/keyspaces/0/tables")).unwrap();
-    std::fs::write(directory.path().join("data/keyspaces/0/current"), "names").unwrap();
-    std::fs::write(directory.path().join("data/lock"), "").unwrap();
-    for before in ["quire-storage 1\n", "quire-storage 2\n"] {
-        std::fs::write(&format, before).unwrap();
-        let engine = open(directory.path(), LsmOptions::default()).unwrap().engine;
-        assert_eq!(std::fs::read_to_string(&format).unwrap(), "quire-storage 3\n");
-        assert_eq!(engine.counts(1).documents, SMALL);
-        engine.close().unwrap();
+    for other in ["quire-storage 1\n", "quire-storage 2\n", "quire-storage 4\n"] {
+        std::fs::write(&format, other).unwrap();
+        let Err(error) = open(directory.path(), LsmOptions::default()) else { panic!("{other}") };
+        assert!(error.to_string().contains("this program reads format 3"), "{error}");
+        assert_eq!(std::fs::read_to_string(&format).unwrap(), other);
     }
 }
 

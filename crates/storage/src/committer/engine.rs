@@ -13,7 +13,8 @@ use crate::committer::views::Handle;
 use crate::committer::{Committer, records};
 use crate::contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, Counts, DropRange, Durability, Engine,
-    EngineStats, KeyHash, LockOwner, Maintenance, Place, Size, Snapshot, Space, Traces, Version,
+    EngineStats, KeyHash, LinePlace, LockOwner, Maintenance, Size, Snapshot, Space, Traces,
+    Version,
 };
 use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
@@ -67,20 +68,20 @@ impl<B: Backend> Engine for Committer<B> {
         self.inner.release(Some(owner), None);
     }
 
-    fn join_line(&self, hash: KeyHash, interrupt: &Arc<Interrupt>) -> Place {
+    fn join_line(&self, hash: KeyHash, interrupt: &Arc<Interrupt>) -> LinePlace {
         self.inner.keys.lock().lines.join(hash, interrupt)
     }
 
-    fn wait_in_line(&self, place: Place, interrupt: &Arc<Interrupt>) -> Result<()> {
+    fn wait_in_line(&self, place: LinePlace, interrupt: &Arc<Interrupt>) -> Result<()> {
         interrupt.wait(None, || self.inner.keys.lock().is_turn_of(place))?;
         Ok(())
     }
 
-    fn reserve(&self, place: Place) {
+    fn reserve(&self, place: LinePlace) {
         self.inner.keys.lock().lines.reserve(place);
     }
 
-    fn leave_line(&self, place: Place) {
+    fn leave_line(&self, place: LinePlace) {
         self.inner.release(None, Some(place));
     }
 

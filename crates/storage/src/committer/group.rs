@@ -17,7 +17,8 @@ use crate::committer::records::GroupEnd;
 use crate::committer::views::View;
 use crate::committer::{Inner, Numbers, PendingDrop, records};
 use crate::contract::{
-    ClusterTime, CommitBatch, Committed, Counts, Durability, LockOwner, Op, Place, Space, Version,
+    ClusterTime, CommitBatch, Committed, Counts, Durability, LinePlace, LockOwner, Op, Space,
+    Version,
 };
 use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
@@ -39,18 +40,18 @@ pub(crate) struct Queue {
 /// A commit in the queue or in a group.
 pub(crate) struct Ticket {
     batch: Mutex<CommitBatch>,
-    state: Mutex<State>,
+    state: Mutex<TicketState>,
     changed: Condvar,
 }
 
-enum State {
+enum TicketState {
     Waiting,
     Lead,
     Done(Result<Committed>),
 }
 
 impl Ticket {
-    fn set(&self, state: State) {
+    fn set(&self, state: TicketState) {
         *self.state.lock() = state;
         self.changed.notify_one();
     }
@@ -59,10 +60,10 @@ impl Ticket {
     fn wait(&self) -> Option<Result<Committed>> {
         let mut state = self.state.lock();
         loop {
-            match std::mem::replace(&mut *state, State::Waiting) {
-                State::Waiting => self.changed.wait(&mut state),
-                State::Lead => return None,
-                State::Done(result) => return Some(result),
+            match std::mem::replace(&mut *state, TicketState::Waiting) {
+                TicketState::Waiting => self.changed.wait(&mut state),
+                TicketState::Lead => return None,
+                TicketState::Done(result) => return Some(result),
             }
         }
     }
@@ -78,7 +79,7 @@ struct Merged {
     forgotten: Vec<u32>,
     drops: Vec<PendingDrop>,
     /// Owners of locks, and places in lines, to release once the group is visible.
-    released: Vec<(Option<LockOwner>, Option<Place>)>,
+    released: Vec<(Option<LockOwner>, Option<LinePlace>)>,
     bytes: u64,
     commits: u64,
     /// The cluster time of the first commit.
@@ -155,13 +156,13 @@ impl<B: Backend> Drop for Leadership<'_, B> {
         {
             let mut queue = self.inner.queue.lock();
             match queue.waiting.front() {
-                Some(next) => next.set(State::Lead),
+                Some(next) => next.set(TicketState::Lead),
                 None => queue.leading = false,
             }
         }
         let mut results = std::mem::take(&mut self.results).into_iter();
         for ticket in &self.group {
-            ticket.set(State::Done(results.next().unwrap_or_else(lost)));
+            ticket.set(TicketState::Done(results.next().unwrap_or_else(lost)));
         }
     }
 }
@@ -195,7 +196,7 @@ impl<B: Backend> Inner<B> {
         }
         let ticket = Arc::new(Ticket {
             batch: Mutex::new(batch),
-            state: Mutex::new(State::Waiting),
+            state: Mutex::new(TicketState::Waiting),
             changed: Condvar::new(),
         });
         let lead = {
@@ -225,7 +226,7 @@ impl<B: Backend> Inner<B> {
     }
 
     /// Releases the locks of a transaction and a place in a line, and wakes waiters.
-    pub(crate) fn release(&self, owner: Option<LockOwner>, turn: Option<Place>) {
+    pub(crate) fn release(&self, owner: Option<LockOwner>, turn: Option<LinePlace>) {
         let woken = self.keys.lock().release(owner, turn);
         for waiter in woken {
             waiter.notify();
@@ -447,29 +448,34 @@ impl<B: Backend> Inner<B> {
     /// Waits for backpressure before the commit is queued, so that no leader has to wait in the
     /// backend. Fails with `Full` if the disk has no room for what it waits for.
     pub(crate) fn wait_for_pressure(&self, interrupt: Option<&Interrupt>) -> Result<()> {
-        if !self.backend.under_pressure() {
+        let pause = self.backend.pause();
+        if pause.is_none() && !self.backend.under_pressure() {
             return Ok(());
         }
         let since = Instant::now();
-        let step = Some(Duration::from_millis(2));
         let own = Interrupt::new();
         let interrupt = interrupt.unwrap_or(&own);
-        let waited = loop {
-            if let Err(error) = self.check_writable() {
-                break Err(error);
-            }
-            if self.backend.is_stuck() {
-                break Err(StorageError::Full);
-            }
-            match interrupt.wait(step, || !self.backend.under_pressure()) {
-                Ok(true) => break Ok(()),
-                Ok(false) => {}
-                Err(why) => break Err(why.into()),
-            }
+        let paused = pause.map_or(Ok(false), |_| interrupt.wait(pause, || false));
+        let waited = match paused {
+            Ok(_) => self.wait_while_behind(interrupt),
+            Err(why) => Err(why.into()),
         };
         let us = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.meters.pressure_us.fetch_add(us, Ordering::Relaxed);
         waited
+    }
+
+    /// Waits until flushes and merges are no longer too far behind.
+    fn wait_while_behind(&self, interrupt: &Interrupt) -> Result<()> {
+        let step = Some(Duration::from_millis(2));
+        while self.backend.under_pressure() {
+            self.check_writable()?;
+            if self.backend.is_stuck() {
+                return Err(StorageError::Full);
+            }
+            interrupt.wait(step, || !self.backend.under_pressure())?;
+        }
+        Ok(())
     }
 
     /// Returns version and cluster time of the latest published commit.

@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use crate::committer::lines::Lines;
-use crate::contract::{Check, CommitBatch, KeyHash, LockOwner, Place};
+use crate::contract::{Check, CommitBatch, KeyHash, LinePlace, LockOwner};
 use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
 
@@ -173,7 +173,7 @@ impl KeyTable {
     }
 
     /// Releases the locks of a transaction and a place in a line. Returns the waiters to wake.
-    pub fn release(&mut self, owner: Option<LockOwner>, turn: Option<Place>) -> Woken {
+    pub fn release(&mut self, owner: Option<LockOwner>, turn: Option<LinePlace>) -> Woken {
         let mut woken = Woken::new();
         for hash in owner.and_then(|owner| self.held.remove(&owner)).unwrap_or_default() {
             self.locks.remove(&hash);
@@ -184,7 +184,7 @@ impl KeyTable {
     }
 
     /// Returns true if this place is the first in its line and no transaction holds its key.
-    pub fn is_turn_of(&self, place: Place) -> bool {
+    pub fn is_turn_of(&self, place: LinePlace) -> bool {
         self.lines.is_first(place) && !self.locks.contains_key(&place.hash)
     }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::committer::keys::HashMapOfHashes;
-use crate::contract::{KeyHash, Place};
+use crate::contract::{KeyHash, LinePlace};
 use crate::interrupt::Interrupt;
 
 /// The lines of all keys for which writers wait.
@@ -31,17 +31,17 @@ impl Lines {
     }
 
     /// Takes a place at the end of a key's line.
-    pub fn join(&mut self, hash: KeyHash, interrupt: &Arc<Interrupt>) -> Place {
+    pub fn join(&mut self, hash: KeyHash, interrupt: &Arc<Interrupt>) -> LinePlace {
         self.joined += 1;
         let number = self.joined;
         let interrupt = Arc::clone(interrupt);
         let line = self.lines.entry(hash).or_default();
         line.push_back(Waiter { number, interrupt, has_reserved: false });
-        Place { hash, number }
+        LinePlace { hash, number }
     }
 
     /// Returns true if no other place is before this one.
-    pub fn is_first(&self, place: Place) -> bool {
+    pub fn is_first(&self, place: LinePlace) -> bool {
         self.front(place.hash).is_some_and(|first| first.number == place.number)
     }
 
@@ -52,7 +52,7 @@ impl Lines {
 
     /// Reserves the key for the first of its line, which has lost again. Until it leaves, other
     /// single writes of the key fail to commit.
-    pub fn reserve(&mut self, place: Place) {
+    pub fn reserve(&mut self, place: LinePlace) {
         let first = self.lines.get_mut(&place.hash).and_then(VecDeque::front_mut);
         if let Some(first) = first.filter(|first| first.number == place.number) {
             first.has_reserved = true;
@@ -60,16 +60,16 @@ impl Lines {
     }
 
     /// Returns true if the key is reserved for another writer than the one at `place`.
-    pub fn is_reserved_from(&self, hash: KeyHash, place: Option<Place>) -> bool {
+    pub fn is_reserved_from(&self, hash: KeyHash, place: Option<LinePlace>) -> bool {
         !self.lines.is_empty()
             && self.front(hash).is_some_and(|first| {
-                first.has_reserved && place != Some(Place { hash, number: first.number })
+                first.has_reserved && place != Some(LinePlace { hash, number: first.number })
             })
     }
 
     /// Leaves a place. Returns the waiter to wake if another is first now. Does nothing if the
     /// place was left before.
-    pub fn leave(&mut self, place: Place) -> Option<Arc<Interrupt>> {
+    pub fn leave(&mut self, place: LinePlace) -> Option<Arc<Interrupt>> {
         let line = self.lines.get_mut(&place.hash)?;
         let at = line.binary_search_by_key(&place.number, |waiter| waiter.number).ok()?;
         line.remove(at);
