@@ -195,7 +195,9 @@ struct Again {
 impl Again {
     fn repeat(&mut self, read: &Read) {
         let free = !ORDERED.iter().any(|word| read.text.contains(word));
-        if free && read.command.get("hint").is_none() {
+        // Only its index answers a `$text`, and a hint beside it is an error.
+        let may_hint = read.command.get("hint").is_none() && !read.text.contains("$text");
+        if free && may_hint {
             let natural = Node::from_doc(doc! { "$natural": 1 }.as_doc());
             self.compare(read, "no index", &read.with("hint", natural), false);
             // A read of the past may be older than an index that is listed now.

@@ -228,7 +228,7 @@ impl Round {
     /// Inserts a document in a transaction, which then finds it too, and aborts the transaction.
     fn check_inside(&mut self, random: &mut Rng, query: &TextQuery, filter: &DocBuf, find: DocBuf) {
         self.transactions += 1;
-        let number = (7, self.transactions);
+        let number = (self.seed as u8, self.transactions);
         let new = document(random, 1000);
         let insert = doc! { "insert": "t", "documents": [&new], "$db": "test" };
         self.client.works(within(insert, number, true));

@@ -11,12 +11,16 @@ use quire_document::{Doc, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_planner::SearchNode;
 use quire_planner::explain::NodeStats;
+use quire_storage::Version;
 
 use crate::env::Run;
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::{Extra, Row};
 use crate::scans::index_scan::IndexScanOp;
 use crate::table::Table;
+
+/// The most bytes of a search in memory (MongoDB: 100 MB, and beyond them on disk).
+const SEARCH_BYTES_MAX: usize = 100 << 20;
 
 /// The most results whose documents are read together.
 const RESULTS_MAX: usize = 64;
@@ -31,8 +35,8 @@ pub(crate) struct Gather {
     rows: Vec<Row>,
     /// Results whose documents are not read yet.
     results: VecDeque<(RecordId, DocBuf)>,
-    /// The number of the view on which the search began; `None` before.
-    generation: Option<u64>,
+    /// The version of the view on which the search began; `None` before.
+    began_at: Option<Version>,
     done: bool,
     stats: NodeStats,
 }
@@ -46,7 +50,7 @@ impl Gather {
             search: Arc::clone(search),
             rows: Vec::new(),
             results: VecDeque::new(),
-            generation: None,
+            began_at: None,
             done: false,
             stats: NodeStats::default(),
         }
@@ -101,14 +105,14 @@ impl Gather {
         if !more {
             self.running.ended(scan);
         }
-        if self.running.bytes() > run.env.params.stage_bytes_max {
-            return Err(too_large(run.env.params.stage_bytes_max));
+        if self.running.bytes() > SEARCH_BYTES_MAX {
+            return Err(too_large());
         }
         Ok(())
     }
 
-    /// Reads the documents of the results, and appends their rows. A document that changed since the
-    /// search began is tested again.
+    /// Reads the documents of the results, and appends their rows. After a commit since the search began
+    /// a document may have changed, and is tested again.
     fn push_rows(&mut self, run: &mut Run<'_>, filling: &mut Filling<'_>) -> Result<()> {
         let count = self.results.len().min(filling.rows_left());
         let ids: Vec<RecordId> = self.results.iter().take(count).map(|found| found.0).collect();
@@ -117,7 +121,7 @@ impl Gather {
             return Ok(());
         }
         run.view().get_many(self.table.resolve(run)?, &ids, &mut docs)?;
-        let is_stale = self.generation != Some(run.generation);
+        let is_stale = self.began_at != Some(run.view().version());
         for doc in docs {
             let Some((record, metadata)) = self.results.pop_front() else { break };
             let Some(doc) = doc else { continue };
@@ -134,17 +138,17 @@ impl Gather {
     }
 }
 
-/// Returns the error of a search that holds more memory than a stage may.
-fn too_large(bytes_max: usize) -> Error {
+/// Returns the error of a search that holds more memory than it may.
+fn too_large() -> Error {
     Error::new(
         ErrorCode::ExceededMemoryLimit,
-        format!("A search exceeded the memory limit of {bytes_max} bytes"),
+        format!("A search exceeded the memory limit of {SEARCH_BYTES_MAX} bytes"),
     )
 }
 
 impl Operator for Gather {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        self.generation.get_or_insert(run.generation);
+        self.began_at.get_or_insert(run.view().version());
         let mut filling = Filling::new(out, max);
         while !filling.is_full() {
             self.find(run, filling.rows_left().min(RESULTS_MAX))?;
@@ -191,6 +195,8 @@ impl Operator for Check {
             self.rows.clear();
             let more = self.input.next(run, filling.rows_left(), &mut self.rows)?;
             for mut row in self.rows.drain(..) {
+                // A document can have megabytes of text.
+                run.env.check_interrupt()?;
                 if self.search.method.check(row.doc())? {
                     // As in MongoDB, the result of a search has no index key.
                     if let Some(extra) = &mut row.extra {

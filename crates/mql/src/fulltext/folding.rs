@@ -14,7 +14,7 @@ use std::borrow::Cow;
 const OWN_NAMES: &[char] = &['Ё', 'ё', 'Й', 'й', 'Ї', 'ї', 'Ў', 'ў', 'Ѓ', 'ѓ', 'Ќ', 'ќ'];
 
 /// Appends a character in lower case.
-pub(super) fn push_lower(c: char, turkish: bool, out: &mut String) {
+fn push_lower(c: char, turkish: bool, out: &mut String) {
     if c.is_ascii() {
         out.push(if turkish && c == 'I' { 'ı' } else { c.to_ascii_lowercase() });
     } else {
@@ -44,8 +44,21 @@ fn folded(c: char, turkish: bool) -> char {
 /// Returns a text in lower case.
 pub(super) fn lower(text: &str, turkish: bool) -> String {
     let mut out = String::with_capacity(text.len());
-    text.chars().for_each(|c| push_lower(c, turkish, &mut out));
+    push_all_lower(text, turkish, &mut out);
     out
+}
+
+/// Appends a text in lower case.
+pub(super) fn push_all_lower(text: &str, turkish: bool, out: &mut String) {
+    if text.is_ascii() && !turkish {
+        out.push_str(text);
+        let start = out.len() - text.len();
+        if let Some(added) = out.get_mut(start..) {
+            added.make_ascii_lowercase();
+        }
+    } else {
+        text.chars().for_each(|c| push_lower(c, turkish, out));
+    }
 }
 
 /// Returns a text without diacritics.

@@ -86,8 +86,8 @@ impl Language {
     /// Returns the stem of a word. Words in upper case are their own stem.
     pub(super) fn stem(self, word: &str) -> Cow<'_, str> {
         match self.0.algorithm {
-            Some(algorithm) => Cow::Owned(Stemmer::create(algorithm).stem(word).into_owned()),
-            None => Cow::Owned(word.to_owned()),
+            Some(algorithm) => Stemmer::create(algorithm).stem(word),
+            None => Cow::Borrowed(word),
         }
     }
 }

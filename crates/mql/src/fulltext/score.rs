@@ -6,17 +6,19 @@
 
 use super::fields::{Text, TextFields};
 use super::tokens::{Style, for_each_term};
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use quire_document::Doc;
 use quire_error::Result;
-use std::collections::BTreeMap;
 
 /// The scores of the terms of one document.
 #[derive(Debug, Default)]
 pub struct Scores {
-    scores: BTreeMap<Box<str>, f64>,
-    /// The terms of one text, reused.
-    counts: BTreeMap<Box<str>, Count>,
+    scores: HashMap<Box<str>, f64, RandomState>,
 }
+
+/// The terms of one text.
+type Counts = HashMap<Box<str>, Count, RandomState>;
 
 /// A term in one text.
 #[derive(Debug, Default)]
@@ -34,38 +36,30 @@ impl Scores {
     /// Those of a document whose language is not valid; the interrupt's error.
     pub fn of(fields: &TextFields, doc: Doc<'_>) -> Result<Self> {
         let mut scores = Scores::default();
-        fields.visit(doc, &mut |text| scores.add(fields, &text))?;
+        let mut counts = HashMap::default();
+        fields.visit(doc, &mut |text| scores.add(fields, &text, &mut counts))?;
         Ok(scores)
     }
 
-    fn add(&mut self, fields: &TextFields, text: &Text<'_>) -> Result<()> {
+    /// Adds the scores of one text. `counts` is empty before and after.
+    fn add(&mut self, fields: &TextFields, text: &Text<'_>, counts: &mut Counts) -> Result<()> {
         let style = Style::of_index(text.language, fields.version);
-        let (mut words, mut step) = (0.0, BTreeMap::new());
-        std::mem::swap(&mut step, &mut self.counts);
+        let mut words = 0.0;
         for_each_term(text.text, style, &mut |term| {
             words += 1.0;
-            let known = match step.get_mut(term) {
-                Some(known) => known,
-                None => step.entry(term.into()).or_default(),
-            };
+            let known = counts.entry_ref(term).or_default();
             known.frequency += 0.5_f64.powf(known.count);
             known.count += 1.0;
         })?;
-        for (term, Count { count, frequency }) in &step {
+        for (term, Count { count, frequency }) in counts.drain() {
             let share = 0.5 * count / words + 0.5;
             let whole = if term.eq_ignore_ascii_case(text.text) { 1.1 } else { 1.0 };
-            let score = text.weight * frequency * share * whole;
-            match self.scores.get_mut(term) {
-                Some(sum) => *sum += score,
-                None => drop(self.scores.insert(term.clone(), score)),
-            }
+            *self.scores.entry(term).or_default() += text.weight * frequency * share * whole;
         }
-        step.clear();
-        self.counts = step;
         Ok(())
     }
 
-    /// Returns the terms in order, with their scores.
+    /// Returns the terms with their scores, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
         self.scores.iter().map(|(term, score)| (&**term, *score))
     }

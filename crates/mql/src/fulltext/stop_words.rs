@@ -4,7 +4,8 @@
 //! the other languages are in the crate `stop-words`, from the same project by way of PostgreSQL and
 //! NLTK; its English list has other words.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::fast::RandomState;
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 /// The stop words of English.
@@ -31,12 +32,17 @@ pub(super) fn list(code: &str) -> impl Iterator<Item = &'static str> + use<> {
     english.split(' ').filter(|word| !word.is_empty()).chain(other.into_iter().flatten().copied())
 }
 
+/// The stop words of one language.
+type Words = HashSet<&'static str, RandomState>;
+
+/// The codes of the languages that have stop words.
+const CODES: [&str; 15] =
+    ["da", "nl", "en", "fi", "fr", "de", "hu", "it", "nb", "pt", "ro", "ru", "es", "sv", "tr"];
+
 /// Returns true for a stop word of a language, by its code. The word is in lower case.
-pub(super) fn contains(code: &'static str, word: &str) -> bool {
-    static ALL: OnceLock<HashMap<&'static str, HashSet<&'static str>>> = OnceLock::new();
-    let codes =
-        ["da", "nl", "en", "fi", "fr", "de", "hu", "it", "nb", "pt", "ro", "ru", "es", "sv", "tr"];
-    let all =
-        ALL.get_or_init(|| codes.into_iter().map(|code| (code, list(code).collect())).collect());
-    all.get(code).is_some_and(|words| words.contains(word))
+pub(super) fn contains(code: &str, word: &str) -> bool {
+    static ALL: [OnceLock<Words>; CODES.len()] = [const { OnceLock::new() }; CODES.len()];
+    let at = CODES.iter().position(|known| *known == code);
+    let words = at.map(|at| ALL[at].get_or_init(|| list(code).collect()));
+    words.is_some_and(|words| words.contains(word))
 }

@@ -2,7 +2,7 @@
 
 use super::delimiters::{is_ascii_delimiter, is_delimiter};
 use super::fields::TextVersion;
-use super::folding::{lower, without_diacritics};
+use super::folding::{push_all_lower, without_diacritics};
 use super::language::Language;
 use crate::context::{count_work, units};
 use quire_error::Result;
@@ -35,9 +35,10 @@ pub(super) fn for_each_term(text: &str, style: Style, visit: &mut dyn FnMut(&str
         TextVersion::Three => is_delimiter(c, english),
         TextVersion::One | TextVersion::Two => is_ascii_delimiter(c, english),
     };
+    let mut lowered = String::new();
     for word in text.split(ends_word).filter(|word| !word.is_empty()) {
         count_work(units(word.len()))?;
-        let lowered = lowered(word, style);
+        lower_word(word, style, &mut lowered);
         if style.language.is_stop_word(&lowered) {
             continue;
         }
@@ -51,10 +52,15 @@ pub(super) fn for_each_term(text: &str, style: Style, visit: &mut dyn FnMut(&str
     Ok(())
 }
 
-fn lowered(word: &str, style: Style) -> String {
+/// Writes a word in lower case in place of the last one.
+fn lower_word(word: &str, style: Style, out: &mut String) {
+    out.clear();
     match style.version {
-        TextVersion::Three => lower(word, style.language.is_turkish()),
-        TextVersion::One | TextVersion::Two => word.to_ascii_lowercase(),
+        TextVersion::Three => push_all_lower(word, style.language.is_turkish(), out),
+        TextVersion::One | TextVersion::Two => {
+            out.push_str(word);
+            out.make_ascii_lowercase();
+        }
     }
 }
 

@@ -168,7 +168,9 @@ mod tests {
             let shown = key.iter().map(|value| value.map_or("-".into(), debug_value));
             shown.collect::<Vec<_>>().join(",")
         };
-        Ok(generated.keys().map(text).collect())
+        let mut shown: Vec<String> = generated.keys().map(text).collect();
+        shown.sort();
+        Ok(shown)
     }
 
     #[test]
