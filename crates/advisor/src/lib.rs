@@ -1,14 +1,16 @@
-//! What data look like, and later what to do about it: pure functions over documents, without a
+//! What data look like, and what to do about it: pure functions over documents, without a
 //! server, a socket or a clock.
 //!
 //! A [`Source`] hands out collections and documents: a server of MongoDB's protocol, a folder of
 //! dumps. [`profile_database`] reads them once and returns a [`DatabaseProfile`]: for each
 //! collection its paths with their types, values, bytes and array lengths ([`profile`]), and the
 //! references between collections ([`references`]). [`report`] and [`json_schema`] write it down.
-//! [`workload`] is what was asked: the statements by shape, which a recorder counts.
+//! [`workload`] is what was asked: the statements by shape, which a recorder counts. [`findings`] says
+//! of both what is wrong, what it costs and which command mends it.
 
 mod copies;
 mod database;
+pub mod findings;
 pub mod json_schema;
 pub mod profile;
 pub mod references;

@@ -48,7 +48,7 @@ pub struct CollectionProfile {
     root: PathProfile,
     sizes: Quantiles,
     /// The sets of top-level field names, sorted, with the number of documents that have each.
-    field_sets: HashMap<Vec<Box<str>>, u64>,
+    field_sets: HashMap<Vec<Box<str>>, SetCount>,
     /// Documents whose set is not kept.
     other_sets: u64,
     examples: Examples,
@@ -80,21 +80,19 @@ impl CollectionProfile {
             _ => None,
         };
         self.root.add_document(document, born_days, &mut self.room, 0);
-        self.add_field_set(document);
+        self.add_field_set(document, born_days);
     }
 
-    fn add_field_set(&mut self, document: Doc<'_>) {
+    fn add_field_set(&mut self, document: Doc<'_>, born_days: Option<f64>) {
         let mut names: Vec<&str> = document.iter().map(|element| element.key()).collect();
         names.sort_unstable();
         names.dedup();
         let key: Vec<Box<str>> = names.into_iter().map(Box::from).collect();
         let is_full = self.field_sets.len() >= self.limits.field_sets_max;
         match self.field_sets.get_mut(&key) {
-            Some(count) => *count += 1,
+            Some(count) => count.add(born_days),
             None if is_full => self.other_sets += 1,
-            None => {
-                self.field_sets.insert(key, 1);
-            }
+            None => self.field_sets.entry(key).or_default().add(born_days),
         }
     }
 
@@ -122,9 +120,15 @@ impl CollectionProfile {
     /// number of documents whose set is not among them.
     pub fn field_sets(&self) -> (Vec<FieldSet<'_>>, u64) {
         let mut sets: Vec<_> =
-            self.field_sets.iter().map(|(names, count)| (names.as_slice(), *count)).collect();
+            self.field_sets.iter().map(|(names, set)| (names.as_slice(), set.count)).collect();
         sets.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(right.0)));
         (sets, self.other_sets)
+    }
+
+    /// Returns when the first and the last document of a set of fields were born, in days since 1970;
+    /// `None` without ObjectIds as `_id`.
+    pub fn born(&self, fields: &[Box<str>]) -> Option<(f64, f64)> {
+        self.field_sets.get(fields)?.born
     }
 
     /// Returns a few documents, drawn uniformly from those of at most 16 KiB.
@@ -155,6 +159,24 @@ impl CollectionProfile {
             push_name(&mut path, name);
             visit(&path, profile, &self.root);
             walk(profile, &mut path, visit);
+        }
+    }
+}
+
+/// The documents of a set of fields.
+#[derive(Default)]
+struct SetCount {
+    count: u64,
+    /// When the first and the last were born, in days since 1970.
+    born: Option<(f64, f64)>,
+}
+
+impl SetCount {
+    fn add(&mut self, born_days: Option<f64>) {
+        self.count += 1;
+        if let Some(born) = born_days {
+            let (first, last) = self.born.unwrap_or((born, born));
+            self.born = Some((first.min(born), last.max(born)));
         }
     }
 }

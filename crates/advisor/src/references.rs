@@ -109,7 +109,9 @@ fn candidate(
     to: &SourceCollection,
     field: String,
 ) -> Candidate {
-    let mut counts: Vec<u64> = values.sample().map(|(_, count)| count).collect();
+    // A null says that there is no reference.
+    let sample = || values.sample().filter(|(value, _)| value.kind() != Type::Null);
+    let mut counts: Vec<u64> = sample().map(|(_, count)| count).collect();
     counts.sort_unstable();
     let at = |rank: f64| {
         let place = ((counts.len() as f64 * rank).ceil() as usize).clamp(1, counts.len().max(1));
@@ -126,7 +128,7 @@ fn candidate(
         fan_out: [at(0.5), at(0.9), at(0.99), at(1.0)],
         sampled: false,
     };
-    let values = values.sample().map(|(value, _)| value.as_value()).collect();
+    let values = sample().map(|(value, _)| value.as_value()).collect();
     Candidate { to: to.name.clone(), lookup: Lookup { field, values }, reference }
 }
 

@@ -3,6 +3,7 @@
 //! [`COMMANDS`] lists the subcommands and [`serve::options::OPTIONS`] every option of the
 //! server; help, checks and COMPATIBILITY.md come from these two tables.
 
+mod advise;
 mod backup;
 mod call;
 mod check;
@@ -14,6 +15,7 @@ mod export;
 mod import;
 mod profile;
 mod progress;
+mod requests;
 pub mod serve;
 mod version;
 
@@ -62,6 +64,11 @@ pub static COMMANDS: &[Subcommand] = &[
         name: "profile",
         summary: "Shows what documents look like and what refers to what, of Quire, MongoDB or a dump.",
         run: profile::run,
+    },
+    Subcommand {
+        name: "advise",
+        summary: "Names the problems of a Quire, a MongoDB or a dump, with costs and commands.",
+        run: advise::run,
     },
 ];
 

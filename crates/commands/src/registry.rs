@@ -10,7 +10,8 @@ use crate::frame::command::{Commands, Target};
 use crate::frame::service::{Service, ServiceOptions};
 use crate::frame::usage::Class;
 use crate::read::{
-    aggregate, analyze_schema, count, distinct, explain, file_md5, find, query_settings,
+    advise_schema, aggregate, analyze_schema, count, distinct, explain, file_md5, find,
+    query_settings,
 };
 use crate::requires::REQUIRES;
 use crate::users;
@@ -304,6 +305,13 @@ pub static COMMANDS: &[Command] = &[
         admin::coll_stats::run,
         "Returns counts and sizes of a collection.",
     ),
+    Command::new(
+        "adviseSchema",
+        Read,
+        advise_schema::run,
+        "Names the problems of a database with their costs and the commands that mend them.",
+    )
+    .target(Target::Database),
     Command::new(
         "analyzeSchema",
         Read,

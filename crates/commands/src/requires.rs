@@ -87,6 +87,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("convertToCapped", Collection(&[ConvertToCapped])),
     ("cloneCollectionAsCapped", Arguments(clone_as_capped)),
     ("collStats", Collection(&[CollStats])),
+    ("adviseSchema", Arguments(analyze_schema)),
     ("analyzeSchema", Arguments(analyze_schema)),
     ("dbStats", Database(&[DbStats])),
     ("dbHash", Database(&[DbHash])),

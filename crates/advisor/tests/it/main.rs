@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod advice;
 mod database;
+mod planted;
 mod profiles;
 
 use quire_advisor::{Extent, Lookup, Progress, Source, SourceCollection};
@@ -11,11 +13,17 @@ use std::collections::{BTreeMap, HashSet};
 
 /// Collections in memory.
 #[derive(Default)]
-struct Memory(BTreeMap<String, (Vec<DocBuf>, Vec<DocBuf>)>);
+struct Memory(BTreeMap<String, (Vec<DocBuf>, SourceCollection)>);
 
 impl Memory {
     fn add(&mut self, name: &str, documents: Vec<DocBuf>, indexes: Vec<DocBuf>) {
-        self.0.insert(name.to_owned(), (documents, indexes));
+        let described = SourceCollection {
+            name: name.to_owned(),
+            documents: Some(documents.len() as u64),
+            indexes,
+            ..SourceCollection::default()
+        };
+        self.0.insert(name.to_owned(), (documents, described));
     }
 }
 
@@ -23,12 +31,7 @@ impl Source for Memory {
     type Error = String;
 
     fn collections(&mut self) -> Result<Vec<SourceCollection>, String> {
-        let all = self.0.iter().map(|(name, (documents, indexes))| SourceCollection {
-            name: name.clone(),
-            documents: Some(documents.len() as u64),
-            indexes: indexes.clone(),
-            ..SourceCollection::default()
-        });
+        let all = self.0.values().map(|(_, described)| described.clone());
         Ok(all.collect())
     }
 

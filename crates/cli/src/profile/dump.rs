@@ -2,6 +2,7 @@
 //! `NAME.metadata.json` with the indexes.
 
 use crate::exit::{FAILED, Failure};
+use crate::requests;
 use quire_advisor::{Extent, Lookup, Source, SourceCollection};
 use quire_document::limits::Limits;
 use quire_document::{Doc, DocBuf, ValueKey, extjson, validate};
@@ -50,6 +51,17 @@ impl DumpSource {
             each(number, document);
         }
         Ok(())
+    }
+
+    /// Adds the documents of the profiler, if they were dumped.
+    pub(super) fn read_profiled(&self, requests: &mut requests::Gathered) -> Result<bool, Failure> {
+        if !self.path("system.profile", ".bson").is_file() {
+            return Ok(false);
+        }
+        self.visit("system.profile", &mut |_, document| {
+            requests::add_profiled(requests, document);
+        })?;
+        Ok(true)
     }
 
     /// Returns the options and the indexes of a collection.

@@ -2,19 +2,20 @@
 //! a dump, so that people can use it before they use the database.
 
 mod dump;
-mod options;
+pub(crate) mod options;
 mod screen;
 mod server;
 
 use crate::call::{Call, print};
 use crate::exit::{FAILED, Failure};
 use crate::progress::Progress as Bar;
+use crate::requests;
 use dump::DumpSource;
 use options::{ProfileOptions, Report};
 use quire_advisor::json_schema::json_schema;
 use quire_advisor::report::report;
 use quire_advisor::{
-    DatabaseProfile, Extent, Limits, Progress, Source, SourceCollection, profile_database,
+    DatabaseProfile, Extent, Limits, Progress, Source, SourceCollection, Workload, profile_database,
 };
 use quire_document::extjson::{self, Format};
 use server::ServerSource;
@@ -25,19 +26,73 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         print(&options::help());
         return Ok(());
     };
-    let profile = match &options.dump {
-        Some(folder) => profiled(&mut DumpSource::open(folder)?, &options)?,
-        None => {
-            let door = options.target.open("quire profile")?;
-            let mut client = door.client()?;
-            let (db, rate) = (options.db.clone(), options.rate);
-            let profile = profiled(&mut ServerSource { client: &mut client, db, rate }, &options);
-            drop(client);
-            door.close()?;
-            profile?
-        }
+    let gathered = gather(&options, &call.program, false)?;
+    show(&options, &gathered)
+}
+
+/// What the sources of a command line say.
+pub(crate) struct Gathered {
+    /// What the data look like; of no collection if only a log was read.
+    pub(crate) profile: DatabaseProfile,
+    /// What was asked.
+    pub(crate) workload: Option<Workload>,
+    /// Where the workload stands.
+    pub(crate) origin: &'static str,
+}
+
+/// Reads everything that the options name. `asks` is true if a server is asked for its workload.
+///
+/// # Errors
+/// Those of the files and of the server.
+pub(crate) fn gather(
+    options: &ProfileOptions,
+    tool: &str,
+    asks: bool,
+) -> Result<Gathered, Failure> {
+    let mut gathered = Gathered {
+        profile: DatabaseProfile {
+            collections: Vec::new(),
+            extent: options.extent,
+            references: Vec::new(),
+            copies: Vec::new(),
+        },
+        workload: None,
+        origin: "",
     };
-    show(&options, &profile)
+    let mut requests = requests::Gathered::default();
+    for path in &options.logs {
+        requests::read_log(path, &mut requests)?;
+        gathered.origin = "log";
+    }
+    if let Some(folder) = &options.dump {
+        let mut source = DumpSource::open(folder)?;
+        if options.logs.is_empty() && source.read_profiled(&mut requests)? {
+            gathered.origin = "system.profile";
+        }
+        gathered.profile = profiled(&mut source, options)?;
+    } else if options.reads_server() {
+        let door = options.target.open(tool)?;
+        let mut client = door.client()?;
+        let (db, rate) = (options.db.clone(), options.rate);
+        let read = profiled(&mut ServerSource { client: &mut client, db, rate }, options);
+        let given = !options.logs.is_empty() || options.workload.is_some();
+        if let Some((workload, origin)) =
+            (asks && !given).then(|| requests::of_server(&mut client, &options.db)).flatten()
+        {
+            (gathered.workload, gathered.origin) = (Some(workload), origin);
+        }
+        drop(client);
+        door.close()?;
+        gathered.profile = read?;
+    }
+    if let Some(workload) = requests.workload() {
+        gathered.workload = Some(workload);
+    }
+    if let Some(path) = &options.workload {
+        gathered.workload = Some(requests::read_workload(path)?);
+        gathered.origin = "file";
+    }
+    Ok(gathered)
 }
 
 fn profiled<S: Source<Error = Failure>>(
@@ -59,11 +114,23 @@ fn profiled<S: Source<Error = Failure>>(
     }
 }
 
-fn show(options: &ProfileOptions, profile: &DatabaseProfile) -> Result<(), Failure> {
+fn show(options: &ProfileOptions, gathered: &Gathered) -> Result<(), Failure> {
+    let profile = &gathered.profile;
     let pretty = |document| extjson::print(document, Format { pretty: true, ..Format::default() });
     match options.output {
-        Report::Screen => print(&screen::screen(&options.db, profile)),
-        Report::Json => print(&pretty(report(&options.db, profile).as_doc())),
+        Report::Screen => {
+            print(&screen::screen(&options.db, profile));
+            if let Some(workload) = &gathered.workload {
+                print(&screen::requests(&options.db, workload));
+            }
+        }
+        Report::Json => {
+            let mut found = report(&options.db, profile);
+            if let Some(workload) = &gathered.workload {
+                found.append("workload", &workload.to_document());
+            }
+            print(&pretty(found.as_doc()));
+        }
         Report::Schema(form) => {
             if let Some((_, collection)) = profile.collections.first() {
                 print(&pretty(json_schema(collection, form).as_doc()));

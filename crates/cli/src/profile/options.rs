@@ -6,12 +6,24 @@ use crate::exit::Failure;
 use lexopt::{Arg, Parser, ValueExt};
 use quire_advisor::Extent;
 use quire_advisor::json_schema::Form;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The documents that are read of a collection unless the user says otherwise.
 const SAMPLE: u64 = 10_000;
 /// The documents that are read a second of a server, so that its other clients do not suffer.
 const RATE: u64 = 20_000;
+
+/// The help text of the options that name files and say how much is read.
+pub(crate) const INPUT_HELP: &str =
+    "  --dump DIR           The folder of one database that mongodump wrote, instead of a server.
+  --log FILE           A log of mongod 4.4 or later: what was slow, and how often. Can be given
+                       several times, with a dump, with a server or alone.
+  --workload FILE      What quireRecorder showed, as JSON, instead of a log.
+  -d, --db NAME        The database. Default: that of the URI, the dump's name, or 'test'.
+  --sample N           Reads N random documents of each collection. Default: 10000.
+  --all                Reads every document.
+  --rate N             Reads at most N documents a second of a server. Default: 20000.";
 
 /// Returns the text of `--help`.
 pub(crate) fn help() -> String {
@@ -24,15 +36,11 @@ MongoDB.
 
 Data:
 {}
-  --dump DIR           The folder of one database that mongodump wrote, instead of a server.
-  -d, --db NAME        The database. Default: that of the URI, or 'test'.
+
+Files and amounts:
+{INPUT_HELP}
   -c, --collection NAME
                        Profiles this collection only; can be given several times.
-
-Input:
-  --sample N           Reads N random documents of each collection. Default: {SAMPLE}.
-  --all                Reads every document.
-  --rate N             Reads at most N documents a second of a server. Default: {RATE}.
 
 Output:
   --json               One document as JSON; docs/profile.md describes it.
@@ -56,6 +64,8 @@ pub(crate) enum Report {
 pub(crate) struct ProfileOptions {
     pub(crate) target: Target,
     pub(crate) dump: Option<PathBuf>,
+    pub(crate) logs: Vec<PathBuf>,
+    pub(crate) workload: Option<PathBuf>,
     pub(crate) db: String,
     pub(crate) collections: Vec<String>,
     pub(crate) extent: Extent,
@@ -65,21 +75,34 @@ pub(crate) struct ProfileOptions {
 }
 
 impl ProfileOptions {
-    /// Parses the command line; `None` if help was requested.
-    pub(crate) fn parse(call: &Call) -> Result<Option<ProfileOptions>, Failure> {
-        let bad = |text: String| {
-            Failure::options(format!("{text}\n\n'quire profile --help' lists the options"))
-        };
-        let mut options = ProfileOptions {
+    /// Returns the options of an empty command line.
+    pub(crate) fn new() -> ProfileOptions {
+        ProfileOptions {
             target: Target::default(),
             dump: None,
+            logs: Vec::new(),
+            workload: None,
             db: String::new(),
             collections: Vec::new(),
             extent: Extent::Sample(SAMPLE),
             rate: RATE,
             output: Report::Screen,
             quiet: false,
+        }
+    }
+
+    /// Returns true if a server or a directory is read, which is so unless only files are named.
+    pub(crate) fn reads_server(&self) -> bool {
+        let files = self.dump.is_some() || !self.logs.is_empty() || self.workload.is_some();
+        self.dump.is_none() && (self.target.is_given() || !files)
+    }
+
+    /// Parses the command line; `None` if help was requested.
+    pub(crate) fn parse(call: &Call) -> Result<Option<ProfileOptions>, Failure> {
+        let bad = |text: String| {
+            Failure::options(format!("{text}\n\n'quire profile --help' lists the options"))
         };
+        let mut options = ProfileOptions::new();
         let mut parser = Parser::from_args(call.words.iter().cloned());
         while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
             if let Some(taken) = options.target.take(&word) {
@@ -99,7 +122,7 @@ impl ProfileOptions {
         Ok(Some(options))
     }
 
-    fn set(&mut self, name: &str, parser: &mut Parser) -> Result<(), String> {
+    pub(crate) fn set(&mut self, name: &str, parser: &mut Parser) -> Result<(), String> {
         match name {
             "all" => self.extent = Extent::All,
             "json" => self.output = Report::Json,
@@ -112,14 +135,20 @@ impl ProfileOptions {
     }
 
     fn set_value(&mut self, name: &str, parser: &mut Parser) -> Result<(), String> {
-        if !["dump", "db", "collection", "sample", "rate"].contains(&name) {
+        if !["dump", "log", "workload", "db", "collection", "sample", "rate"].contains(&name) {
             return Err(format!("unexpected option '--{name}'"));
         }
         let value = parser.value().map_err(|error| error.to_string())?;
-        if name == "dump" {
-            self.dump = Some(value.into());
-            return Ok(());
+        match name {
+            "dump" => self.dump = Some(value.into()),
+            "log" => self.logs.push(value.into()),
+            "workload" => self.workload = Some(value.into()),
+            _ => return self.set_text(name, value),
         }
+        Ok(())
+    }
+
+    fn set_text(&mut self, name: &str, value: OsString) -> Result<(), String> {
         let value = value.string().map_err(|error| error.to_string())?;
         let count = || match value.parse() {
             Ok(count) if count > 0 => Ok(count),
@@ -134,7 +163,10 @@ impl ProfileOptions {
         Ok(())
     }
 
-    fn complete(&mut self) -> Result<(), String> {
+    pub(crate) fn complete(&mut self) -> Result<(), String> {
+        if self.workload.is_some() && !self.logs.is_empty() {
+            return Err("--log and --workload exclude each other".into());
+        }
         if self.dump.is_some() && self.target.is_given() {
             return Err("--dump excludes the options that name a server or a directory".into());
         }

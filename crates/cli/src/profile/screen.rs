@@ -3,7 +3,11 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 use quire_advisor::profile::PathProfile;
-use quire_advisor::{CollectionProfile, DatabaseProfile, Extent, Reference, SourceCollection};
+use quire_advisor::workload::ShapeUse;
+use quire_advisor::{
+    CollectionProfile, DatabaseProfile, Extent, Reference, SourceCollection, Workload,
+};
+use quire_document::{DocBuf, extjson};
 use std::fmt::Write;
 
 /// The smallest correlation of length and age for which the growth of an array is shown.
@@ -30,6 +34,43 @@ pub(super) fn screen(database: &str, profile: &DatabaseProfile) -> String {
         }
     }
     text
+}
+
+/// The number of shapes that are shown.
+const SHAPES: usize = 20;
+
+/// Returns what was asked of a database, by shape: those that took most time.
+pub(super) fn requests(database: &str, workload: &Workload) -> String {
+    let prefix = format!("{database}.");
+    let of_this = |one: &&ShapeUse| one.namespace.starts_with(&prefix);
+    let mut shapes: Vec<&ShapeUse> = workload.shapes.iter().filter(of_this).collect();
+    shapes.sort_by_key(|one| std::cmp::Reverse(one.measures.total_micros.sum));
+    let seconds = (workload.ends_ms - workload.begins_ms) / 1000;
+    let (count, seconds) = (shapes.len() as u64, seconds.unsigned_abs());
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["", "statements", "ms", "examined", "returned", "shape"]);
+    for one in shapes.iter().take(SHAPES) {
+        let measures = &one.measures;
+        let mean = |sum: u64| HumanCount(sum / measures.count.max(1)).to_string();
+        let shape = DocBuf::build(|out| {
+            for (name, value) in one.shape.as_doc().fields() {
+                if !["cmdNs", "command"].contains(&name) {
+                    out.append(name, value);
+                }
+            }
+        });
+        table.add_row([
+            format!("{} {}", one.kind.name(), one.namespace.replacen(&prefix, "", 1)),
+            HumanCount(measures.count).to_string(),
+            HumanCount(measures.total_micros.sum / 1000).to_string(),
+            mean(measures.docs_examined.sum),
+            mean(measures.returned.sum),
+            extjson::print(shape.as_doc(), extjson::Format::default()),
+        ]);
+    }
+    let shown = plural(count, "shape");
+    format!("{shown} of statements in {} s, by time:\n{table}\n", HumanCount(seconds))
 }
 
 fn heading(collection: &SourceCollection, found: &CollectionProfile) -> String {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod advise;
 mod audit;
 mod backup;
 mod bank_crash;

@@ -3,7 +3,7 @@
 use crate::access::guarded;
 use crate::{Client, Server, at, code, number, text};
 use quire_access::Mechanism;
-use quire_document::{ArrayBuf, DocBuf, doc};
+use quire_document::{ArrayBuf, DocBuf, Value, doc};
 use quire_storage::{Interrupt, Interruption};
 
 fn insert(client: &mut Client, collection: &str, documents: impl Iterator<Item = DocBuf>) {
@@ -128,6 +128,44 @@ fn only_what_the_client_may_read_is_described() {
     assert!(at(&found, "collections.0.indexes.0").is_none());
     assert!(at(&found, "collections.0.indexUses.0").is_none());
     assert_eq!(code(&few.run(doc! { "analyzeSchema": 1, "$db": "admin" })), 13);
+}
+
+/// The reply names the problem that the data have, and leaves out what is silenced.
+#[test]
+fn advice_names_the_copies_that_have_drifted() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    fill(&mut client);
+    let found = client.works(doc! { "adviseSchema": 1, "full": true, "$db": "shop" });
+    assert_eq!(text(&found, "findings.0.rule"), Some("A12C"));
+    assert_eq!(text(&found, "findings.0.path"), Some("customerName"));
+    assert_eq!(text(&found, "relations.0.answer"), Some("unknown"));
+    assert!(at(&found, "findings.1").is_none(), "{found:?}");
+    let silent =
+        doc! { "adviseSchema": 1, "full": true, "silence": ["A12C:orders"], "$db": "shop" };
+    let silent = client.works(silent);
+    assert_eq!(number(&silent, "silenced"), Some(1));
+    assert!(at(&silent, "findings.0").is_none());
+    // A workload gives the relations an answer.
+    let recorded = doc! {
+        "quireWorkload": 1, "begins": Value::Date(0), "ends": Value::Date(1_000_000),
+        "forgotten": { "shapes": 0, "statements": 0 },
+        "shapes": [{
+            "ns": "shop.customers", "kind": "find", "cause": "client",
+            "shape": { "cmdNs": { "db": "shop", "coll": "customers" }, "command": "find", "filter": {} },
+            "measures": { "count": 1000 },
+        }],
+    };
+    let told = client.works(doc! { "adviseSchema": 1, "workload": &recorded, "$db": "shop" });
+    assert_eq!(text(&told, "relations.0.answer"), Some("right"));
+    for wrong in [
+        doc! { "adviseSchema": "orders", "$db": "shop" },
+        doc! { "adviseSchema": 1, "workload": { "a": 1 }, "$db": "shop" },
+    ] {
+        assert_eq!(code(&client.run(wrong.clone())), 2, "{wrong:?}");
+    }
+    let wrong = doc! { "adviseSchema": 1, "silence": [5], "$db": "shop" };
+    assert_eq!(code(&client.run(wrong)), 14);
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn reading() -> Vec<Row> {
         ("shop", aggregate(doc! { "$schemaStats": {} }), vec![READ, "backup"]),
         ("shop", doc! { "analyzeSchema": "orders" }, vec![READ, "backup"]),
         ("shop", doc! { "analyzeSchema": 1 }, vec![READ, "backup"]),
+        ("shop", doc! { "adviseSchema": 1 }, vec![READ, "backup"]),
         ("vault", doc! { "find": "gold" }, vec!["readAnyDatabase readWriteAnyDatabase backup"]),
         ("admin", doc! { "find": "system.users" }, vec!["userAdminAnyDatabase backup restore"]),
         ("shop", doc! { "find": "system.profile" }, vec![MANAGE, MONITOR, "backup"]),

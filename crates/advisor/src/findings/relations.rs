@@ -1,0 +1,269 @@
+//! Embed or refer: the answer for each relation that the profile found, with all inputs of the
+//! formula (docs/rules.md, "Embed or refer").
+//!
+//! The costs are bytes each second. A read of a joined collection has a fixed cost, too, which stands
+//! for the round trip and the look-up in an index.
+
+use super::{Evidence, Input, Statement, Value};
+use crate::references::Reference;
+use std::fmt::Write;
+
+/// The bytes that a look-up of one document by an index costs as much as. An assumption: a look-up
+/// takes about 2 microseconds, and so does copying 4 KB of documents to a reply.
+const LOOKUP_BYTES: f64 = 4_096.0;
+/// The bytes of an index entry and of the reference.
+const ENTRY_BYTES: f64 = 60.0;
+/// The elements that stay in the document of a subset.
+const SUBSET: f64 = 10.0;
+/// The share of reads that need the whole list, where a subset is kept: an assumption.
+const NEEDS_ALL: f64 = 0.1;
+/// Embedded data may bring a document to this size at most: half of the hard limit.
+const EMBEDDED_MAX: f64 = 8_388_608.0;
+/// Embedded data should bring a document to this size at most.
+const EMBEDDED_SOFT_MAX: f64 = 1_048_576.0;
+/// Costs that differ by less are equal.
+const TIE: f64 = 0.2;
+/// Copied fields of a referred document have this size at most.
+const COPIED_MAX: f64 = 1_024.0;
+
+/// A form of a relation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The children are in the parent.
+    Embed,
+    /// The children refer to the parent.
+    Refer,
+    /// The newest children are in the parent, too.
+    Subset,
+    /// The children refer to the parent and copy a few of its fields.
+    ReferAndCopy,
+}
+
+impl Form {
+    /// Returns the name in the report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Embed => "embed",
+            Form::Refer => "refer",
+            Form::Subset => "subset",
+            Form::ReferAndCopy => "refer and copy",
+        }
+    }
+}
+
+/// The answer for a relation.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// The collection that refers: the children.
+    pub from: String,
+    /// Its path that refers.
+    pub path: String,
+    /// The collection that is referred to: the parents.
+    pub to: String,
+    /// Its field that is referred to.
+    pub field: String,
+    /// Children for one parent: median, 90 %, 99 %, most.
+    pub fan_out: [u64; 4],
+    /// The form in the data.
+    pub present: Form,
+    /// The cheapest form that no hard rule forbids; the present one if the costs tell nothing.
+    pub best: Form,
+    /// True if the best form saves less than 20 %: the present one is as good.
+    pub is_tie: bool,
+    /// The cost of each form in bytes a second. Empty without a workload.
+    pub costs: Vec<(Form, f64)>,
+    /// Joins along the relation each second.
+    pub joins: f64,
+    /// The inputs of the formula.
+    pub inputs: Vec<Evidence>,
+    /// The hard rules that forbid to embed.
+    pub forbidden: Vec<&'static str>,
+}
+
+impl Relation {
+    /// Returns the cost of a form.
+    pub fn cost_of(&self, form: Form) -> Option<f64> {
+        self.costs.iter().find(|(known, _)| *known == form).map(|(_, cost)| *cost)
+    }
+
+    /// Returns the answer in one word: `better`, `tie`, `right`, or `unknown` without a workload.
+    pub fn answer(&self) -> &'static str {
+        match () {
+            () if self.costs.is_empty() => "unknown",
+            () if self.is_tie => "tie",
+            () if self.best == self.present => "right",
+            () => "better",
+        }
+    }
+
+    /// Returns one line: `orders.customer -> customers._id`.
+    pub fn title(&self) -> String {
+        let mut title = String::new();
+        // Writing to a string cannot fail.
+        let _ = write!(title, "{}.{} -> {}.{}", self.from, self.path, self.to, self.field);
+        title
+    }
+}
+
+/// Decides each relation of the profile.
+pub fn decide(input: &Input<'_>) -> Vec<Relation> {
+    let references = input.profile.references.iter();
+    let of_documents = references.filter(|one| !one.in_array && one.from != one.to);
+    of_documents
+        .filter_map(|one| Numbers::of(input, one).map(|numbers| numbers.decide(one)))
+        .collect()
+}
+
+/// The inputs of the formula.
+struct Numbers {
+    /// Reads of parents each second.
+    r: f64,
+    /// The share of these that join the children.
+    a: f64,
+    /// Reads of children each second.
+    i: f64,
+    /// The share of these that join the parent.
+    up: f64,
+    /// Writes of children each second.
+    w: f64,
+    /// Writes of parents each second.
+    u: f64,
+    /// Children for one parent, on average and at most.
+    f: f64,
+    f_max: f64,
+    /// Bytes of a parent and of a child.
+    p: f64,
+    c: f64,
+    /// The bytes of the parent's fields that a child would copy.
+    copied: f64,
+    has_workload: bool,
+    other_referrers: bool,
+}
+
+impl Numbers {
+    fn of(input: &Input<'_>, one: &Reference) -> Option<Numbers> {
+        let (children, parents) = (input.documents(&one.from), input.documents(&one.to));
+        if children == 0.0 || parents == 0.0 {
+            return None;
+        }
+        let joins = |collection: &str, other: &str, matches: &dyn Fn(&Statement<'_>) -> bool| {
+            let statements = input.statements(collection).iter();
+            let joining = statements.filter(|statement| {
+                statement.reads()
+                    && matches(statement)
+                    && statement.parts.joined.iter().any(|joined| joined.from == other)
+            });
+            joining.map(|statement| statement.per_second).sum::<f64>()
+        };
+        let down = joins(&one.to, &one.from, &|_| true);
+        let up = joins(&one.from, &one.to, &|_| true);
+        let (r, reads) = (input.reads(&one.to), input.reads(&one.from));
+        let p = input.mean_bytes(&one.to);
+        let referrers = input.profile.references.iter();
+        let other_referrers =
+            referrers.filter(|other| other.to == one.from && other.from != one.from).count() > 0;
+        Some(Numbers {
+            r,
+            a: if r > 0.0 { (down / r).min(1.0) } else { 0.0 },
+            i: reads,
+            up: if reads > 0.0 { (up / reads).min(1.0) } else { 0.0 },
+            w: input.writes(&one.from),
+            u: input.writes(&one.to),
+            f: children / parents,
+            f_max: one.fan_out.last().copied().unwrap_or(1) as f64,
+            p,
+            c: input.mean_bytes(&one.from),
+            copied: p.min(COPIED_MAX),
+            has_workload: input.seconds.is_some(),
+            other_referrers,
+        })
+    }
+
+    /// Returns the cost of each form in bytes a second.
+    fn costs(&self) -> Vec<(Form, f64)> {
+        let Numbers { r, a, i, up, w, u, f, p, c, copied, .. } = *self;
+        let kept = SUBSET.min(f);
+        let whole = p + f * c;
+        let refer = r * p
+            + r * a * (LOOKUP_BYTES + f * (c + ENTRY_BYTES))
+            + i * (c + up * (LOOKUP_BYTES + p))
+            + w * (c + ENTRY_BYTES);
+        let copy = r * p
+            + r * a * (LOOKUP_BYTES + f * (c + copied + ENTRY_BYTES))
+            + i * (c + copied)
+            + w * (c + copied + ENTRY_BYTES)
+            + u * f * (LOOKUP_BYTES + c + copied);
+        let subset = r * (p + kept * c)
+            + r * a * NEEDS_ALL * (LOOKUP_BYTES + f * c)
+            + i * (c + up * (LOOKUP_BYTES + p))
+            + w * (c + ENTRY_BYTES + LOOKUP_BYTES + p + kept * c);
+        vec![
+            (Form::Embed, r * whole + i * (LOOKUP_BYTES + whole) + w * whole),
+            (Form::Refer, refer),
+            (Form::Subset, subset),
+            (Form::ReferAndCopy, copy),
+        ]
+    }
+
+    fn forbidden(&self) -> Vec<&'static str> {
+        let size = self.p + self.f_max * self.c;
+        let mut forbidden = Vec::new();
+        if size > EMBEDDED_MAX {
+            forbidden.push("tooLarge");
+        } else if size > EMBEDDED_SOFT_MAX {
+            forbidden.push("large");
+        }
+        if self.other_referrers {
+            forbidden.push("referredTo");
+        }
+        forbidden
+    }
+
+    fn decide(&self, one: &Reference) -> Relation {
+        let forbidden = self.forbidden();
+        // Without requests on the two collections all forms cost nothing.
+        let is_asked = self.has_workload && self.r + self.i + self.w + self.u > 0.0;
+        let costs = if is_asked { self.costs() } else { Vec::new() };
+        let allowed = costs.iter().filter(|(form, _)| match form {
+            Form::Embed => forbidden.is_empty(),
+            Form::Subset => self.f > SUBSET && self.a > 0.0,
+            Form::ReferAndCopy => self.up > 0.0,
+            Form::Refer => true,
+        });
+        let best = allowed.min_by(|left, right| left.1.total_cmp(&right.1)).copied();
+        let present = costs.iter().find(|(form, _)| *form == Form::Refer).map(|(_, cost)| *cost);
+        let (best, is_tie) = match (best, present) {
+            (Some((form, cost)), Some(now)) => (form, cost > now * (1.0 - TIE)),
+            _ => (Form::Refer, false),
+        };
+        Relation {
+            from: one.from.clone(),
+            path: one.path.clone(),
+            to: one.to.clone(),
+            field: one.field.clone(),
+            fan_out: one.fan_out,
+            present: Form::Refer,
+            best,
+            is_tie: is_tie && best != Form::Refer,
+            joins: self.r * self.a + self.i * self.up,
+            costs,
+            inputs: self.inputs(),
+            forbidden,
+        }
+    }
+
+    fn inputs(&self) -> Vec<Evidence> {
+        vec![
+            ("parentReads", Value::PerSecond(self.r)),
+            ("parentReadsWithChildren", Value::Share(self.a)),
+            ("childReads", Value::PerSecond(self.i)),
+            ("childReadsWithParent", Value::Share(self.up)),
+            ("childWrites", Value::PerSecond(self.w)),
+            ("parentWrites", Value::PerSecond(self.u)),
+            ("childrenOfParent", Value::Count(self.f)),
+            ("childrenMax", Value::Count(self.f_max)),
+            ("parentBytes", Value::Bytes(self.p)),
+            ("childBytes", Value::Bytes(self.c)),
+        ]
+    }
+}

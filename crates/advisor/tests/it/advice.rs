@@ -1,0 +1,85 @@
+//! The advice as a whole: relations, silence, the document, commands.
+
+use crate::Unseen;
+use crate::planted::World;
+use quire_advisor::findings::labels::{label, shown};
+use quire_advisor::findings::report::report;
+use quire_advisor::findings::{Form, Input, Language, RULES, Silenced, advise};
+use quire_advisor::{Extent, Limits, profile_database};
+
+#[test]
+fn a_clean_database_is_already_right() {
+    let advice = World::new(3).advice();
+    assert!(advice.findings.is_empty());
+    let answers: Vec<&str> = advice.relations.iter().map(|one| one.answer()).collect();
+    assert_eq!(answers, ["right"], "{:?}", advice.relations);
+    let relation = &advice.relations[0];
+    assert_eq!((relation.present, relation.best), (Form::Refer, Form::Refer));
+    assert!(relation.costs.len() == 4 && relation.inputs.len() == 10);
+}
+
+/// Without a workload nothing is said about costs, and the answer about a relation is not known.
+#[test]
+fn without_a_workload_only_the_data_speak() {
+    let mut world = World::new(4);
+    let profile =
+        profile_database(&mut world.data, &[], Extent::All, Limits::default(), &mut Unseen);
+    let profile = profile.unwrap_or_else(|error| panic!("{error}"));
+    let input = Input::new("shop", &profile, None, crate::planted::NOW_MS);
+    let advice = advise(&input, &Silenced::default());
+    assert!(advice.findings.is_empty(), "{:?}", advice.findings);
+    assert_eq!(advice.relations[0].answer(), "unknown");
+    let written = report(&input, &advice);
+    assert!(written.get("workloadSeconds").is_none());
+    assert_eq!(written.get("alreadyRight").and_then(|right| right.as_bool()), Some(true));
+}
+
+/// What a rule finds and how to silence it stands in the documentation, and every measurement has a
+/// name in both languages.
+#[test]
+fn every_rule_is_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    for rule in RULES {
+        let line = format!("| {} | {} |", rule.id, rule.title.en);
+        assert!(text.contains(&line), "{line}");
+    }
+    for (rule, _) in crate::planted::PLANTS {
+        let mut world = World::new(6);
+        crate::planted::plant(&mut world, rule);
+        for finding in world.advice().findings {
+            for (key, value) in &finding.evidence {
+                assert_ne!(label(key, Language::Chinese), *key, "{rule}");
+                assert!(!shown(value, Language::English).is_empty(), "{rule}: {key}");
+            }
+            assert!(!finding.apply.is_empty(), "{rule}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_is_silenced_everywhere_or_at_a_place() {
+    let found = |silenced: &[&str]| {
+        let mut world = World::new(5);
+        crate::planted::plant(&mut world, "A11");
+        let (workload, profile) = world.recorded();
+        let input = Input::new("shop", &profile, Some(&workload), crate::planted::NOW_MS);
+        let silenced = Silenced(silenced.iter().map(|one| (*one).to_owned()).collect());
+        let advice = advise(&input, &silenced);
+        (advice.findings.len(), advice.silenced, report(&input, &advice))
+    };
+    let (all, silenced, written) = found(&[]);
+    assert_eq!((all, silenced), (1, 0));
+    let first = written.get("findings").and_then(|all| all.as_array()?.get(0)).unwrap();
+    let first = first.as_document().unwrap();
+    let evidence = first.get("evidence").and_then(|evidence| evidence.as_document()).unwrap();
+    assert_eq!(evidence.get("meant").and_then(|meant| meant.as_str()), Some("status"));
+    let apply = first.get("apply").and_then(|apply| apply.as_array()).unwrap();
+    let create = apply.get(0).and_then(|text| text.as_str()).unwrap();
+    assert!(create.ends_with(".createIndex({\"status\":1})"), "{create}");
+    let children = World::new(5).children;
+    for entry in ["A11".to_owned(), format!("A11:{children}"), format!("A11:{children}.statsu")] {
+        assert_eq!(found(&[&entry]).0, 0, "{entry}");
+    }
+    assert_eq!(found(&["A11:others", "A1"]).0, 1);
+}
