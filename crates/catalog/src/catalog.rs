@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use quire_document::{Binary, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 
+use crate::patterns::Reader;
 use crate::view::{SYSTEM_VIEWS, ViewDefinition, invalid_definition};
 use crate::{Collection, Namespace, names};
 
@@ -40,7 +41,11 @@ impl Catalog {
                 .collections
                 .insert(collection.namespace.collection().into(), Arc::new(collection));
         }
-        let databases = databases.into_iter().map(|(name, db)| (name, Arc::new(db))).collect();
+        let bound = |mut database: Database| {
+            database.bind_patterns();
+            Arc::new(database)
+        };
+        let databases = databases.into_iter().map(|(name, db)| (name, bound(db))).collect();
         Catalog { databases, generation: 0 }
     }
 
@@ -183,6 +188,7 @@ impl Catalog {
             None => Database::new(db.into()),
         };
         change(&mut database);
+        database.bind_patterns();
         next.databases.insert(db.into(), Arc::new(database));
         next
     }
@@ -199,6 +205,7 @@ impl Catalog {
                 database.views.clear();
                 database.has_invalid_view = false;
             }
+            database.bind_patterns();
             if database.collections.is_empty() {
                 next.databases.remove(namespace.db());
             } else {
@@ -228,6 +235,34 @@ impl Database {
             collections: HashMap::default(),
             views: HashMap::default(),
             has_invalid_view: false,
+        }
+    }
+
+    /// Gives each collection the list of the patterns that read it. A collection whose list changes
+    /// is replaced, so that it compiles its rules anew.
+    fn bind_patterns(&mut self) {
+        if self.collections.values().all(|collection| collection.patterns.is_empty()) {
+            return;
+        }
+        let mut readers: HashMap<String, Vec<Reader>> = HashMap::new();
+        let mut owners: Vec<_> = self.collections.values().collect();
+        owners.sort_by_key(|collection| collection.id);
+        for collection in owners {
+            for pattern in &collection.patterns.declared {
+                let (owner, namespace) = (collection.uuid, collection.namespace.clone());
+                let reader = Reader { owner, namespace, pattern: Arc::clone(pattern) };
+                if let Some(from) = pattern.from() {
+                    readers.entry(from.to_owned()).or_default().push(reader);
+                }
+            }
+        }
+        for (name, collection) in &mut self.collections {
+            let readers = readers.remove(&**name).unwrap_or_default();
+            if collection.patterns.readers != readers {
+                let mut next = Collection::clone(collection);
+                next.patterns.readers = readers;
+                *collection = Arc::new(next);
+            }
         }
     }
 

@@ -7,14 +7,11 @@ use std::sync::{Arc, OnceLock};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
 
+use crate::patterns::Patterns;
 use crate::{
     CollectionId, CollectionOptions, Index, IndexFilters, IndexId, IndexSpec, IndexState,
-    Namespace, PlanCache,
+    Namespace, PlanCache, Uuid,
 };
-
-/// A collection's UUID.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Uuid(pub [u8; 16]);
 
 /// A collection: its id, its name, its options and its indexes.
 #[derive(Debug, Clone)]
@@ -39,6 +36,8 @@ pub struct Collection {
     pub index_filters: Arc<IndexFilters>,
     /// The planner's choices for earlier requests. A copy has none. Not stored.
     pub plan_cache: PlanCache,
+    /// The declared patterns, and those that read the collection.
+    pub patterns: Patterns,
     /// The compiled rules of the collection's writes. Not stored.
     pub rules: RulesSlot,
 }
@@ -98,6 +97,7 @@ impl Collection {
             frozen: false,
             index_filters: Arc::default(),
             plan_cache: PlanCache::default(),
+            patterns: Patterns::default(),
             rules: RulesSlot::default(),
         }
     }
@@ -169,24 +169,6 @@ impl Collection {
     /// Returns the index with this id.
     pub fn index_by_id(&self, id: IndexId) -> Option<&Arc<Index>> {
         self.indexes.iter().find(|index| index.id == id)
-    }
-}
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, byte) in self.0.iter().enumerate() {
-            if matches!(at, 4 | 6 | 8 | 10) {
-                f.write_str("-")?;
-            }
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UUID(\"{self}\")")
     }
 }
 

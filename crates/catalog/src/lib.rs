@@ -22,6 +22,7 @@ mod multikey;
 mod names;
 mod options;
 mod partial;
+pub mod patterns;
 mod plan_cache;
 mod query_settings;
 mod record;
@@ -34,8 +35,8 @@ mod view_graph;
 mod view_reading;
 
 pub use catalog::{Catalog, Database};
-pub use collection::{Collection, RulesSlot, Uuid};
-pub use ids::{CollectionId, IndexId};
+pub use collection::{Collection, RulesSlot};
+pub use ids::{CollectionId, IndexId, Uuid};
 pub use index::{Index, IndexState};
 pub use index_filter::{
     AllowedIndex, INDEX_FILTERS_BYTES_MAX, INDEX_FILTERS_MAX, IndexFilter, IndexFilters,

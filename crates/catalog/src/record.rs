@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quire_document::{Binary, Doc, DocBuf, Value, doc};
+use quire_document::{Array, Binary, Doc, DocBuf, Value, doc};
 use quire_error::{Error, Result};
 
+use crate::patterns::{Pattern, Patterns};
 use crate::{
     Collection, CollectionId, CollectionOptions, FactsBuf, Index, IndexId, IndexSpec, IndexState,
     Multikey, Namespace, RulesSlot, Uuid,
@@ -137,6 +138,13 @@ pub fn encode_collection(collection: &Collection) -> DocBuf {
             entry.append("ready", index.state == IndexState::Ready);
             entry.append("spec", &index.to_document());
         }
+        indexes.finish();
+        if !collection.patterns.declared.is_empty() {
+            let mut patterns = writer.array("patterns");
+            for pattern in &collection.patterns.declared {
+                patterns.push(Value::Document(pattern.stored().as_doc()));
+            }
+        }
     })
 }
 
@@ -171,6 +179,11 @@ pub fn decode_collection(
         }
         indexes.push(Arc::new(index));
     }
+    let patterns = match doc.get("patterns") {
+        None => Patterns::default(),
+        Some(Value::Array(stored)) => Patterns { declared: restored(stored)?, readers: Vec::new() },
+        Some(_) => return Err(broken("patterns")),
+    };
     Ok(Collection {
         id,
         uuid,
@@ -181,8 +194,18 @@ pub fn decode_collection(
         frozen: false,
         index_filters: Arc::default(),
         plan_cache: crate::PlanCache::default(),
+        patterns,
         rules: RulesSlot::default(),
     })
+}
+
+/// Decodes the declared patterns of a collection.
+fn restored(stored: Array<'_>) -> Result<Vec<Arc<Pattern>>> {
+    let pattern = |value: Value<'_>| {
+        let doc = value.as_document().ok_or_else(|| broken("patterns"))?;
+        Pattern::restored(doc).map(Arc::new)
+    };
+    stored.iter().map(pattern).collect()
 }
 
 impl FactsBuf {

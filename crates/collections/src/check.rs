@@ -5,6 +5,7 @@ mod conformance;
 mod entries;
 mod jobs;
 mod low_water;
+mod patterns;
 mod strays;
 mod tally;
 mod walks;
@@ -27,6 +28,7 @@ use crate::findings::{CollectionCheck, Finding, Problem, Repair, Report};
 use crate::{RecordId, Store, StoredDoc};
 pub use conformance::Conformance;
 use entries::Doubt;
+pub use patterns::{PatternCheck, PatternCost, check_pattern, pattern_cost};
 use tally::Tally;
 use walks::{Unreadable, walk, walk_documents};
 

@@ -75,6 +75,11 @@ impl StoredDoc {
         Ok(StoredDoc(value))
     }
 
+    /// Returns a copy of a document that is not stored yet.
+    pub(crate) fn from_doc(doc: Doc<'_>) -> Self {
+        StoredDoc(Bytes::copy_from_slice(doc.as_bytes()))
+    }
+
     /// Returns a view of the document.
     #[inline]
     pub fn as_doc(&self) -> Doc<'_> {

@@ -59,7 +59,9 @@ pub use changes::{
     ViolationObserver,
 };
 pub use check::{CheckOptions, Conformance, check, check_collection};
+pub use check::{PatternCheck, PatternCost, check_pattern, pattern_cost};
 pub use chunk_size::ChunkSize;
+pub use ddl::PATTERNS;
 pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
     ModifyIndex, ModifyView, RebuiltIndexes, Rename, collection_sizes, reclaimable_bytes,
@@ -76,8 +78,9 @@ pub use index_scan::{IndexCursor, IndexEntry, IndexRange};
 pub use job::{Job, JobId};
 pub use job_bell::JobBell;
 pub use jobs::{
-    ExpireFailure, Expired, Expiring, IsAlive, Progress, Rest, STEP_ROWS_MAX, Stepped, derive_step,
-    expire_documents, expire_step, reap_job, reap_step,
+    ExpireFailure, Expired, Expiring, IsAlive, PatternLag, Progress, Rest, STEP_ROWS_MAX, Stepped,
+    build_pattern, build_pattern_step, derive_step, expire_documents, expire_step, reap_job,
+    reap_step,
 };
 pub use key_order::{order_digits, shared_bytes};
 pub use layout::{Record, RecordId, StoredDoc, VisitedDoc};

@@ -66,12 +66,14 @@ impl Store {
             let is_taken =
                 published.lookup(namespace).is_some() || published.view(namespace).is_some();
             if is_taken || next.check_db_case(namespace.db()).is_err() {
-                let key = Bytes::copy_from_slice(&collection_key(collection.id));
-                let (space, hash) = (Space::Meta, key_hash(Space::Meta, &key));
-                let conflict = Conflict { space, key, hash, held: false };
-                return Err(StorageError::Conflict(Box::new(conflict)));
+                return Err(conflict(collection));
             }
             next = next.with(Arc::clone(collection));
+            // A pattern that was declared meanwhile does not know what the transaction has written.
+            let bound = next.lookup(namespace);
+            if bound.is_some_and(|bound| bound.patterns.readers != collection.patterns.readers) {
+                return Err(conflict(collection));
+            }
         }
         let next = Arc::new(next);
         txn.on_publish(self.publication(Arc::clone(&next)));
@@ -82,4 +84,11 @@ impl Store {
         self.make_durable(committed.version, options).map_err(StorageError::after_commit)?;
         Ok(committed)
     }
+}
+
+/// Returns the conflict of a transaction with a change of the catalog that came first.
+fn conflict(collection: &Collection) -> StorageError {
+    let key = Bytes::copy_from_slice(&collection_key(collection.id));
+    let (space, hash) = (Space::Meta, key_hash(Space::Meta, &key));
+    StorageError::Conflict(Box::new(Conflict { space, key, hash, held: false }))
 }

@@ -416,7 +416,22 @@ fn create(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
             return Err(cx.unauthorized());
         }
     }
+    declares_patterns(cx, body)?;
     defines_view(cx, body)
+}
+
+/// Fails unless the client may declare the patterns of the command: a pattern reads another
+/// collection, and its rules change what writes of that collection do.
+fn declares_patterns(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let Some(Value::Array(patterns)) = body.get("patterns") else { return Ok(()) };
+    cx.require(cx.named_target(body), CollMod)?;
+    for pattern in patterns.iter() {
+        if let Some(from) = unambiguous(pattern)?.get("from").and_then(|from| from.as_str()) {
+            let target = Target::Collection(cx.db, from);
+            [Find, CollMod].into_iter().try_for_each(|action| cx.require(target, action))?;
+        }
+    }
+    Ok(())
 }
 
 /// Fails unless the client may run the view that the command defines, if it defines one.
@@ -438,6 +453,7 @@ fn coll_mod(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
             "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled";
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
+    declares_patterns(cx, body)?;
     defines_view(cx, body)
 }
 

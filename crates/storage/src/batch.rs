@@ -100,6 +100,9 @@ pub struct CommitBatch {
     pub ops: Vec<Op>,
     /// The keys that must not have changed since `base`.
     pub checks: Vec<Check>,
+    /// The keys that count as written by this commit, although it may follow on any other commit that
+    /// wrote them.
+    pub marks: Vec<KeyHash>,
     /// The changes of the counters of collections.
     pub counts: Vec<CountDelta>,
     /// Ranges that are dropped with this commit. Their space is reclaimed later, when no older

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use crate::contract::{
-    Check, ClusterTime, CommitBatch, Committed, CountDelta, DropRange, Durability, Engine,
+    Check, ClusterTime, CommitBatch, Committed, CountDelta, DropRange, Durability, Engine, KeyHash,
     LinePlace, LockOwner, Page, ScanRequest, Snapshot, Space, Version, Visitor, key_hash,
     visit_page,
 };
@@ -73,6 +73,7 @@ impl CommitOptions {
 pub struct Savepoint {
     writes: usize,
     guards: usize,
+    marks: usize,
     counts: usize,
     drops: usize,
     log: usize,
@@ -92,6 +93,7 @@ pub fn begin_on(engine: &Arc<dyn Engine>, snapshot: Box<dyn Snapshot>, mode: Mod
         mode,
         overlay: Overlay::default(),
         guards: Vec::new(),
+        marks: Vec::new(),
         counts: Vec::new(),
         drops: Vec::new(),
         log: Vec::new(),
@@ -111,6 +113,7 @@ pub struct Txn {
     mode: Mode,
     overlay: Overlay,
     guards: Vec<Check>,
+    marks: Vec<KeyHash>,
     counts: Vec<CountDelta>,
     drops: Vec<DropRange>,
     log: Vec<Bytes>,
@@ -257,6 +260,15 @@ impl Txn {
         }
     }
 
+    /// Makes commits that guard this key conflict with this one, as a write of the key would. Stores
+    /// nothing. Two commits that mark the same key do not conflict.
+    pub fn mark(&mut self, space: Space, key: &[u8]) {
+        let hash = key_hash(space, key);
+        if !self.marks.iter().rev().take(GUARDS_COMPARED).any(|mark| *mark == hash) {
+            self.marks.push(hash);
+        }
+    }
+
     /// Changes the counters of a collection with this commit.
     pub fn add_counts(&mut self, collection: u32, documents: i64, bytes: i64) {
         self.counts.push(CountDelta { collection, documents, bytes, forget: false });
@@ -318,6 +330,7 @@ impl Txn {
         Savepoint {
             writes: self.overlay.mark(),
             guards: self.guards.len(),
+            marks: self.marks.len(),
             counts: self.counts.len(),
             drops: self.drops.len(),
             log: self.log.len(),
@@ -330,6 +343,7 @@ impl Txn {
         self.overlay.roll_back(to.writes);
         self.pushed = self.pushed.min(to.writes);
         self.guards.truncate(to.guards);
+        self.marks.truncate(to.marks);
         self.guards_checked = self.guards_checked.min(to.guards);
         self.counts.truncate(to.counts);
         self.drops.truncate(to.drops);
@@ -361,6 +375,7 @@ impl Txn {
             base,
             ops,
             checks,
+            marks: std::mem::take(&mut self.marks),
             counts: std::mem::take(&mut self.counts),
             drops: std::mem::take(&mut self.drops),
             log: std::mem::take(&mut self.log),

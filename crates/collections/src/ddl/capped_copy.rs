@@ -8,6 +8,7 @@ use quire_catalog::{Catalog, Collection, Namespace};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
+use super::pattern_names::refuse_patterns;
 use super::{drop_data, next_epoch, put_collection};
 use crate::{CollectionCursor, Record, RecordId, Store, is_in_doubt};
 
@@ -36,6 +37,9 @@ impl Store {
         let name = Namespace::new(namespace.db(), &name)?;
         let each =
             CommitOptions { interrupt: Some(interrupt.clone()), ..CommitOptions::buffered() };
+        if let Some(collection) = self.catalog().lookup(namespace) {
+            refuse_patterns(collection, "made capped")?;
+        }
         let source = self.freeze(namespace, true, &each)?;
         let copied = self.capped_copy(&source, bytes_max, &name, interrupt);
         let ended = copied.and_then(|copy| {

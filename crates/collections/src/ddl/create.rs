@@ -114,6 +114,9 @@ impl Store {
             Arc::new(Collection::new(id, self.new_uuid(), namespace.clone(), options, id_index));
         collection.check_validator()?;
         put_collection(writer, &collection)?;
-        Ok((catalog.with(Arc::clone(&collection)), collection))
+        // The catalog knows the patterns that read the new collection.
+        let next = catalog.with(Arc::clone(&collection));
+        let collection = next.lookup(namespace).cloned().unwrap_or(collection);
+        Ok((next, collection))
     }
 }

@@ -7,20 +7,23 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_storage::CommitOptions;
 
 use super::drop_data;
+use super::pattern_names::Fate;
 use crate::Store;
 
 impl Store {
     /// Drops a collection and returns it; `None` if there was none. Dropping `system.views` drops
-    /// all views of the database.
+    /// all views of the database. 20 IllegalOperation if a pattern forbids it.
     pub fn drop_collection(
         self: &Arc<Self>,
         namespace: &Namespace,
         options: &CommitOptions,
     ) -> Result<Option<Arc<Collection>>> {
-        let dropped = self.change_catalog(options, |writer, catalog, _| {
+        let dropped = self.change_catalog(options, |writer, catalog, next_id| {
             let Some(collection) = catalog.lookup(namespace) else { return Ok((None, None)) };
             drop_data(writer, collection)?;
-            Ok((Some(catalog.without(namespace)), Some(Arc::clone(collection))))
+            let next = catalog.without(namespace);
+            let next = self.patterns_after(writer, next, next_id, (collection, Fate::Dropped))?;
+            Ok((Some(next), Some(Arc::clone(collection))))
         })?;
         if let Some(collection) = &dropped {
             self.forget_record_ids(collection.id);

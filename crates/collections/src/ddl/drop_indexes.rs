@@ -7,6 +7,7 @@ use quire_document::DocBuf;
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::CommitOptions;
 
+use super::patterns::needed_indexes;
 use super::{drop_index_data, next_epoch, put_collection};
 use crate::Store;
 
@@ -34,7 +35,8 @@ pub struct DroppedIndexes {
 
 impl Store {
     /// Drops indexes. 26 NamespaceNotFound, 27 IndexNotFound, 72 InvalidOptions for `_id`, 181
-    /// AmbiguousIndexKeyPattern.
+    /// AmbiguousIndexKeyPattern. `All` leaves the indexes that patterns need, and any of them by name is
+    /// 72.
     pub fn drop_indexes(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -48,6 +50,16 @@ impl Store {
             })?;
             let listed: Vec<Arc<Index>> = collection.listed_indexes().cloned().collect();
             let mut doomed = select(&listed, which)?;
+            let needed: Vec<_> = needed_indexes(collection);
+            if let DropIndexes::All = which {
+                doomed.retain(|index| !needed.iter().any(|(id, _)| *id == index.id));
+            }
+            if let Some((index, pattern)) = doomed.iter().find_map(|index| {
+                needed.iter().find(|(id, _)| *id == index.id).map(|(_, name)| (index, name))
+            }) {
+                let text = format!("the pattern '{pattern}' needs the index '{}'", index.name);
+                return Err(Error::new(ErrorCode::InvalidOptions, text));
+            }
             let names: Vec<String> = doomed.iter().map(|index| index.name.clone()).collect();
             let successors = collection
                 .indexes

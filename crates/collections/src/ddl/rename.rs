@@ -7,6 +7,7 @@ use quire_catalog::{Catalog, Collection, IndexState, Namespace, Uuid};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
+use super::pattern_names::{Fate, refuse_patterns};
 use super::{drop_data, next_epoch, put_collection};
 use crate::{CollectionCursor, Store, is_in_doubt};
 
@@ -52,7 +53,7 @@ impl Store {
         if from.db() != to.db() {
             return self.rename_across(rename, interrupt, options);
         }
-        let dropped = self.change_catalog(options, |writer, catalog, _| {
+        let dropped = self.change_catalog(options, |writer, catalog, next_id| {
             check_uuids(rename, catalog)?;
             let source = check_names(catalog, from, to, *drop_target)?;
             check_at_rest(source)?;
@@ -65,6 +66,11 @@ impl Store {
             renamed.namespace = to.clone();
             put_collection(writer, &renamed)?;
             next = next.without(from).with(Arc::new(renamed));
+            if let Some(target) = &target {
+                let replaced = (&**target, Fate::Replaced);
+                next = self.patterns_after(writer, next, next_id, replaced)?;
+            }
+            next = self.patterns_after_rename(writer, next, next_id, (source, to))?;
             Ok((Some(next), target))
         })?;
         if let Some(target) = dropped {
@@ -84,6 +90,10 @@ impl Store {
         let Rename { from, to, drop_target, .. } = rename;
         let each =
             CommitOptions { interrupt: Some(Arc::clone(interrupt)), ..CommitOptions::buffered() };
+        let catalog = self.catalog();
+        for collection in [catalog.lookup(from), catalog.lookup(to)].into_iter().flatten() {
+            refuse_patterns(collection, "moved to or replaced from another database")?;
+        }
         let source = self.freeze(from, true, &each)?;
         let temporary =
             Namespace::new(to.db(), &format!("tmp{}.renameCollection", self.new_uuid()))?;

@@ -8,6 +8,7 @@ use quire_document::DocBuf;
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::CommitOptions;
 
+use super::pattern_names::{Fate, inherit};
 use super::{drop_data, next_epoch, put_collection, take_id};
 use crate::Store;
 
@@ -54,7 +55,7 @@ impl Store {
         model: Option<&Collection>,
         options: &CommitOptions,
     ) -> Result<()> {
-        let replaced = self.change_catalog(options, |writer, catalog, _| {
+        let replaced = self.change_catalog(options, |writer, catalog, next_id| {
             catalog.check_db_case(to.db())?;
             let Some(filled) = catalog.lookup(&copy.namespace).filter(|found| found.id == copy.id)
             else {
@@ -72,8 +73,15 @@ impl Store {
                 None => CollectionOptions::default(),
             };
             placed.namespace = to.clone();
+            if let Some(target) = &target {
+                inherit(writer, &mut placed, target)?;
+            }
             put_collection(writer, &placed)?;
-            let next = catalog.without(&copy.namespace).with(Arc::new(placed));
+            let mut next = catalog.without(&copy.namespace).with(Arc::new(placed));
+            if let Some(target) = &target {
+                let replaced = (&**target, Fate::Replaced);
+                next = self.patterns_after(writer, next, next_id, replaced)?;
+            }
             Ok((Some(next), target))
         })?;
         if let Some(target) = replaced {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use quire_catalog::key::Arena;
 use quire_catalog::{Catalog, Collection, CollectionId, Index, IndexId, IndexState, Namespace};
 use quire_document::{Binary, Doc, Value, doc};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{Direction, Interrupt};
 
 use super::step::{Progress, Rest, run_to_end};
-use crate::failure::{Attempt, from_interruption};
+use crate::failure::{Attempt, Failure, from_interruption};
 use crate::job::{Job, JobId};
 use crate::{IndexCursor, IndexRange, Store, Writer};
 
@@ -143,8 +143,13 @@ pub fn expire_step(writer: &mut Writer, job: &Job, rows_max: usize) -> Attempt<P
         if let Some(doc) = found
             && has_expired(index, doc.as_doc(), cutoff_ms)?
         {
-            writer.delete(collection, entry.record, doc.as_doc())?;
-            deleted += 1;
+            match writer.delete(collection, entry.record, doc.as_doc()) {
+                Ok(()) => deleted += 1,
+                // A pattern keeps the document while others refer to it. The next pass tries again.
+                Err(Failure::Error(error))
+                    if error.code() == ErrorCode::DocumentValidationFailure => {}
+                Err(failure) => return Err(failure),
+            }
         }
         if writer.buffered_bytes() >= CHUNK_BYTES {
             let rest = IndexRange::whole(index);

@@ -17,6 +17,7 @@
 mod budget;
 mod capped;
 mod deferred;
+pub(crate) mod patterns;
 mod validation;
 
 use std::sync::Arc;
@@ -37,7 +38,8 @@ pub use deferred::Deferred;
 type Compile = fn(&Collection) -> Option<Arc<dyn Rule>>;
 
 /// The kinds of rules, in the order in which they run at each step.
-const KINDS: &[Compile] = &[validation::compile, capped::compile];
+const KINDS: &[Compile] =
+    &[patterns::compile_reference, patterns::compile_target, validation::compile, capped::compile];
 
 /// A rule of one collection, compiled from the collection's options.
 pub trait Rule: Send + Sync {
@@ -45,12 +47,16 @@ pub trait Rule: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Returns the document with the fields that the rule computes; `None` leaves it as it is. Must
-    /// keep the `_id`.
+    /// keep the `_id`, and must write nothing.
     ///
     /// # Errors
     /// An error refuses the write.
-    fn complete(&self, proposal: &Proposal<'_>) -> Result<Option<DocBuf>> {
-        let _ = proposal;
+    fn complete(
+        &self,
+        proposal: &Proposal<'_>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Option<DocBuf>> {
+        let _ = (proposal, writer);
         Ok(None)
     }
 
@@ -151,8 +157,21 @@ pub trait RuleWriter {
     /// Those of the engine.
     fn move_head(&mut self, collection: &Collection, head: RecordId) -> Attempt<()>;
 
+    /// Makes the commit fail if a commit that writes or marks the key comes first. The key is one of
+    /// the engine's `meta` space and need not have a row.
+    fn guard_key(&mut self, key: &[u8]);
+
+    /// Makes commits that guard the key conflict with this one, as if it had written the key.
+    fn mark_key(&mut self, key: &[u8]);
+
+    /// Makes the commit fail if the collection is changed, renamed or dropped meanwhile.
+    fn guard_collection(&mut self, collection: &Collection);
+
     /// Returns the time of the statement in milliseconds since 1970.
     fn now_ms(&mut self) -> u64;
+
+    /// Returns true while a task runs that an earlier commit deferred.
+    fn is_deferred(&self) -> bool;
 
     /// Returns true if the commit's budget for derived writes is used up.
     fn is_spent(&self) -> bool;
@@ -187,19 +206,28 @@ impl Rules {
 
     /// Completes a document and checks the result. Returns the completed document; `None` if it is
     /// the proposed one.
-    pub(crate) fn admit(&self, proposal: &Proposal<'_>) -> Result<Option<DocBuf>> {
-        let completed = self.complete(proposal)?;
+    pub(crate) fn admit(
+        &self,
+        proposal: &Proposal<'_>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Option<DocBuf>> {
+        let completed = self.complete(proposal, writer)?;
         let after = completed.as_ref().map_or(proposal.after, DocBuf::as_doc);
         let proposal = Proposal { after, ..*proposal };
         self.rules.iter().try_for_each(|rule| rule.check(&proposal))?;
         Ok(completed)
     }
 
-    fn complete(&self, proposal: &Proposal<'_>) -> Result<Option<DocBuf>> {
+    fn complete(
+        &self,
+        proposal: &Proposal<'_>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Option<DocBuf>> {
         let mut completed: Option<DocBuf> = None;
         for rule in &self.rules {
             let after = completed.as_ref().map_or(proposal.after, DocBuf::as_doc);
-            if let Some(next) = rule.complete(&Proposal { after, ..*proposal })? {
+            let next = rule.complete(&Proposal { after, ..*proposal }, writer)?;
+            if let Some(next) = next {
                 completed = Some(next);
             }
         }

@@ -4,10 +4,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Namespace, Uuid};
+use quire_catalog::{Collection, Namespace, Uuid, collection_key};
 use quire_document::{Doc, DocBuf};
 use quire_error::{Error, ErrorCode};
 use quire_mql::update::Update;
+use quire_storage::Space;
 
 use super::Writer;
 use crate::changes::{Change, UpdatedDoc};
@@ -29,6 +30,8 @@ pub(super) struct Derived {
     budget: Budget,
     /// The depth of the task that runs now; `None` if none runs.
     running: Option<u32>,
+    /// True if an earlier commit has deferred the task that this writer runs.
+    is_deferred: bool,
 }
 
 /// A task of a rule in the transaction that caused it.
@@ -47,7 +50,7 @@ impl Writer {
         collection: &Collection,
         doc: Doc<'_>,
     ) -> Attempt<RecordId> {
-        let completed = rules.admit(&self.proposal(collection, None, doc))?;
+        let completed = self.admit(rules, collection, (None, doc))?;
         let doc = completed.as_ref().map_or(doc, DocBuf::as_doc);
         self.undone_on_error(|writer| {
             let id = writer.insert_record(collection, doc)?;
@@ -66,7 +69,7 @@ impl Writer {
         (old, new): (Doc<'_>, Doc<'_>),
         update: Option<&Update>,
     ) -> Attempt<()> {
-        let completed = rules.admit(&self.proposal(collection, Some(old), new))?;
+        let completed = self.admit(rules, collection, (Some(old), new))?;
         let new = completed.as_ref().map_or(new, DocBuf::as_doc);
         self.undone_on_error(|writer| {
             writer.put_record(collection, id, (old, new))?;
@@ -92,14 +95,17 @@ impl Writer {
         })
     }
 
-    fn proposal<'p>(
-        &'p mut self,
-        collection: &'p Collection,
-        before: Option<Doc<'p>>,
-        after: Doc<'p>,
-    ) -> Proposal<'p> {
+    /// Completes and checks a document before it is stored.
+    fn admit(
+        &mut self,
+        rules: &Rules,
+        collection: &Collection,
+        (before, after): (Option<Doc<'_>>, Doc<'_>),
+    ) -> Attempt<Option<DocBuf>> {
+        let store = Arc::clone(&self.store);
         let (policy, now_ms) = (self.policy, self.now_ms());
-        Proposal { store: &self.store, collection, before, after, policy, now_ms }
+        let proposal = Proposal { store: &store, collection, before, after, policy, now_ms };
+        rules.admit(&proposal, self)
     }
 
     fn undone_on_error<T>(&mut self, work: impl FnOnce(&mut Self) -> Attempt<T>) -> Attempt<T> {
@@ -186,7 +192,9 @@ impl Writer {
         let (collection, depth, task) = (collection.uuid, deferred.depth, deferred.task.clone());
         let task = Task { rule, collection, depth, task };
         self.undone_on_error(|writer| {
-            writer.derived.get_or_insert_default().queue.push_back(task);
+            let derived = writer.derived.get_or_insert_default();
+            derived.is_deferred = true;
+            derived.queue.push_back(task);
             writer.run_tasks()
         })
     }
@@ -239,8 +247,24 @@ impl RuleWriter for Writer {
         self.store_head(collection, head)
     }
 
+    fn guard_key(&mut self, key: &[u8]) {
+        self.txn.guard(Space::Meta, key);
+    }
+
+    fn mark_key(&mut self, key: &[u8]) {
+        self.txn.mark(Space::Meta, key);
+    }
+
+    fn guard_collection(&mut self, collection: &Collection) {
+        self.txn.guard(Space::Meta, &collection_key(collection.id));
+    }
+
     fn now_ms(&mut self) -> u64 {
         Writer::now_ms(self)
+    }
+
+    fn is_deferred(&self) -> bool {
+        self.derived.as_ref().is_some_and(|derived| derived.is_deferred)
     }
 
     fn is_spent(&self) -> bool {

@@ -36,7 +36,7 @@ impl Rule for Doubles {
         "doubles"
     }
 
-    fn complete(&self, proposal: &Proposal<'_>) -> Result<Option<DocBuf>> {
+    fn complete(&self, proposal: &Proposal<'_>, _: &mut dyn RuleWriter) -> Attempt<Option<DocBuf>> {
         let mut doc = DocBuf::build(|writer| {
             for (name, value) in proposal.after.fields().filter(|(name, _)| *name != "twice") {
                 writer.append(name, value);

@@ -6,12 +6,14 @@ use crate::frame::metrics::Latency;
 use crate::frame::reply::number;
 use crate::frame::service::{Service, now_ms};
 use crate::frame::usage::CollectionUsage;
+use quire_catalog::patterns::PatternState;
 use quire_catalog::{Collection, IndexState, Namespace, OPLOG};
 use quire_collections::collection_sizes;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::stage::{CollStats, StatsSection};
 use quire_planner::AggregateRequest;
+use std::sync::atomic::Ordering;
 
 /// Runs the command `collStats`.
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -183,5 +185,46 @@ fn storage_stats(
             .for_each(|index| number(&mut list, &index.name, index.bytes as i64 / scale));
     }
     number(writer, "scaleFactor", scale);
+    collection.map_or(Ok(()), |collection| pattern_stats(service, collection, writer))
+}
+
+/// Writes what the declared patterns have done since the start of the process, and what they have
+/// left to do.
+fn pattern_stats(
+    service: &Service,
+    collection: &Collection,
+    writer: &mut DocWriter<'_>,
+) -> Result<()> {
+    let declared = &collection.patterns.declared;
+    if declared.is_empty() {
+        return Ok(());
+    }
+    let lags = service.store.pattern_lag(collection)?;
+    let mut patterns = writer.document("patterns");
+    for (pattern, lag) in declared.iter().zip(&lags) {
+        let mut stats = patterns.document(&pattern.name);
+        stats.append("state", pattern.state.name());
+        {
+            let seconds = lag.since_ms.map_or(0, |since| (now_ms() - since).max(0) / 1000);
+            let mut shown = stats.document("lag");
+            number(&mut shown, "tasks", lag.tasks as i64);
+            number(&mut shown, "seconds", seconds);
+            let stopped = match &pattern.state {
+                PatternState::Stopped(reason) => Some(reason),
+                _ => lag.reason.as_ref(),
+            };
+            if let Some(reason) = stopped {
+                shown.append("reason", reason.as_str());
+            }
+        }
+        let meters = &pattern.meters;
+        for (name, counter) in [
+            ("derivedWrites", &meters.derived),
+            ("ignoredWrites", &meters.ignored),
+            ("rejectedWrites", &meters.rejected),
+        ] {
+            number(&mut stats, name, counter.load(Ordering::Relaxed));
+        }
+    }
     Ok(())
 }

@@ -6,7 +6,8 @@ use crate::frame::context::Context;
 use crate::frame::service::Topology;
 use quire_catalog::Collection;
 use quire_collections::{
-    CheckOptions, CollectionCheck, Conformance, Problem, Repair, check_collection,
+    CheckOptions, CollectionCheck, Conformance, PatternCheck, Problem, Repair, check_collection,
+    check_pattern,
 };
 use quire_document::{Binary, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -30,12 +31,15 @@ struct Options {
     fix_multikey: bool,
     conformance: bool,
     fast_count: bool,
+    /// Compares the documents with the declared patterns.
+    patterns: bool,
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let namespace = cx.target(body)?;
     let options = Options::read(body);
-    options.check(cx.service.options.topology == Topology::Standalone)?;
+    let standalone = cx.service.options.topology == Topology::Standalone;
+    options.check(standalone)?;
     let catalog = cx.service.store.catalog();
     if catalog.view(&namespace).is_some() {
         let text = "Cannot validate a view";
@@ -45,7 +49,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let text = format!("Collection '{namespace}' does not exist to validate.");
         return Err(Error::new(ErrorCode::NamespaceNotFound, text));
     };
-    let repair = match (options.repair, options.fix_multikey) {
+    // A replica set repairs only patterns, as any client could.
+    let repair = match (options.repair && standalone, options.fix_multikey) {
         (true, _) => Repair::All,
         (false, true) => Repair::Facts,
         (false, false) => Repair::Nothing,
@@ -71,7 +76,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             Some(found?)
         }
     };
-    write(collection, found.as_ref(), repair, reply);
+    let patterns = match options.patterns {
+        true => check_patterns(cx, collection, options.repair)?,
+        false => Vec::new(),
+    };
+    write(collection, (found.as_ref(), &patterns), repair, reply);
     Ok(())
 }
 
@@ -89,6 +98,7 @@ impl Options {
                 "fixMultikey" => options.fix_multikey = flag,
                 "checkBSONConformance" => options.conformance = flag,
                 "enforceFastCount" => options.fast_count = flag,
+                "patterns" => options.patterns = flag,
                 _ => {}
             }
         }
@@ -130,7 +140,10 @@ impl Options {
                 );
             }
         }
-        if repairs && !standalone {
+        if self.patterns && self.background {
+            return unsupported("{ background: true } does not compare patterns");
+        }
+        if (self.fix_multikey || self.repair && !self.patterns) && !standalone {
             let option = if self.repair { "repair" } else { "fixMultikey" };
             return unsupported(&format!(
                 "Running the validate command with {{ {option}: true }} can only be performed in standalone mode."
@@ -140,9 +153,40 @@ impl Options {
     }
 }
 
+/// Compares the documents with every declared pattern. With `repair` those that differ are written.
+fn check_patterns(
+    cx: &Context<'_>,
+    collection: &Arc<Collection>,
+    repair: bool,
+) -> Result<Vec<PatternCheck>> {
+    let check = |pattern| {
+        interruptible(&cx.interrupt_check(), || {
+            check_pattern(&cx.service.store, (collection, pattern), repair, &cx.interrupt)
+        })
+    };
+    collection.patterns.declared.iter().map(check).collect()
+}
+
+fn write_patterns(patterns: &[PatternCheck], reply: &mut DocWriter<'_>) {
+    if patterns.is_empty() {
+        return;
+    }
+    let mut shown = reply.document("patterns");
+    for pattern in patterns {
+        let mut entry = shown.document(&pattern.name);
+        crate::frame::reply::number(&mut entry, "checked", pattern.checked as i64);
+        crate::frame::reply::number(&mut entry, "drift", pattern.drift as i64);
+        crate::frame::reply::number(&mut entry, "repaired", pattern.repaired as i64);
+        let mut documents = entry.array("documents");
+        for id in &pattern.documents {
+            documents.push(id.as_value());
+        }
+    }
+}
+
 fn write(
     collection: &Arc<Collection>,
-    found: Option<&CollectionCheck>,
+    (found, patterns): (Option<&CollectionCheck>, &[PatternCheck]),
     repair: Repair,
     reply: &mut DocWriter<'_>,
 ) {
@@ -170,7 +214,8 @@ fn write(
             entry.append("valid", sound).append("spec", &index.to_document());
         }
     }
-    let valid = found.is_none_or(CollectionCheck::is_sound_now);
+    let drifts = |pattern: &PatternCheck| pattern.drift > pattern.repaired;
+    let valid = found.is_none_or(CollectionCheck::is_sound_now) && !patterns.iter().any(drifts);
     let repaired = found.is_some_and(CollectionCheck::is_repaired);
     reply.append("valid", valid).append("repaired", repaired);
     {
@@ -197,6 +242,7 @@ fn write(
         }
     }
     write_problems(found, reply);
+    write_patterns(patterns, reply);
     let mode = match repair {
         Repair::Nothing => "None",
         Repair::Facts => "AdjustMultikey",

@@ -1,11 +1,13 @@
 //! `collMod`: changes an index, the options of a collection, or a view.
 
+use crate::ddl::patterns::change_patterns;
 use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{Arg, arguments, fields};
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;
 use quire_catalog::capped::{CappedChange, parse_max, parse_size};
 use quire_catalog::clustered::parse_expiry;
+use quire_catalog::patterns::PatternChange;
 use quire_catalog::{Collection, Namespace, ValidationOptions, ViewDefinition, parse_images};
 use quire_collections::{
     Expiry, IndexBefore, IndexChoice, MakeUnique, ModifyCollection, ModifyIndex, ModifyView,
@@ -27,6 +29,8 @@ struct Arguments<'a> {
     capped: CappedChange,
     /// Whether the change log keeps the documents before and after each change.
     images: Option<bool>,
+    /// The changes of the declared patterns.
+    patterns: Option<Vec<PatternChange>>,
     /// The first option that applies only to collections.
     of_collection: Option<&'a str>,
     /// The first option that is not built.
@@ -71,7 +75,21 @@ fn modify_collection(
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     let namespace = &collection.namespace;
-    let Arguments { index, dry_run, expiry, validation, capped, images, .. } = arguments;
+    let Arguments { index, dry_run, expiry, validation, capped, images, patterns, .. } = arguments;
+    if let Some(changes) = patterns {
+        let alone = index.is_none()
+            && expiry.is_none()
+            && validation.is_empty()
+            && capped.is_empty()
+            && images.is_none();
+        return match alone {
+            true => change_patterns(cx, namespace, &changes, dry_run, reply),
+            false => {
+                let text = "collMod: 'patterns' cannot be combined with another change";
+                Err(Error::new(ErrorCode::InvalidOptions, text))
+            }
+        };
+    }
     if images.is_some() {
         check_images(namespace)?;
     }
@@ -157,6 +175,9 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             "changeStreamPreAndPostImages" if !arg.is_null() => {
                 parsed.images = Some(parse_images("collMod", arg.value())?);
             }
+            "patterns" if !arg.is_null() => {
+                parsed.patterns = Some(PatternChange::parse_all("collMod", arg.array()?)?);
+            }
             "index"
             | "viewOn"
             | "pipeline"
@@ -164,7 +185,8 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             | "expireAfterSeconds"
             | "cappedSize"
             | "cappedMax"
-            | "changeStreamPreAndPostImages" => {}
+            | "changeStreamPreAndPostImages"
+            | "patterns" => {}
             "timeseries" | "recordPreImages" => {
                 let given = Some(arg.name()).filter(|_| !arg.is_null());
                 parsed.not_built = parsed.not_built.or(given);

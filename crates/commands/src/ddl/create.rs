@@ -1,12 +1,14 @@
 //! `create`: creates a collection or a view.
 
 use crate::ddl::coll_mod::check_images;
+use crate::ddl::patterns::declare_patterns;
 use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{arguments, is_generic, missing};
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;
 use quire_catalog::capped::Capped;
 use quire_catalog::clustered::check_beside;
+use quire_catalog::patterns::PatternChange;
 use quire_catalog::{CollectionOptions, Namespace, ValidationOptions, ViewDefinition};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
@@ -17,7 +19,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     if body.is_empty() {
         return Err(missing(cx.command.name, "create"));
     }
-    let fields = fields_without(body, &["viewOn", "pipeline"]);
+    let fields = fields_without(body, &["viewOn", "pipeline", "patterns"]);
     if cx.in_transaction() {
         cx.join_transaction()?;
         refuse_kinds(body)?;
@@ -36,7 +38,30 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         let text = format!("{namespace} can only be created with a time-series collection");
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
-    cx.server_unit()?.create_collection(&namespace, options, &cx.interrupt)
+    let patterns = patterns(cx, body)?;
+    cx.server_unit()?.create_collection(&namespace, options, &cx.interrupt)?;
+    if patterns.is_empty() {
+        return Ok(());
+    }
+    declare_patterns(cx, &namespace, &patterns)
+}
+
+/// Returns the patterns that the command declares.
+fn patterns(cx: &Context<'_>, body: Doc<'_>) -> Result<Vec<PatternChange>> {
+    let mut given = arguments(cx.command.name, body).filter(|arg| !arg.is_null());
+    let Some(arg) = given.find(|arg| arg.name() == "patterns") else { return Ok(Vec::new()) };
+    let changes = PatternChange::parse_all("create", arg.array()?)?;
+    if let Some(PatternChange::Remove(name)) =
+        changes.iter().find(|change| matches!(change, PatternChange::Remove(_)))
+    {
+        let text = format!("'create' cannot remove the pattern '{name}'");
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    if cx.in_transaction() {
+        let text = "Cannot declare patterns in a multi-document transaction.";
+        return Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
+    }
+    Ok(changes)
 }
 
 /// Returns the fields of the command that are collection options, except those in `left_out`.
@@ -71,6 +96,9 @@ fn view(cx: &Context<'_>, namespace: &Namespace, body: Doc<'_>) -> Result<Option
     }
     if body.get("idIndex").is_some_and(|index| !index.is_nullish()) {
         return invalid("'idIndex' is not allowed with 'viewOn'");
+    }
+    if body.get("patterns").is_some_and(|patterns| !patterns.is_nullish()) {
+        return invalid("'patterns' is not allowed with 'viewOn'");
     }
     check_ignored(body)?;
     let rest = fields_without(body, &[&["viewOn", "pipeline"], IGNORED].concat());

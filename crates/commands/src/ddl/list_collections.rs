@@ -83,7 +83,16 @@ pub fn describe_collection(collection: &Collection, writer: &mut DocWriter<'_>) 
     writer.append("options", collection.options.document());
     {
         let uuid = Value::Binary(Binary { subtype: 4, bytes: &collection.uuid.0 });
-        writer.document("info").append("readOnly", false).append("uuid", uuid);
+        let mut info = writer.document("info");
+        info.append("readOnly", false).append("uuid", uuid);
+        // Not in `options`, which a dump passes on to `create` of another server.
+        let declared = &collection.patterns.declared;
+        if !declared.is_empty() {
+            let mut patterns = info.array("patterns");
+            for pattern in declared {
+                patterns.push(&pattern.shown());
+            }
+        }
     }
     if let Some(index) = collection.id_index().filter(|index| !index.is_clustered()) {
         writer.append("idIndex", &index.to_document());

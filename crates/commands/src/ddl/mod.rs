@@ -13,6 +13,7 @@ pub mod list_cluster_catalog;
 pub mod list_collections;
 pub mod list_databases;
 pub mod list_indexes;
+pub mod patterns;
 pub mod re_index;
 pub mod rename_collection;
 pub mod search_indexes;

@@ -3,14 +3,17 @@
 use super::expiry::{ENABLED, IN_BATCHES};
 use crate::frame::job_kind::JobKind;
 use crate::frame::service::now_ms;
-use quire_catalog::CollectionId;
-use quire_collections::{Deferred, derive_step, expire_step};
+use quire_catalog::{CollectionId, Uuid};
+use quire_collections::{Deferred, build_pattern_step, derive_step, expire_step};
+use quire_document::Value;
 use std::time::Duration;
 
 /// The deletion of expired documents: a job for each index that has some.
 pub(super) const TTL: &str = "ttl";
 /// What the rules of collections have to write after the commit that caused it.
 const DERIVED: &str = "derived";
+/// The build of a declared pattern.
+const PATTERN_BUILD: &str = "patternBuild";
 /// The deletion of the results of old retryable writes.
 const RETRY_RECORDS: &str = "retryRecords";
 
@@ -49,6 +52,25 @@ pub(super) static KINDS: &[JobKind] = &[
             found.map(|found| found.namespace.to_string()).unwrap_or_default()
         },
         step: |_, writer, job| derive_step(writer, job),
+        count: |_, _| {},
+    },
+    JobKind {
+        name: PATTERN_BUILD,
+        summary: "Applies a declared pattern to the documents of its collection.",
+        thread: "PatternBuilder",
+        op: "update",
+        step_time_max: Duration::from_secs(5),
+        may_run: |_| true,
+        namespace: |service, job| {
+            let Some(Value::Binary(uuid)) = job.parameters.get("collection") else {
+                return String::new();
+            };
+            let uuid = uuid.bytes.try_into().map(Uuid);
+            let catalog = service.store.catalog();
+            let found = uuid.ok().and_then(|uuid| catalog.by_uuid(&uuid).cloned());
+            found.map(|found| found.namespace.to_string()).unwrap_or_default()
+        },
+        step: |cx, writer, job| build_pattern_step(writer, job, cx.rows_max),
         count: |_, _| {},
     },
     JobKind {

@@ -30,6 +30,7 @@ mod memory;
 mod oplog;
 mod ownership;
 mod parameters;
+mod patterns;
 mod plan_cache;
 mod plan_fuzz;
 mod pool;

@@ -317,6 +317,7 @@ impl<B: Backend> Inner<B> {
             numbers.version += 1;
             numbers.cluster_time = numbers.cluster_time.max(floor).next(now_ms);
             keys.record(numbers.version, &batch.checks);
+            keys.record_marks(numbers.version, &batch.marks);
             let version = Version::from_u64(numbers.version);
             let committed = Committed { version, cluster_time: numbers.cluster_time };
             results.push(Ok(committed));

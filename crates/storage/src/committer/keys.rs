@@ -118,9 +118,18 @@ impl KeyTable {
     /// Records the keys that a commit writes.
     pub fn record(&mut self, version: u64, checks: &[Check]) {
         for check in checks.iter().filter(|check| check.write) {
-            if self.last.insert(check.hash, version).is_none() {
-                self.order.push_back((version, check.hash));
-            }
+            self.record_one(version, check.hash);
+        }
+    }
+
+    /// Records the keys that a commit marks, which count as written.
+    pub fn record_marks(&mut self, version: u64, marks: &[KeyHash]) {
+        marks.iter().for_each(|hash| self.record_one(version, *hash));
+    }
+
+    fn record_one(&mut self, version: u64, hash: KeyHash) {
+        if self.last.insert(hash, version).is_none() {
+            self.order.push_back((version, hash));
         }
     }
 
@@ -227,6 +236,19 @@ mod tests {
         assert_eq!(table.check(0, None, &[key("z")]), Err(StorageError::SnapshotTooOld));
         assert!(table.check(1, None, &[key("a")]).is_ok());
         assert!(table.check(1, None, &[key("b")]).is_err());
+    }
+
+    /// Two orders of one customer do not conflict, but each does with a rename of the customer.
+    #[test]
+    fn a_mark_conflicts_with_guards_and_not_with_marks() {
+        let mut table = KeyTable::new(100, 0);
+        let guarded = Check { write: false, ..key("a") };
+        table.record_marks(5, &[guarded.hash]);
+        assert!(table.check(4, None, std::slice::from_ref(&guarded)).is_err());
+        assert!(table.check(5, None, std::slice::from_ref(&guarded)).is_ok());
+        table.record_marks(6, &[guarded.hash]);
+        table.prune(6);
+        assert_eq!(table.sizes().0, 0);
     }
 
     /// A transaction that ended after a minute of writes by others made one commit remove four

@@ -1,0 +1,451 @@
+//! The rule of the documents that refer: a document gets the copies of its references before it is
+//! stored, and one that refers to nothing is refused.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use quire_catalog::patterns::{
+    CopyMode, OnClientWrite, OnDelete, OnMissing, Pattern, PatternKind, PatternMeters, Reference,
+};
+use quire_catalog::{Collection, Namespace};
+use quire_document::path::Part;
+use quire_document::{Doc, DocBuf, Path, Value, ValueBuf, equal};
+use quire_error::Error;
+
+use super::copies::{Copies, Places, nulled, references};
+use super::{Settled, Upkeep, depend, refused};
+use crate::failure::Attempt;
+use crate::rules::{Proposal, Rule, RuleWriter};
+use crate::{StoredDoc, WritePolicy};
+
+/// Returns the rule of a collection that declares references.
+pub(in crate::rules) fn compile(collection: &Collection) -> Option<Arc<dyn Rule>> {
+    let declared = collection.patterns.declared.iter();
+    let is_reference = |pattern: &&Arc<Pattern>| matches!(pattern.kind, PatternKind::Reference(_));
+    let references: Vec<Computed> = declared.filter(is_reference).map(Computed::new).collect();
+    (!references.is_empty()).then(|| Arc::new(References(references)) as Arc<dyn Rule>)
+}
+
+/// The references of one collection.
+struct References(Vec<Computed>);
+
+/// A reference with its paths.
+pub(super) struct Computed {
+    pattern: Arc<Pattern>,
+    local: Path,
+    into: Path,
+    sources: Vec<Path>,
+}
+
+/// What a document had at a reference: its value and its copies.
+type Before = (Option<ValueBuf>, DocBuf);
+
+/// The computation of the copies of one document.
+struct Computation<'c> {
+    of: &'c Computed,
+    reference: &'c Reference,
+    owner: &'c Collection,
+    /// The collection of the referred documents; `None` if it does not exist.
+    from: Option<Arc<Collection>>,
+    /// The document itself, if the collection refers to itself: it may not be stored yet.
+    own: Option<Doc<'c>>,
+    /// The references that the stored document has, each with true after it was used.
+    before: Vec<(Before, bool)>,
+    /// True if a reference that the stored document does not have must lead to a document.
+    is_strict: bool,
+    /// The referred documents that were read.
+    read: Vec<(ValueBuf, Option<StoredDoc>)>,
+    /// The first derived path at which the document has a value that is neither the stored nor the
+    /// computed one.
+    touched: Option<String>,
+}
+
+impl Rule for References {
+    fn name(&self) -> &'static str {
+        "reference"
+    }
+
+    fn complete(
+        &self,
+        proposal: &Proposal<'_>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Option<DocBuf>> {
+        let mut completed: Option<DocBuf> = None;
+        for computed in &self.0 {
+            let after = completed.as_ref().map_or(proposal.after, DocBuf::as_doc);
+            let proposal = Proposal { after, ..*proposal };
+            if let Some(next) = computed.complete(&proposal, writer)? {
+                completed = Some(next);
+            }
+        }
+        Ok(completed)
+    }
+}
+
+impl Upkeep for Computed {
+    fn recomputed(
+        &self,
+        collection: &Collection,
+        doc: Doc<'_>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Option<DocBuf>> {
+        let before = self.occurrences(doc)?;
+        let mut computation = self.computation(collection, doc, before, writer);
+        self.places().rewrite(doc, &mut |reference, copies| {
+            computation.copies(reference, copies, writer).map(Some)
+        })
+    }
+
+    fn settled(
+        &self,
+        collection: &Collection,
+        doc: Doc<'_>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Settled> {
+        let on_delete = self.reference().on_delete;
+        let mut computation = self.computation(collection, doc, Vec::new(), writer);
+        let mut new = doc.to_owned();
+        for value in self.references(doc) {
+            let is_gone = computation.target(value, writer)?.is_none();
+            match on_delete {
+                OnDelete::Cascade if is_gone => return Ok(Settled::Deleted),
+                OnDelete::SetNull if is_gone => {
+                    new = nulled(new.as_doc(), self.local.parts(), value);
+                }
+                _ => {}
+            }
+        }
+        let is_changed = new.as_bytes() != doc.as_bytes();
+        let recomputed = self.recomputed(collection, new.as_doc(), writer)?;
+        Ok(Settled::from(recomputed.or(is_changed.then_some(new))))
+    }
+
+    fn problem(
+        &self,
+        collection: &Collection,
+        doc: Doc<'_>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Option<String>> {
+        let reference = self.reference();
+        if reference.on_missing != OnMissing::Error {
+            return Ok(None);
+        }
+        let mut computation = self.computation(collection, doc, Vec::new(), writer);
+        for value in self.references(doc) {
+            if computation.target(value, writer)?.is_none() {
+                return Ok(Some(missing(reference, value)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Computed {
+    pub(super) fn new(pattern: &Arc<Pattern>) -> Self {
+        let (local, into, sources) = match &pattern.kind {
+            PatternKind::Reference(reference) => {
+                let sources = reference.fields.iter().map(|field| Path::new(&field.source));
+                let paths = (Path::new(&reference.local_field), Path::new(&reference.into));
+                (paths.0, paths.1, sources.collect())
+            }
+            PatternKind::Rollup(_) | PatternKind::Counter(_) => {
+                (Path::new(""), Path::new(""), Vec::new())
+            }
+        };
+        Computed { pattern: Arc::clone(pattern), local, into, sources }
+    }
+
+    fn reference(&self) -> &Reference {
+        match &self.pattern.kind {
+            PatternKind::Reference(reference) => reference,
+            PatternKind::Rollup(_) | PatternKind::Counter(_) => {
+                unreachable!("only references are compiled here")
+            }
+        }
+    }
+
+    fn places(&self) -> Places<'_> {
+        let into: &[Part] = if self.sources.is_empty() { &[] } else { self.into.parts() };
+        Places { local: self.local.parts(), into }
+    }
+
+    /// Returns all values of the reference in a document.
+    pub fn references<'a>(&self, doc: Doc<'a>) -> Vec<Value<'a>> {
+        let mut found = Vec::new();
+        references(doc, self.local.parts(), &mut found);
+        found
+    }
+
+    /// Returns the references of a document with their copies, in order.
+    fn occurrences(&self, doc: Doc<'_>) -> Attempt<Vec<(Before, bool)>> {
+        let mut found = Vec::new();
+        if self.sources.is_empty() {
+            let values = self.references(doc).into_iter();
+            found.extend(values.map(|value| ((Some(ValueBuf::new(value)), DocBuf::new()), false)));
+            return Ok(found);
+        }
+        self.places().rewrite(doc, &mut |reference, copies| {
+            let copies = copies.map(|doc| self.copied(doc)).unwrap_or_default();
+            found.push(((reference.map(ValueBuf::new), copies), false));
+            Ok(None)
+        })?;
+        Ok(found)
+    }
+
+    /// Returns the copies among the fields of a document.
+    fn copied(&self, doc: Doc<'_>) -> DocBuf {
+        let reference = self.reference();
+        DocBuf::build(|writer| {
+            for field in &reference.fields {
+                writer.append_some(&field.name, doc.get(&field.name));
+            }
+        })
+    }
+
+    fn computation<'c>(
+        &'c self,
+        owner: &'c Collection,
+        doc: Doc<'c>,
+        before: Vec<(Before, bool)>,
+        writer: &mut dyn RuleWriter,
+    ) -> Computation<'c> {
+        let reference = self.reference();
+        let from = Namespace::new(owner.namespace.db(), &reference.from).ok();
+        let from = from.and_then(|from| writer.collection(&from));
+        let own = from.as_ref().filter(|from| from.id == owner.id).map(|_| doc);
+        Computation {
+            of: self,
+            reference,
+            owner,
+            from,
+            own,
+            before,
+            is_strict: false,
+            read: Vec::new(),
+            touched: None,
+        }
+    }
+
+    /// Returns the document with its copies; `None` if it has them.
+    fn complete(
+        &self,
+        proposal: &Proposal<'_>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Option<DocBuf>> {
+        let Proposal { collection, before, after, policy, .. } = *proposal;
+        let pattern = &self.pattern;
+        if before.is_some_and(|before| self.is_untouched(before, after)) {
+            return Ok(None);
+        }
+        // While the pattern is built, an inserted document may come from a dump: what it has of a
+        // snapshot is the snapshot.
+        let known = match before {
+            None if !pattern.is_strict() => Some(after),
+            before => before,
+        };
+        let occurrences = known.map_or(Ok(Vec::new()), |known| self.occurrences(known))?;
+        if before.is_some() && same(&occurrences, &self.occurrences(after)?) {
+            return Ok(None);
+        }
+        let mut computation = self.computation(collection, after, occurrences, writer);
+        computation.is_strict = pattern.is_strict()
+            && self.reference().on_missing == OnMissing::Error
+            && matches!(policy, WritePolicy::Client | WritePolicy::Derived);
+        if self.sources.is_empty() {
+            computation.check(&self.references(after), writer)?;
+            return Ok(None);
+        }
+        let completed = self.places().rewrite(after, &mut |reference, copies| {
+            computation.copies(reference, copies, writer).map(Some)
+        })?;
+        let is_client = matches!(policy, WritePolicy::Client | WritePolicy::Bypassing);
+        if let Some(path) = computation.touched.filter(|_| is_client) {
+            self.client_wrote(collection, &path)?;
+        }
+        Ok(completed)
+    }
+
+    /// Counts or refuses a client's write of a derived path.
+    fn client_wrote(&self, collection: &Collection, path: &str) -> Attempt<()> {
+        let pattern = &self.pattern;
+        let counted = |counter: &AtomicI64| PatternMeters::add(counter, 1);
+        match pattern.on_client_write {
+            OnClientWrite::Ignore => {
+                counted(&pattern.meters.ignored);
+                Ok(())
+            }
+            OnClientWrite::Reject => {
+                counted(&pattern.meters.rejected);
+                let why = "the pattern writes this path, and clients may not change it";
+                Err(refused(collection, pattern, path, why).into())
+            }
+        }
+    }
+
+    /// Returns true if the fields of the document that have references or copies are the same bytes
+    /// before and after a write.
+    fn is_untouched(&self, before: Doc<'_>, after: Doc<'_>) -> bool {
+        let same = |name: &str| match (before.get(name), after.get(name)) {
+            (None, None) => true,
+            (Some(before), Some(after)) => ValueBuf::new(before) == ValueBuf::new(after),
+            _ => false,
+        };
+        same(self.local.first()) && (self.sources.is_empty() || same(self.into.first()))
+    }
+}
+
+/// Returns true if both documents have the same references and copies.
+fn same(before: &[(Before, bool)], after: &[(Before, bool)]) -> bool {
+    before.len() == after.len()
+        && before.iter().zip(after).all(|((before, _), (after, _))| {
+            before.0 == after.0 && before.1.as_bytes() == after.1.as_bytes()
+        })
+}
+
+/// Says that a referred document does not exist.
+fn missing(reference: &Reference, value: Value<'_>) -> String {
+    let (from, field) = (&reference.from, &reference.foreign_field);
+    let value = quire_catalog::debug_value(value);
+    format!("no document of '{from}' has {field}: {value}")
+}
+
+impl Computation<'_> {
+    /// Returns the copies of one reference. `copies` is the document that has them now.
+    fn copies(
+        &mut self,
+        reference: Option<Value<'_>>,
+        copies: Option<Doc<'_>>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Copies> {
+        let computed = match reference.filter(|value| !value.is_nullish()) {
+            None => self.reference.fields.iter().map(|field| (field.name.clone(), None)).collect(),
+            Some(value) => self.of_value(value, writer)?,
+        };
+        if self.touched.is_none()
+            && let Some(copies) = copies
+        {
+            self.touched = self.touched_by(copies, &computed);
+        }
+        Ok(computed)
+    }
+
+    fn of_value(&mut self, value: Value<'_>, writer: &mut dyn RuleWriter) -> Attempt<Copies> {
+        let kept = self.take_before(value);
+        let target = self.target(value, writer)?;
+        if target.is_none() && self.is_strict && kept.is_none() {
+            return Err(self.refuses(value).into());
+        }
+        let has_copies = kept.as_ref().is_some_and(|kept| !kept.as_doc().is_empty());
+        let stays = |mode: CopyMode| match mode {
+            CopyMode::Snapshot => has_copies,
+            CopyMode::Sync => target.is_none() && self.reference.on_delete == OnDelete::Keep,
+        };
+        let source = |at: usize| {
+            let path = self.of.sources.get(at)?;
+            path.get(target.as_ref()?.as_doc()).map(ValueBuf::new)
+        };
+        let fields = self.reference.fields.iter().enumerate();
+        Ok(fields
+            .map(|(at, field)| {
+                let value = match stays(field.mode) {
+                    true => kept.as_ref().and_then(|kept| kept.get(&field.name)).map(ValueBuf::new),
+                    false => source(at),
+                };
+                (field.name.clone(), value)
+            })
+            .collect())
+    }
+
+    /// Refuses a reference that the stored document does not have and that leads nowhere.
+    fn check(&mut self, values: &[Value<'_>], writer: &mut dyn RuleWriter) -> Attempt<()> {
+        for value in values {
+            let is_new = self.take_before(*value).is_none();
+            if is_new && self.target(*value, writer)?.is_none() && self.is_strict {
+                return Err(self.refuses(*value).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn refuses(&self, value: Value<'_>) -> Error {
+        let why = missing(self.reference, value);
+        refused(self.owner, &self.of.pattern, &self.reference.local_field, &why)
+    }
+
+    /// Returns the copies that the stored document has for the next reference with this value.
+    fn take_before(&mut self, value: Value<'_>) -> Option<DocBuf> {
+        let found = self.before.iter_mut().find(|((reference, _), used)| {
+            !*used && reference.as_ref().is_some_and(|found| equal(found.as_value(), value, None))
+        })?;
+        found.1 = true;
+        Some(found.0.1.clone())
+    }
+
+    /// Returns the referred document, which this commit depends on.
+    fn target(
+        &mut self,
+        value: Value<'_>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Option<StoredDoc>> {
+        let read = self.read.iter().find(|(read, _)| equal(read.as_value(), value, None));
+        if let Some((_, doc)) = read {
+            return Ok(doc.clone());
+        }
+        depend(writer, self.owner.id, &self.of.pattern, value);
+        let own = self.own.filter(|own| {
+            let named = Path::new(&self.reference.foreign_field).get(*own);
+            named.is_some_and(|named| equal(named, value, None))
+        });
+        let found = match (own, &self.from) {
+            (Some(own), _) => Some(StoredDoc::from_doc(own)),
+            (None, Some(from)) => {
+                writer.guard_collection(from);
+                find_target(from, &self.reference.foreign_field, value, &*writer)?
+            }
+            (None, None) => None,
+        };
+        self.read.push((ValueBuf::new(value), found.clone()));
+        Ok(found)
+    }
+
+    /// Returns the derived path at which `copies` has a value that is neither computed nor one that
+    /// the stored document has.
+    fn touched_by(&self, copies: Doc<'_>, computed: &Copies) -> Option<String> {
+        let is_stored = |name: &str, value: &ValueBuf| {
+            self.before.iter().any(|((_, stored), _)| {
+                stored.get(name).is_some_and(|stored| ValueBuf::new(stored) == *value)
+            })
+        };
+        let mut fields = computed.iter().filter_map(|(name, new)| {
+            let found = ValueBuf::new(copies.get(name)?);
+            let is_known = new.as_ref() == Some(&found) || is_stored(name, &found);
+            (!is_known).then(|| format!("{}.{name}", self.reference.into))
+        });
+        fields.next()
+    }
+}
+
+/// Returns the document of `from` whose `field` has a value.
+pub(super) fn find_target(
+    from: &Collection,
+    field: &str,
+    value: Value<'_>,
+    writer: &dyn RuleWriter,
+) -> Attempt<Option<StoredDoc>> {
+    if field == "_id" {
+        return Ok(writer.view().get_by_id(from, value)?.map(|record| record.doc));
+    }
+    let is_unique = |index: &&Arc<quire_catalog::Index>| {
+        index.unique && index.keys.fields().len() == 1 && index.keys.collation().is_none()
+    };
+    let named = from.ready_indexes().filter(is_unique);
+    let mut named = named.filter(|index| index.keys.field(field) == Some(0));
+    let Some(index) = named.next() else { return Ok(None) };
+    let probe = field.rsplit('.').fold(ValueBuf::new(value), |inner, name| {
+        let mut doc = DocBuf::new();
+        doc.append(name, inner.as_value());
+        doc.into()
+    });
+    let Some(probe) = probe.as_value().as_document() else { return Ok(None) };
+    Ok(writer.view().get_by_key_of(from, index, probe)?.map(|record| record.doc))
+}
