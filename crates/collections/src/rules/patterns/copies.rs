@@ -174,8 +174,9 @@ fn place(doc: Doc<'_>, into: &[Part], copies: &Copies) -> Option<DocBuf> {
             let new = (!new.as_doc().is_empty()).then(|| new.into());
             Some(with(doc, first.name(), new))
         }
-        None if !has_copies => None,
-        Some(_) if !has_copies => Some(with(doc, first.name(), None)),
+        // What is there instead of the document belongs to the client as long as there is nothing to
+        // copy.
+        _ if !has_copies => None,
         _ => {
             let inner = place(Doc::default(), rest, copies).unwrap_or_default();
             Some(with(doc, first.name(), Some(inner.into())))

@@ -244,9 +244,6 @@ impl Computed {
             before => before,
         };
         let occurrences = known.map_or(Ok(Vec::new()), |known| self.occurrences(known))?;
-        if before.is_some() && same(&occurrences, &self.occurrences(after)?) {
-            return Ok(None);
-        }
         let mut computation = self.computation(collection, after, occurrences, writer);
         computation.is_strict = pattern.is_strict()
             && self.reference().on_missing == OnMissing::Error
@@ -292,14 +289,6 @@ impl Computed {
         };
         same(self.local.first()) && (self.sources.is_empty() || same(self.into.first()))
     }
-}
-
-/// Returns true if both documents have the same references and copies.
-fn same(before: &[(Before, bool)], after: &[(Before, bool)]) -> bool {
-    before.len() == after.len()
-        && before.iter().zip(after).all(|((before, _), (after, _))| {
-            before.0 == after.0 && before.1.as_bytes() == after.1.as_bytes()
-        })
 }
 
 /// Says that a referred document does not exist.
