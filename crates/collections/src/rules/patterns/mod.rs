@@ -152,9 +152,9 @@ pub fn usable_index<'c>(collection: &'c Collection, path: &str) -> Option<&'c Ar
 /// Returns the error of a write that a pattern refuses: 121 with the pattern and the path.
 pub(crate) fn refused(collection: &Collection, pattern: &Pattern, path: &str, why: &str) -> Error {
     let (name, namespace) = (&pattern.name, &collection.namespace);
-    let details = doc! {
+    let details = doc! { "errInfo": {
         "pattern": name.as_str(), "collection": namespace.as_str(), "path": path, "reason": why
-    };
+    } };
     let text = format!("pattern '{name}' of {namespace}, path '{path}': {why}");
     Error::new(ErrorCode::DocumentValidationFailure, text).with_details(details.into_bytes())
 }
