@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// The format version of everything above the engine: catalog, documents, record ids, index
-/// entries, the change log. A newer version is refused.
-pub const CATALOG_FORMAT: i32 = 2;
+/// entries, the change log, declared patterns. A newer version is refused.
+pub const CATALOG_FORMAT: i32 = 3;
 
 const FORMAT: u8 = b'f';
 const COLLECTION: u8 = b'c';

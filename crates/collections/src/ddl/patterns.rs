@@ -9,7 +9,8 @@ use quire_catalog::patterns::{
     PATTERNS_MAX, Pattern, PatternChange, PatternKind, PatternState, Reach, check_loops, overlap,
 };
 use quire_catalog::{
-    Catalog, Collection, CollectionOptions, Index, IndexId, IndexSpec, Namespace, Uuid,
+    CATALOG_FORMAT, Catalog, Collection, CollectionOptions, FormatRecord, Index, IndexId,
+    IndexSpec, Namespace, Uuid, format_key,
 };
 use quire_document::{Binary, DocBuf, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
@@ -17,6 +18,7 @@ use quire_storage::{CommitOptions, Interrupt};
 
 use super::{CreateIndexes, next_epoch, put_collection};
 use crate::job::{Job, JobId};
+use crate::meta::put_meta;
 use crate::rules::patterns::usable_index;
 use crate::{Store, Writer};
 
@@ -122,6 +124,9 @@ impl Store {
             }
             let gone = declared_ids(before);
             next = self.write_declared(writer, &next, next_id, (namespace.db(), &gone))?;
+            // An older program would not keep the patterns.
+            let format = FormatRecord { format: CATALOG_FORMAT, next_id: *next_id };
+            put_meta(writer.txn_mut(), &format_key(), format.encode())?;
             Ok((Some(next), ()))
         })
     }

@@ -25,7 +25,7 @@ pub(super) use reference::compile as compile_reference;
 pub(super) use target::compile as compile_target;
 
 /// The first byte of the keys that patterns guard. No row has such a key.
-const GUARDED: u8 = b'p';
+const GUARDED: u8 = b'g';
 
 /// What a pattern says about one document of its own collection.
 pub trait Upkeep {
