@@ -123,7 +123,7 @@ pub(super) fn inherit(
             pattern.state = PatternState::Building;
         }
         placed.epoch = placed.epoch.max(pattern.generation);
-        add_build(writer, placed, &pattern, Rebuild::Declared)?;
+        add_build(writer, placed, &pattern, Rebuild::Replaced)?;
         replace(placed, pattern);
     }
     Ok(())

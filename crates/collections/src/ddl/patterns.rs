@@ -33,6 +33,8 @@ pub(crate) const PATTERN_BUILD: &str = "patternBuild";
 pub(super) enum Rebuild {
     /// It was declared.
     Declared,
+    /// Its collection has other documents.
+    Replaced,
     /// Documents that it reads are gone. What it says about deleted documents is done.
     Gone,
 }

@@ -95,6 +95,24 @@ impl Writer {
         })
     }
 
+    /// Returns a document that this writer has just written as it is stored: with what the patterns of
+    /// its collection have added.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn as_stored(
+        &self,
+        collection: &Collection,
+        id: RecordId,
+        written: DocBuf,
+    ) -> Attempt<DocBuf> {
+        if collection.patterns.declared.is_empty() {
+            return Ok(written);
+        }
+        let stored = self.view().get(collection, id)?;
+        Ok(stored.map_or(written, |stored| stored.as_doc().to_owned()))
+    }
+
     /// Completes and checks a document before it is stored.
     fn admit(
         &mut self,

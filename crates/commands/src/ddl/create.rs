@@ -39,11 +39,43 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     let patterns = patterns(cx, body)?;
+    let is_there = cx.service.store.catalog().lookup(&namespace).is_some();
     cx.server_unit()?.create_collection(&namespace, options, &cx.interrupt)?;
-    if patterns.is_empty() {
+    match (patterns.is_empty(), is_there) {
+        (true, _) => Ok(()),
+        (false, true) => same_patterns(cx, &namespace, &patterns),
+        (false, false) => {
+            let declared = declare_patterns(cx, &namespace, &patterns);
+            if declared.is_err() {
+                cx.change_catalog(|store, commit| store.drop_collection(&namespace, commit))?;
+            }
+            declared
+        }
+    }
+}
+
+/// Fails with 48 NamespaceExists unless the collection declares these patterns.
+fn same_patterns(
+    cx: &Context<'_>,
+    namespace: &Namespace,
+    patterns: &[PatternChange],
+) -> Result<()> {
+    let catalog = cx.service.store.catalog();
+    let collection = catalog.require(namespace)?;
+    let is_declared = |change: &PatternChange| match change {
+        PatternChange::Remove(_) => false,
+        PatternChange::Declare(pattern) => {
+            let known = collection.patterns.named(&pattern.name);
+            known.is_some_and(|known| {
+                known.definition().as_bytes() == pattern.definition().as_bytes()
+            })
+        }
+    };
+    if patterns.iter().all(is_declared) {
         return Ok(());
     }
-    declare_patterns(cx, &namespace, &patterns)
+    let text = format!("Collection already exists. NS: {namespace}");
+    Err(Error::new(ErrorCode::NamespaceExists, text))
 }
 
 /// Returns the patterns that the command declares.

@@ -149,6 +149,7 @@ fn change_found(
             Applied::Same => Ok(Some((doc.to_owned(), Some(doc.to_owned())))),
             Applied::Changed(new) => {
                 statement.write(writer, collection, id, (doc, new.as_doc()))?;
+                let new = writer.as_stored(collection, id, new)?;
                 let after = Some(new.as_doc());
                 statement.remember(writer, Effect::Update, Some(doc), after);
                 Ok(Some((doc.to_owned(), Some(new))))

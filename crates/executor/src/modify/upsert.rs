@@ -32,9 +32,10 @@ pub(crate) fn upsert(
             let mut buffer = Vec::new();
             let store = writer.store().clone();
             let prepared = prepare_insert(&store, doc.as_doc(), &mut buffer)?;
-            writer.insert(&collection, prepared)?;
-            statement.remember(writer, Effect::Insert, None, Some(prepared));
-            Ok(Some(prepared.to_owned()))
+            let id = writer.insert(&collection, prepared)?;
+            let stored = writer.as_stored(&collection, id, prepared.to_owned())?;
+            statement.remember(writer, Effect::Insert, None, Some(stored.as_doc()));
+            Ok(Some(stored))
         });
         return match ended {
             Ok((None, _)) => continue,
