@@ -117,7 +117,11 @@ pub fn crash(args: &[String]) -> Result<(), String> {
         command.args(["--test", "it", "--", "crash", "damage", "--nocapture"]);
         command.env("QUIRE_CRASH_ROUNDS", rounds.to_string());
         run_command(command.env("QUIRE_POWER_CUTS", (rounds * 50).to_string()))
-    })
+    })?;
+    let mut command = cargo();
+    command.args(["test", "--release", "--package", "quire-commands", "--test", "it", "--"]);
+    command.arg("patterns::random");
+    run_command(command.env("QUIRE_PATTERN_SEEDS", (rounds * 50).to_string()))
 }
 
 /// Runs the official drivers, mongosh and the dump tools against a server; `args` selects some of

@@ -2,9 +2,11 @@
 //! are those that `$lookup` finds.
 
 use super::{abort, commit, declare, rows, with, within};
+use crate::change_streams::open;
 use crate::{Client, Server, at, code};
 use quire_document::{DocBuf, doc};
 use quire_storage::rng::Rng;
+use quire_storage::{Crash, Faults, SimulatedDisk};
 
 /// Returns the number of orders whose copies differ from what `$lookup` finds.
 pub(super) fn wrong_copies(client: &mut Client) -> usize {
@@ -183,8 +185,7 @@ fn round(seed: u64) {
 /// `QUIRE_PATTERN_SEEDS` sets the number of seeds.
 #[test]
 fn random_writes_leave_every_copy_exact() {
-    let seeds = std::env::var("QUIRE_PATTERN_SEEDS").ok().and_then(|text| text.parse().ok());
-    for seed in 0..seeds.unwrap_or(12) {
+    for seed in 0..seeds(12) {
         round(seed);
     }
 }
@@ -217,4 +218,61 @@ fn concurrent_writers_leave_every_copy_exact() {
         let valid = client.works(doc! { "validate": collection, "patterns": true, "$db": "shop" });
         assert_eq!(at(&valid, "valid").unwrap().as_bool(), Some(true), "{valid:?}");
     }
+}
+
+/// After a kill of the process or a power cut, and after the jobs that were left, nothing differs.
+#[test]
+fn power_cuts_leave_every_copy_exact() {
+    for seed in 0..seeds(8) {
+        let mut rng = Rng::new(seed + 5000);
+        let mut disk = SimulatedDisk::new(Faults::none(seed));
+        let (customers, orders) = chained("cascade", [0, 1, 1000][rng.below(3) as usize]);
+        {
+            let server = open(&disk);
+            let mut client = server.client(1);
+            client.works(doc! { "create": "customers", "patterns": [&customers], "$db": "shop" });
+            client.works(doc! { "create": "orders", "patterns": [&orders], "$db": "shop" });
+        }
+        for _ in 0..4 {
+            let server = open(&disk);
+            let mut client = server.client(1);
+            for _ in 0..12 {
+                let command = with(&random_command(&mut rng), doc! { "$db": "shop" });
+                let concern = match rng.one_in(2) {
+                    true => doc! { "writeConcern": { "w": 1 } },
+                    false => doc! { "writeConcern": { "w": "majority" } },
+                };
+                client.run(with(&command, concern));
+            }
+            if rng.one_in(2) {
+                step_job(&server);
+            }
+            drop((client, server));
+            disk.crash([Crash::Process, Crash::Power, Crash::TornTail][rng.below(3) as usize]);
+        }
+        let server = open(&disk);
+        let mut client = server.client(1);
+        settle(&server, &mut client);
+        for collection in ["customers", "orders"] {
+            let valid =
+                client.works(doc! { "validate": collection, "patterns": true, "$db": "shop" });
+            assert_eq!(at(&valid, "valid").unwrap().as_bool(), Some(true), "{seed}: {valid:?}");
+        }
+    }
+}
+
+/// Runs one step of the first task that waits.
+fn step_job(server: &Server) {
+    let store = server.0.store();
+    let waiting = store.jobs(|_| {}).unwrap().into_iter().find(|job| job.id.kind == "derived");
+    if let Some(mut job) = waiting {
+        let interrupt = quire_storage::Interrupt::new();
+        store.step_job(&mut job, &mut true, &interrupt, quire_collections::derive_step).unwrap();
+    }
+}
+
+/// Returns the number of seeds: `least`, or the one that `QUIRE_PATTERN_SEEDS` sets.
+fn seeds(least: u64) -> u64 {
+    let set = std::env::var("QUIRE_PATTERN_SEEDS").ok().and_then(|text| text.parse().ok());
+    set.unwrap_or(least)
 }
