@@ -6,6 +6,7 @@ mod bulk;
 mod closing;
 mod cursors;
 mod errors;
+mod patterns;
 mod sessions;
 mod shop;
 mod threads;
