@@ -3,6 +3,7 @@
 
 mod conformance;
 mod entries;
+mod groups;
 mod jobs;
 mod low_water;
 mod patterns;
@@ -58,6 +59,7 @@ pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
     }
     strays::check(store, &collections, repair, &mut report)?;
     jobs::check(store, repair, &mut report)?;
+    groups::check(store, repair, &mut report)?;
     Ok(report)
 }
 

@@ -24,7 +24,10 @@ pub(crate) fn next(engine: &Arc<dyn Engine>, catalog: &Catalog) -> Result<u32> {
     }
     let traces = engine.traces();
     traces.counted.into_iter().for_each(&mut see);
-    traces.dropped.iter().filter_map(|range| prefix_of(&range.start)).for_each(&mut see);
+    // The keys of the other spaces do not begin with a number.
+    let dropped = traces.dropped.iter();
+    let dropped = dropped.filter(|range| matches!(range.space, Space::Doc | Space::Idx));
+    dropped.filter_map(|range| prefix_of(&range.start)).for_each(&mut see);
     for space in [Space::Doc, Space::Idx] {
         let last = engine.upper_bound(space).map_err(from_storage)?;
         last.as_deref().and_then(prefix_of).into_iter().for_each(&mut see);

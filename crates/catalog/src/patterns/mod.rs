@@ -306,6 +306,18 @@ impl Pattern {
         }
     }
 
+    /// Returns the paths of the indexes that the pattern needs, each with true if it is in its own
+    /// collection and not in the one that it reads.
+    pub fn needed_indexes(&self) -> Vec<(&str, bool)> {
+        let mut needed: Vec<_> = self.needed_index().into_iter().collect();
+        if let PatternKind::Rollup(rollup) = &self.kind
+            && rollup.local_field != "_id"
+        {
+            needed.push((rollup.local_field.as_str(), true));
+        }
+        needed
+    }
+
     /// Returns the path of the index that the pattern needs, and true if it is in its own collection
     /// and not in the one that it reads; `None` for a counter.
     pub fn needed_index(&self) -> Option<(&str, bool)> {

@@ -1,5 +1,7 @@
 //! `rollup`: aggregates the documents that refer to a document into it.
 
+use std::sync::Arc;
+
 use quire_document::{DocBuf, DocWriter, Value};
 use quire_error::Result;
 
@@ -54,7 +56,23 @@ impl Rollup {
         }
         let max_fanout =
             fields.optional("maxFanout").map_or(Ok(MAX_FANOUT_DEFAULT), |field| field.count())?;
-        Ok(Rollup { from, local_field, foreign_field, filter, set, max_fanout })
+        let rollup = Rollup { from, local_field, foreign_field, filter, set, max_fanout };
+        rollup.compile()?;
+        Ok(rollup)
+    }
+
+    /// Compiles the accumulators.
+    ///
+    /// # Errors
+    /// Those of [`quire_mql::rollup::Rollup::parse`].
+    pub fn compile(&self) -> Result<Arc<quire_mql::rollup::Rollup>> {
+        let set = DocBuf::build(|writer| {
+            for (path, accumulator) in &self.set {
+                writer.append(path, accumulator);
+            }
+        });
+        let compiled = quire_mql::rollup::Rollup::parse(Some(self.filter.as_doc()), set.as_doc());
+        compiled.map(Arc::new)
     }
 
     pub(super) fn write(&self, writer: &mut DocWriter<'_>) {

@@ -39,6 +39,7 @@ pub use views::ModifyView;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quire_catalog::patterns::{Pattern, PatternKind};
 use quire_catalog::{
     Collection, CollectionId, Index, collection_key, dropped_key, encode_collection, multikey_key,
 };
@@ -51,6 +52,7 @@ use crate::entry::index_range;
 use crate::failure::from_storage;
 use crate::layout::collection_end;
 use crate::meta::put_meta;
+use crate::rules::patterns::{rows_of_children, rows_of_pattern};
 
 /// Returns the next number for a collection or an index.
 pub(crate) fn take_id(next: &mut u32) -> Result<u32> {
@@ -83,7 +85,31 @@ fn drop_data(writer: &mut Writer, collection: &Collection) -> Result<()> {
         true => keep_documents(writer, collection)?,
         false => drop_documents(writer, id),
     }
+    if !collection.patterns.is_empty() {
+        drop_groups_of(writer, collection);
+    }
     collection.indexes.iter().try_for_each(|index| drop_index_data(writer, index))
+}
+
+/// Drops the groups of roll-ups that the collection declares or that read it.
+fn drop_groups_of(writer: &mut Writer, collection: &Collection) {
+    drop_rows(writer, rows_of_children(collection.id));
+    for pattern in &collection.patterns.declared {
+        drop_groups(writer, collection, pattern);
+    }
+}
+
+/// Drops the groups of one pattern of `owner`.
+fn drop_groups(writer: &mut Writer, owner: &Collection, pattern: &Pattern) {
+    let PatternKind::Rollup(rollup) = &pattern.kind else { return };
+    let from = writer.catalog().collection(owner.namespace.db(), &rollup.from).cloned();
+    if let Some(from) = from {
+        drop_rows(writer, rows_of_pattern(from.id, owner.id, pattern));
+    }
+}
+
+fn drop_rows(writer: &mut Writer, (start, end): (Vec<u8>, Vec<u8>)) {
+    writer.txn_mut().drop_range(Space::Meta, start.into(), end.into());
 }
 
 /// Leaves the documents of a dropped collection to the change log, which may refer to them.

@@ -11,7 +11,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Direction;
 
 use super::patterns::{Rebuild, add_build, declared_ids, replace};
-use super::{next_epoch, put_collection};
+use super::{drop_groups, next_epoch, put_collection};
 use crate::rules::patterns::usable_index;
 use crate::{IndexCursor, IndexRange, Store, Writer};
 
@@ -154,6 +154,7 @@ fn rebuilt(
     owner: &Collection,
     pattern: &Pattern,
 ) -> Result<Catalog> {
+    drop_groups(writer, owner, pattern);
     let mut after = next_epoch(owner);
     let mut pattern = pattern.with_state(PatternState::Building);
     pattern.generation = after.epoch;

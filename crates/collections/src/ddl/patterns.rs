@@ -16,7 +16,7 @@ use quire_document::{Binary, DocBuf, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
-use super::{CreateIndexes, next_epoch, put_collection};
+use super::{CreateIndexes, drop_groups, next_epoch, put_collection};
 use crate::job::{Job, JobId};
 use crate::meta::put_meta;
 use crate::rules::patterns::usable_index;
@@ -66,12 +66,15 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         options: &CommitOptions,
     ) -> Result<()> {
-        for change in changes {
-            let PatternChange::Declare(pattern) = change else { continue };
-            let (Some((path, is_own)), Some(from)) = (pattern.needed_index(), pattern.from())
-            else {
-                continue;
-            };
+        let needed = changes.iter().flat_map(|change| match change {
+            PatternChange::Declare(pattern) => {
+                let from = pattern.from().unwrap_or_default();
+                let of = |(path, is_own)| (path, is_own, from);
+                pattern.needed_indexes().into_iter().map(of).collect()
+            }
+            PatternChange::Remove(_) => Vec::new(),
+        });
+        for (path, is_own, from) in needed {
             let of = match is_own {
                 true => namespace.clone(),
                 false => Namespace::new(namespace.db(), from)?,
@@ -122,6 +125,12 @@ impl Store {
                 let known = before.patterns.named(&pattern.name);
                 if known.is_none_or(|known| known.generation != pattern.generation) {
                     add_build(writer, &after, pattern, Rebuild::Declared)?;
+                }
+            }
+            for pattern in &before.patterns.declared {
+                let stays = after.patterns.named(&pattern.name);
+                if stays.is_none_or(|stays| stays.generation != pattern.generation) {
+                    drop_groups(writer, before, pattern);
                 }
             }
             let gone = declared_ids(before);
@@ -246,6 +255,11 @@ fn applied(collection: &Collection, changes: &[PatternChange]) -> Result<Collect
             (PatternChange::Declare(pattern), Some(known))
                 if known.definition().as_bytes() == pattern.definition().as_bytes()
                     && !matches!(known.state, PatternState::Stopped(_)) => {}
+            (PatternChange::Declare(pattern), _)
+                if matches!(pattern.kind, PatternKind::Counter(_)) =>
+            {
+                return Err(Error::not_built("the pattern 'counter'"));
+            }
             (PatternChange::Declare(pattern), _) => {
                 let mut pattern = pattern.clone();
                 pattern.generation = next.epoch;
@@ -410,15 +424,17 @@ pub(super) fn needed_indexes(collection: &Collection) -> Vec<(IndexId, String)> 
     let read = patterns.readers.iter().map(|reader| (&reader.pattern, false));
     let mut needed = Vec::new();
     for (pattern, is_own) in own.chain(read) {
-        let dependents = pattern.needed_index().filter(|(_, of_owner)| *of_owner == is_own);
-        let dependents = dependents.and_then(|(path, _)| usable_index(collection, path));
+        let dependents = pattern.needed_indexes().into_iter();
+        let dependents = dependents
+            .filter(|(_, of_owner)| *of_owner == is_own)
+            .filter_map(|(path, _)| usable_index(collection, path));
         let targets = match &pattern.kind {
             PatternKind::Reference(reference) if !is_own && reference.foreign_field != "_id" => {
                 unique_index(collection, &reference.foreign_field)
             }
             _ => None,
         };
-        let indexes = dependents.into_iter().chain(targets);
+        let indexes = dependents.chain(targets);
         needed.extend(indexes.map(|index| (index.id, pattern.name.clone())));
     }
     needed
@@ -438,11 +454,11 @@ fn unique_index<'c>(collection: &'c Collection, field: &str) -> Option<&'c Arc<I
 
 /// Refuses a pattern whose index is not there.
 fn check_indexes(catalog: &Catalog, owner: &Collection) -> Result<()> {
-    for pattern in &owner.patterns.declared {
-        let (Some((path, is_own)), Some(from)) = (pattern.needed_index(), pattern.from()) else {
-            continue;
-        };
-        let read = catalog.collection(owner.namespace.db(), from);
+    let needed = owner.patterns.declared.iter().flat_map(|pattern| {
+        pattern.needed_indexes().into_iter().map(move |(path, is_own)| (pattern, path, is_own))
+    });
+    for (pattern, path, is_own) in needed {
+        let read = catalog.collection(owner.namespace.db(), pattern.from().unwrap_or_default());
         let of = if is_own { Some(owner) } else { read.map(|read| &**read) };
         if of.is_some_and(|of| usable_index(of, path).is_none()) {
             let text =

@@ -26,6 +26,11 @@ impl Budget {
         self.documents == 0 || self.bytes == 0
     }
 
+    /// Returns true if less than a tenth is left.
+    pub fn is_low(&self) -> bool {
+        self.documents < DERIVED_DOCUMENTS_MAX / 10 || self.bytes < DERIVED_BYTES_MAX / 10
+    }
+
     /// Takes a derived write of a document of `bytes` bytes.
     pub fn spend(&mut self, bytes: usize) {
         self.documents = self.documents.saturating_sub(1);
@@ -41,7 +46,7 @@ mod tests {
     fn documents_and_bytes_end_the_budget() {
         let mut budget = Budget::default();
         (1..DERIVED_DOCUMENTS_MAX).for_each(|_| budget.spend(100));
-        assert!(!budget.is_spent());
+        assert!(!budget.is_spent() && budget.is_low());
         budget.spend(100);
         assert!(budget.is_spent());
 

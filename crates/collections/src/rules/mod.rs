@@ -38,8 +38,14 @@ pub use deferred::Deferred;
 type Compile = fn(&Collection) -> Option<Arc<dyn Rule>>;
 
 /// The kinds of rules, in the order in which they run at each step.
-const KINDS: &[Compile] =
-    &[patterns::compile_reference, patterns::compile_target, validation::compile, capped::compile];
+const KINDS: &[Compile] = &[
+    patterns::compile_reference,
+    patterns::compile_rollup,
+    patterns::compile_target,
+    patterns::compile_children,
+    validation::compile,
+    capped::compile,
+];
 
 /// A rule of one collection, compiled from the collection's options.
 pub trait Rule: Send + Sync {
@@ -80,12 +86,17 @@ pub trait Rule: Send + Sync {
     }
 
     /// Adds tasks for other documents, which [`run`](Self::run) does later in the same transaction,
-    /// or in a later one.
+    /// or in a later one. Writes no documents, but may change its own rows.
     ///
     /// # Errors
-    /// An error undoes the write.
-    fn derive(&self, change: &Change<'_>, tasks: &mut Vec<DocBuf>) -> Result<()> {
-        let _ = (change, tasks);
+    /// A failure undoes the write.
+    fn derive(
+        &self,
+        change: &Change<'_>,
+        writer: &mut dyn RuleWriter,
+        tasks: &mut Vec<DocBuf>,
+    ) -> Attempt<()> {
+        let _ = (change, writer, tasks);
         Ok(())
     }
 
@@ -156,6 +167,13 @@ pub trait RuleWriter {
     /// # Errors
     /// Those of the engine.
     fn move_head(&mut self, collection: &Collection, head: RecordId) -> Attempt<()>;
+
+    /// Stores a row of the rule's own in the engine's `meta` space, or deletes it. Two commits that
+    /// write the same row conflict.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn put_row(&mut self, key: &[u8], row: Option<DocBuf>) -> Attempt<()>;
 
     /// Makes the commit fail if a commit that writes or marks the key comes first. The key is one of
     /// the engine's `meta` space and need not have a row.
@@ -239,17 +257,17 @@ impl Rules {
         self.rules.iter().try_for_each(|rule| rule.place(change, writer))
     }
 
-    /// Runs the step *derive* of every rule. `queue` gets each task with its rule.
+    /// Runs the step *derive* of every rule. Returns the tasks, each with its rule.
     pub(crate) fn derive(
         &self,
         change: &Change<'_>,
-        mut queue: impl FnMut(&Arc<dyn Rule>, DocBuf) -> Result<()>,
-    ) -> Result<()> {
-        let mut tasks = Vec::new();
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Vec<(Arc<dyn Rule>, DocBuf)>> {
+        let (mut all, mut tasks) = (Vec::new(), Vec::new());
         for rule in &self.rules {
-            rule.derive(change, &mut tasks)?;
-            tasks.drain(..).try_for_each(|task| queue(rule, task))?;
+            rule.derive(change, writer, &mut tasks)?;
+            all.extend(tasks.drain(..).map(|task| (Arc::clone(rule), task)));
         }
-        Ok(())
+        Ok(all)
     }
 }

@@ -1,10 +1,11 @@
 //! Writes of collections with rules: the steps around the record, and the derived writes that
 //! follow. The steps are described in `rules`.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Namespace, Uuid, collection_key};
+use bytes::Bytes;
+use quire_catalog::{Collection, CollectionId, Namespace, Uuid, collection_key};
 use quire_document::{Doc, DocBuf};
 use quire_error::{Error, ErrorCode};
 use quire_mql::update::Update;
@@ -32,6 +33,8 @@ pub(super) struct Derived {
     running: Option<u32>,
     /// True if an earlier commit has deferred the task that this writer runs.
     is_deferred: bool,
+    /// The documents that tasks have replaced: replacing one again costs no more of the budget.
+    replaced: HashSet<(CollectionId, RecordId)>,
 }
 
 /// A task of a rule in the transaction that caused it.
@@ -143,15 +146,13 @@ impl Writer {
         let collection = change.collection().map_or(Uuid::default(), |collection| collection.uuid);
         let depth = self.derived.as_ref().and_then(|derived| derived.running);
         let next = depth.map_or(0, |depth| depth + 1);
-        let derived = &mut self.derived;
-        rules.derive(change, |rule, task| {
+        for (rule, task) in rules.derive(change, self)? {
             if next >= DEPTH_MAX {
-                return Err(too_deep(rule.name()));
+                return Err(too_deep(rule.name()).into());
             }
-            let task = Task { rule: Arc::clone(rule), collection, depth: next, task };
-            derived.get_or_insert_default().queue.push_back(task);
-            Ok(())
-        })?;
+            let task = Task { rule, collection, depth: next, task };
+            self.derived.get_or_insert_default().queue.push_back(task);
+        }
         if depth.is_none() { self.run_tasks() } else { Ok(()) }
     }
 
@@ -194,6 +195,12 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    /// Returns true if derived writes have used up most of the budget of this commit. Soon they would
+    /// be left to a job, so a statement of many documents commits before it goes on.
+    pub fn is_budget_low(&self) -> bool {
+        self.derived.as_ref().is_some_and(|derived| derived.budget.is_low())
     }
 
     /// Does a task that an earlier commit deferred, as far as the budget of this commit allows, and
@@ -252,7 +259,12 @@ impl RuleWriter for Writer {
         old: Doc<'_>,
         new: Doc<'_>,
     ) -> Attempt<()> {
-        self.spend(new.len());
+        let is_first = self.derived.as_mut().is_some_and(|derived| {
+            derived.running.is_some() && derived.replaced.insert((collection.id, id))
+        });
+        if is_first {
+            self.spend(new.len());
+        }
         Writer::replace(self, collection, id, old, new)
     }
 
@@ -263,6 +275,15 @@ impl RuleWriter for Writer {
 
     fn move_head(&mut self, collection: &Collection, head: RecordId) -> Attempt<()> {
         self.store_head(collection, head)
+    }
+
+    fn put_row(&mut self, key: &[u8], row: Option<DocBuf>) -> Attempt<()> {
+        let key = Bytes::copy_from_slice(key);
+        match row {
+            Some(row) => self.txn.put(Space::Meta, key, row.into_bytes().into())?,
+            None => self.txn.delete(Space::Meta, key)?,
+        }
+        Ok(())
     }
 
     fn guard_key(&mut self, key: &[u8]) {

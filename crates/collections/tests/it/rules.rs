@@ -98,7 +98,12 @@ impl Rule for Copies {
         "copies"
     }
 
-    fn derive(&self, change: &Change<'_>, tasks: &mut Vec<DocBuf>) -> Result<()> {
+    fn derive(
+        &self,
+        change: &Change<'_>,
+        _: &mut dyn RuleWriter,
+        tasks: &mut Vec<DocBuf>,
+    ) -> Attempt<()> {
         if let Some(after) = change.after() {
             tasks.push(doc! { "from": 0, "n": int(after, "n") });
         }

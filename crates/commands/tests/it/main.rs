@@ -40,6 +40,7 @@ mod refusals;
 mod requests;
 mod retryable;
 mod rights_fuzz;
+mod rollups;
 mod server_stages;
 mod sessions;
 mod snapshot_reads;

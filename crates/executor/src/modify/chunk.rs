@@ -135,7 +135,8 @@ fn write_chunk<T>(
             Err(conflict) => return Err(conflict),
         }
         let full = writer.buffered_bytes().saturating_sub(bytes_before) >= CHUNK_BYTES
-            || begun.elapsed() >= CHUNK_TIME;
+            || begun.elapsed() >= CHUNK_TIME
+            || writer.is_budget_low();
         if full {
             break;
         }

@@ -123,7 +123,7 @@ fn insert_chunk(
                 }
             }
         }
-        if writer.buffered_bytes() - bytes_before >= CHUNK_BYTES {
+        if writer.buffered_bytes() - bytes_before >= CHUNK_BYTES || writer.is_budget_low() {
             break;
         }
     }

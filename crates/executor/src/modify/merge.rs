@@ -140,7 +140,8 @@ impl Merging {
                     chunk.error.get_or_insert(error);
                 }
             }
-            if writer.buffered_bytes().saturating_sub(bytes_before) >= CHUNK_BYTES {
+            let is_full = writer.buffered_bytes().saturating_sub(bytes_before) >= CHUNK_BYTES;
+            if is_full || writer.is_budget_low() {
                 break;
             }
         }

@@ -22,15 +22,14 @@ mod tests;
 
 pub use group::{ChildGroup, Results};
 
-use crate::accumulator::{AccumulatorSpec, Argument};
+use crate::accumulator::AccumulatorSpec;
 use crate::context::{EvalContext, ParseContext, Shared, current_interrupt};
-use crate::expression::{ExpressionNode, check_field_name};
+use crate::expression::check_field_name;
 use crate::filter::{Features, Filter};
-use crate::sort::Direction;
 use bumpalo::Bump;
 use quire_document::{Doc, Value, ValueBuf, identical};
 use quire_error::{Error, ErrorCode, Result};
-use ranks::{Order, Ranks};
+use ranks::Ranks;
 
 /// The most derived paths of one roll-up.
 pub const ROLLUP_PATHS_MAX: usize = 100;
@@ -91,15 +90,6 @@ impl PartialEq for Contribution {
     }
 }
 
-/// A path by which an index can order the children of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OrderPath {
-    /// The path in the child.
-    pub path: String,
-    /// True for the descending order.
-    pub descending: bool,
-}
-
 impl Rollup {
     /// Compiles a roll-up. Strings are compared by their bytes.
     ///
@@ -154,12 +144,6 @@ impl Rollup {
         let values = self.fields.iter().map(|field| field.value(&cx)).collect::<Result<_>>()?;
         Ok(Some(Contribution { id, values }))
     }
-
-    /// Returns the paths after the foreign field of an index that orders the children of a group as
-    /// the first accumulator with such an order does; empty if there is none.
-    pub fn order_paths(&self) -> Vec<OrderPath> {
-        self.fields.iter().find_map(Field::order_paths).unwrap_or_default()
-    }
 }
 
 impl Field {
@@ -178,26 +162,6 @@ impl Field {
             Kind::Ranked(ranks) => ranks.kept(value),
         };
         Ok(kept.map(ValueBuf::new))
-    }
-
-    fn order_paths(&self) -> Option<Vec<OrderPath>> {
-        let Kind::Ranked(ranks) = &self.kind else { return None };
-        match (&ranks.order, self.spec.argument()) {
-            (Order::SortKey(sort), _) => {
-                let parts = sort.parts().iter().map(|part| {
-                    let descending = part.direction == Direction::Descending;
-                    let descending = descending != ranks.from_end;
-                    Some(OrderPath { path: part.path()?.as_str().to_owned(), descending })
-                });
-                parts.collect()
-            }
-            (Order::Value { descending }, Argument::One(expression)) => {
-                let ExpressionNode::Path(path) = expression.node() else { return None };
-                let path = path.components().collect::<Vec<_>>().join(".");
-                Some(vec![OrderPath { path, descending: *descending }])
-            }
-            _ => None,
-        }
     }
 }
 

@@ -18,9 +18,9 @@ const LIST_BYTES_MAX: usize = 64 << 20;
 /// The order and the number of the children that an accumulator keeps.
 #[derive(Debug)]
 pub(super) struct Ranks {
-    pub(super) order: Order,
+    order: Order,
     /// True if the result has the last children of the order and not the first.
-    pub(super) from_end: bool,
+    from_end: bool,
     /// The most children in the result; `usize::MAX` for all.
     n: usize,
     /// True if the result is one value and not an array.
@@ -30,7 +30,7 @@ pub(super) struct Ranks {
 
 /// The order of the children.
 #[derive(Debug)]
-pub(super) enum Order {
+enum Order {
     /// In the order of `_id`.
     Id,
     /// By the value, then by `_id`.

@@ -207,16 +207,3 @@ fn what_cannot_be_kept_is_refused() {
     let where_ = doc! { "$where": "true" };
     assert!(rollup(Some(where_), &doc! { "a": { "$sum": 1 } }).is_err());
 }
-
-#[test]
-fn an_index_can_order_the_first_ranked_accumulator() {
-    let order = |set: DocBuf| {
-        let rollup = rollup(None, &set).unwrap();
-        rollup.order_paths().into_iter().map(|p| (p.path, p.descending)).collect::<Vec<_>>()
-    };
-    assert_eq!(order(doc! { "a": { "$sum": "$x" } }), []);
-    assert_eq!(order(doc! { "a": { "$max": "$x.y" } }), [("x.y".to_owned(), true)]);
-    let sort = doc! { "a": { "$bottomN": { "n": 2, "sortBy": { "x": 1, "y": -1 }, "output": 1 } } };
-    assert_eq!(order(sort), [("x".to_owned(), true), ("y".to_owned(), false)]);
-    assert_eq!(order(doc! { "a": { "$max": { "$add": ["$x", 1] } } }), []);
-}

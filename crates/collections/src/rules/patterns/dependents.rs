@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use quire_catalog::{Collection, Index};
 use quire_document::Value;
-use quire_error::{Error, ErrorCode};
 use quire_storage::Direction;
 
-use super::usable_index;
+use super::needed_index;
 use crate::failure::Attempt;
 use crate::rules::RuleWriter;
 use crate::{IndexCursor, IndexEntry, IndexRange, Record};
@@ -33,11 +32,7 @@ impl Dependents {
         value: Value<'_>,
         position: Option<&[u8]>,
     ) -> Attempt<Self> {
-        let Some(index) = usable_index(collection, path).cloned() else {
-            let namespace = &collection.namespace;
-            let text = format!("a pattern needs an index of {namespace} that begins with '{path}'");
-            return Err(Error::new(ErrorCode::IndexNotFound, text).into());
-        };
+        let index = Arc::clone(needed_index(collection, path)?);
         let range = IndexRange::equal(&index, &[value]);
         let range = match position {
             Some(position) => range.beginning_at(position),

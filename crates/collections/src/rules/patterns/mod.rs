@@ -6,22 +6,29 @@
 
 mod copies;
 mod dependents;
+mod groups;
+mod parent;
 mod reference;
+mod rollup;
 mod target;
 mod task;
+mod values;
 
 use std::sync::Arc;
 
-use quire_catalog::patterns::{Pattern, PatternKind};
+use quire_catalog::patterns::{OnClientWrite, Pattern, PatternKind, PatternMeters};
 use quire_catalog::{Collection, CollectionId, Index, IndexState};
 use quire_document::path::Part;
 use quire_document::{Doc, DocBuf, Value, doc};
-use quire_error::{Error, ErrorCode};
+use quire_error::{Error, ErrorCode, Result};
 
 use super::RuleWriter;
 use crate::failure::{Attempt, Failure};
 
+pub(crate) use groups::{all_rows, is_readable, pattern_of_row, rows_of_children, rows_of_pattern};
+pub(super) use parent::compile as compile_rollup;
 pub(super) use reference::compile as compile_reference;
+pub(super) use rollup::compile as compile_children;
 pub(super) use target::compile as compile_target;
 
 /// The first byte of the keys that patterns guard. No row has such a key.
@@ -98,7 +105,10 @@ impl From<Option<DocBuf>> for Settled {
 pub fn upkeep(pattern: &Arc<Pattern>) -> Option<Box<dyn Upkeep>> {
     match &pattern.kind {
         PatternKind::Reference(_) => Some(Box::new(reference::Computed::new(pattern))),
-        PatternKind::Rollup(_) | PatternKind::Counter(_) => None,
+        PatternKind::Rollup(_) => {
+            parent::Computed::new(pattern).map(|computed| Box::new(computed) as Box<dyn Upkeep>)
+        }
+        PatternKind::Counter(_) => None,
     }
 }
 
@@ -147,6 +157,33 @@ pub fn usable_index<'c>(collection: &'c Collection, path: &str) -> Option<&'c Ar
             && index.keys.fields().first().is_some_and(|field| field.path.as_str() == path)
     };
     collection.indexes.iter().find(is_usable)
+}
+
+/// Returns the usable index for `path`.
+///
+/// # Errors
+/// 27 IndexNotFound if the collection has none.
+fn needed_index<'c>(collection: &'c Collection, path: &str) -> Result<&'c Arc<Index>> {
+    usable_index(collection, path).ok_or_else(|| {
+        let namespace = &collection.namespace;
+        let text = format!("a pattern needs an index of {namespace} that begins with '{path}'");
+        Error::new(ErrorCode::IndexNotFound, text)
+    })
+}
+
+/// Counts or refuses a client's write of a derived path.
+fn client_wrote(pattern: &Pattern, collection: &Collection, path: &str) -> Attempt<()> {
+    match pattern.on_client_write {
+        OnClientWrite::Ignore => {
+            PatternMeters::add(&pattern.meters.ignored, 1);
+            Ok(())
+        }
+        OnClientWrite::Reject => {
+            PatternMeters::add(&pattern.meters.rejected, 1);
+            let why = "the pattern writes this path, and clients may not change it";
+            Err(refused(collection, pattern, path, why).into())
+        }
+    }
 }
 
 /// Returns the error of a write that a pattern refuses: 121 with the pattern and the path.

@@ -2,18 +2,15 @@
 //! stored, and one that refers to nothing is refused.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
-use quire_catalog::patterns::{
-    CopyMode, OnClientWrite, OnDelete, OnMissing, Pattern, PatternKind, PatternMeters, Reference,
-};
+use quire_catalog::patterns::{CopyMode, OnDelete, OnMissing, Pattern, PatternKind, Reference};
 use quire_catalog::{Collection, Namespace};
 use quire_document::path::Part;
 use quire_document::{Doc, DocBuf, Path, Value, ValueBuf, equal};
 use quire_error::Error;
 
 use super::copies::{Copies, Places, nulled, references};
-use super::{Settled, Upkeep, depend, refused};
+use super::{Settled, Upkeep, client_wrote, depend, refused};
 use crate::failure::Attempt;
 use crate::rules::{Proposal, Rule, RuleWriter};
 use crate::{StoredDoc, WritePolicy};
@@ -257,26 +254,9 @@ impl Computed {
         })?;
         let is_client = matches!(policy, WritePolicy::Client | WritePolicy::Bypassing);
         if let Some(path) = computation.touched.filter(|_| is_client) {
-            self.client_wrote(collection, &path)?;
+            client_wrote(pattern, collection, &path)?;
         }
         Ok(completed)
-    }
-
-    /// Counts or refuses a client's write of a derived path.
-    fn client_wrote(&self, collection: &Collection, path: &str) -> Attempt<()> {
-        let pattern = &self.pattern;
-        let counted = |counter: &AtomicI64| PatternMeters::add(counter, 1);
-        match pattern.on_client_write {
-            OnClientWrite::Ignore => {
-                counted(&pattern.meters.ignored);
-                Ok(())
-            }
-            OnClientWrite::Reject => {
-                counted(&pattern.meters.rejected);
-                let why = "the pattern writes this path, and clients may not change it";
-                Err(refused(collection, pattern, path, why).into())
-            }
-        }
     }
 
     /// Returns true if the fields of the document that have references or copies are the same bytes

@@ -8,7 +8,6 @@ use quire_catalog::patterns::{
     CopyMode, OnDelete, Pattern, PatternKind, PatternMeters, Reader, Reference,
 };
 use quire_document::{Doc, DocBuf, Path, Value, ValueBuf, equal};
-use quire_error::Result;
 
 use super::copies::{nulled, refers};
 use super::dependents::Dependents;
@@ -105,7 +104,12 @@ impl Rule for Targets {
         self.0.iter().try_for_each(|referred| referred.restrict(before, after, writer))
     }
 
-    fn derive(&self, change: &Change<'_>, tasks: &mut Vec<DocBuf>) -> Result<()> {
+    fn derive(
+        &self,
+        change: &Change<'_>,
+        _: &mut dyn RuleWriter,
+        tasks: &mut Vec<DocBuf>,
+    ) -> Attempt<()> {
         let (before, after) = (change.before(), change.after());
         self.0.iter().for_each(|referred| referred.derive(before, after, tasks));
         Ok(())
