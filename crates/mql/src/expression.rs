@@ -46,6 +46,7 @@ mod n_elements;
 mod objects;
 mod powers;
 mod quantiles;
+mod records;
 mod regex;
 mod rounding;
 mod sets;

@@ -7,7 +7,7 @@
 use super::array_access::{is_nullish, type_name};
 use super::boolean::is_true;
 use super::iterations::Iterations;
-use super::tree::{Expression, ExpressionNode};
+use super::tree::{Expression, ExpressionNode, Variable};
 use super::{sets, strings};
 use crate::context::{Binding, EvalContext, Slot};
 use foldhash::fast::RandomState;
@@ -27,7 +27,7 @@ pub(super) struct Appending<'e> {
 
 /// The operator that appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Arrays,
     Strings,
     Sets,
@@ -51,10 +51,10 @@ impl Kind {
     }
 }
 
-/// What an iteration does.
+/// What an iteration does with the accumulated value.
 #[derive(Debug)]
-enum Plan<'e> {
-    /// Leaves `$$value` as it is.
+pub(super) enum Plan<'e> {
+    /// Leaves it as it is.
     Keep,
     /// Appends the values of these arguments.
     Append(&'e [Expression]),
@@ -66,9 +66,10 @@ impl<'a> Appending<'a> {
     /// Returns the plan of a body; `None` if it is another kind of body.
     pub(super) fn of(body: &'a Expression, this: Slot, value: Slot) -> Option<Self> {
         let mut kind = None;
-        let plan = Plan::of(body, value, &mut kind)?;
+        let is_value = |body: &Expression| is_variable(body, value);
+        let plan = Plan::of(body, &is_value, &|part| reads(part, value), &mut kind)?;
         let kind = kind?;
-        let is_served = kind.is_readable() || !plan.conditions_read(value);
+        let is_served = kind.is_readable() || !plan.any_condition(&|part| reads(part, value));
         is_served.then_some(Appending { kind, plan, this, value })
     }
 
@@ -86,65 +87,75 @@ impl<'a> Appending<'a> {
         for item in items {
             let inner = iterations.next()?.holding(held.size());
             let inner = inner.bind(self.this, Some(item));
-            if self.step(&self.plan, &mut held, &inner)?.is_none() {
+            if self.plan.step(&mut held, Some(self.value), &inner)?.is_none() {
                 return Ok(Some(ValueBuf::new(Value::Null)));
             }
             cx.check_size(held.size())?;
         }
         held.finish(cx).map(Some)
     }
-
-    /// Runs one iteration. Returns `None` if the value becomes null.
-    fn step<'s>(
-        &self,
-        plan: &Plan<'s>,
-        held: &mut Held,
-        cx: &EvalContext<'s>,
-    ) -> Result<Option<()>> {
-        match plan {
-            Plan::Keep => Ok(Some(())),
-            Plan::Append(args) => held.append(args, cx),
-            Plan::Choose(condition, plans) => {
-                let so_far = held.as_value();
-                // The context of the condition lives shorter than that of the iteration.
-                let narrow: EvalContext<'_> = *cx;
-                let taken = is_true(condition.eval(&narrow.bind(self.value, so_far))?);
-                let [then, otherwise] = &**plans;
-                self.step(if taken { then } else { otherwise }, held, cx)
-            }
-        }
-    }
 }
 
 impl<'e> Plan<'e> {
-    fn of(body: &'e Expression, value: Slot, kind: &mut Option<Kind>) -> Option<Self> {
+    /// Returns the plan of an expression that appends to what `is_value` recognises, and the operator
+    /// in `kind`. The appended values must not read what `reads` recognises.
+    pub(super) fn of(
+        body: &'e Expression,
+        is_value: &dyn Fn(&Expression) -> bool,
+        reads: &dyn Fn(&Expression) -> bool,
+        kind: &mut Option<Kind>,
+    ) -> Option<Self> {
         match body.node() {
-            _ if is_variable(body, value) => Some(Plan::Keep),
+            _ if is_value(body) => Some(Plan::Keep),
             ExpressionNode::Call(call) => {
                 let found = Kind::of(call.name())?;
                 let (first, rest) = call.args.split_first()?;
-                let is_appended = !rest.is_empty() && is_variable(first, value);
-                if !is_appended
-                    || *kind.get_or_insert(found) != found
-                    || rest.iter().any(|arg| reads(arg, value))
-                {
+                let is_appended = !rest.is_empty() && is_value(first);
+                if !is_appended || *kind.get_or_insert(found) != found || rest.iter().any(reads) {
                     return None;
                 }
                 Some(Plan::Append(rest))
             }
             ExpressionNode::Form(form) => {
                 let [condition, then, otherwise] = form.branches()?;
-                let plans = [Plan::of(then, value, kind)?, Plan::of(otherwise, value, kind)?];
-                Some(Plan::Choose(condition, Box::new(plans)))
+                let then = Plan::of(then, is_value, reads, kind)?;
+                let otherwise = Plan::of(otherwise, is_value, reads, kind)?;
+                Some(Plan::Choose(condition, Box::new([then, otherwise])))
             }
             _ => None,
         }
     }
 
-    fn conditions_read(&self, value: Slot) -> bool {
+    /// Runs one iteration. Conditions read the accumulated value as the variable `value`, if there is
+    /// one. Returns `None` if the value becomes null.
+    pub(super) fn step(
+        &self,
+        held: &mut Held,
+        value: Option<Slot>,
+        cx: &EvalContext<'e>,
+    ) -> Result<Option<()>> {
+        match self {
+            Plan::Keep => Ok(Some(())),
+            Plan::Append(args) => held.append(args, cx),
+            Plan::Choose(condition, plans) => {
+                // The context of the condition lives shorter than that of the iteration.
+                let narrow: EvalContext<'_> = *cx;
+                let chosen = match value {
+                    Some(slot) => condition.eval(&narrow.bind(slot, held.as_value()))?,
+                    None => condition.eval(&narrow)?,
+                };
+                let [then, otherwise] = &**plans;
+                let plan = if is_true(chosen) { then } else { otherwise };
+                plan.step(held, value, cx)
+            }
+        }
+    }
+
+    /// Returns true if `test` is true for a condition.
+    pub(super) fn any_condition(&self, test: &dyn Fn(&Expression) -> bool) -> bool {
         match self {
             Plan::Choose(condition, plans) => {
-                reads(condition, value) || plans.iter().any(|plan| plan.conditions_read(value))
+                test(condition) || plans.iter().any(|plan| plan.any_condition(test))
             }
             Plan::Keep | Plan::Append(_) => false,
         }
@@ -163,30 +174,44 @@ fn is_variable(expression: &Expression, slot: Slot) -> bool {
 
 /// Returns true if an expression reads a variable.
 fn reads(expression: &Expression, slot: Slot) -> bool {
+    reads_where(expression, &|variable| variable.binding == Binding::Scoped(slot))
+}
+
+/// Returns true if an expression reads a variable for which `test` is true.
+pub(super) fn reads_where(expression: &Expression, test: &dyn Fn(&Variable) -> bool) -> bool {
     if let ExpressionNode::Variable(variable) = expression.node()
-        && variable.binding == Binding::Scoped(slot)
+        && test(variable)
     {
         return true;
     }
     let mut found = false;
-    expression.children(&mut |child| found = found || reads(child, slot));
+    expression.children(&mut |child| found = found || reads_where(child, test));
     found
 }
 
 /// The accumulated value, in a form to which appending is cheap.
 #[derive(Debug)]
-enum Held {
+pub(super) enum Held {
     Array(GrowingArray),
     Text(String),
-    /// The elements of all arrays, and how many of them are known to be distinct.
-    Set(GrowingArray, u32),
+    Set(Union),
     Object(Fields),
+}
+
+/// The elements of the arrays of a union.
+#[derive(Debug)]
+pub(super) struct Union {
+    elements: GrowingArray,
+    /// The number of elements that are known to be distinct.
+    distinct: u32,
+    /// False for the initial value, whose elements may be equal and have any order.
+    is_union: bool,
 }
 
 /// The fields of a document under construction. A repeated name keeps its place and gets the last
 /// value.
 #[derive(Debug, Default)]
-struct Fields {
+pub(super) struct Fields {
     places: HashMap<Box<str>, usize, RandomState>,
     values: Vec<ValueBuf>,
     bytes: usize,
@@ -194,11 +219,14 @@ struct Fields {
 
 impl Held {
     /// Returns the form of a value; `None` if the operator fails for it or returns null.
-    fn new(kind: Kind, value: Option<Value<'_>>) -> Option<Held> {
+    pub(super) fn new(kind: Kind, value: Option<Value<'_>>) -> Option<Held> {
         Some(match (kind, value) {
             (Kind::Arrays, Some(Value::Array(array))) => Held::Array(GrowingArray::new(array)),
             (Kind::Strings, Some(Value::String(text))) => Held::Text(text.to_owned()),
-            (Kind::Sets, Some(Value::Array(array))) => Held::Set(GrowingArray::new(array), 0),
+            (Kind::Sets, Some(Value::Array(array))) => {
+                let elements = GrowingArray::new(array);
+                Held::Set(Union { elements, distinct: 0, is_union: false })
+            }
             (Kind::Objects, value) => {
                 let mut fields = Fields::default();
                 match value {
@@ -217,13 +245,14 @@ impl Held {
         match self {
             Held::Array(array) => Some(Value::Array(array.as_array())),
             Held::Text(text) => Some(Value::String(text)),
-            Held::Set(..) | Held::Object(_) => None,
+            Held::Set(_) | Held::Object(_) => None,
         }
     }
 
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         match self {
-            Held::Array(array) | Held::Set(array, _) => array.as_array().as_bytes().len(),
+            Held::Array(array) => array.as_array().as_bytes().len(),
+            Held::Set(union) => union.elements.as_array().as_bytes().len(),
             Held::Text(text) => text.len(),
             Held::Object(fields) => fields.bytes,
         }
@@ -236,15 +265,16 @@ impl Held {
                 let arrays = super::array_building::concatenated(args, cx)?;
                 arrays.map(|arrays| extend(array, &arrays, cx)).transpose()
             }
-            Held::Set(array, distinct) => {
+            Held::Set(Union { elements, distinct, is_union }) => {
                 let Some(arrays) = sets::arrays(args, "$setUnion", 17043, cx)? else {
                     return Ok(None);
                 };
-                extend(array, &arrays, cx)?;
+                extend(elements, &arrays, cx)?;
+                *is_union = true;
                 // Often enough that the list stays short, and seldom enough to be cheap.
-                if array.count() > distinct.saturating_mul(2).saturating_add(1024) {
-                    *array = GrowingArray::new(distinct_of(array, cx)?.as_array());
-                    *distinct = array.count();
+                if elements.count() > distinct.saturating_mul(2).saturating_add(1024) {
+                    *elements = GrowingArray::new(distinct_of(elements, cx)?.as_array());
+                    *distinct = elements.count();
                 }
                 Ok(Some(()))
             }
@@ -265,11 +295,13 @@ impl Held {
         }
     }
 
-    fn finish(self, cx: &EvalContext<'_>) -> Result<ValueBuf> {
+    pub(super) fn finish(self, cx: &EvalContext<'_>) -> Result<ValueBuf> {
         Ok(match self {
-            Held::Array(array) => ArrayBuf::from_valid_bytes(array.into_bytes()).into(),
+            Held::Set(Union { elements, is_union: true, .. }) => distinct_of(&elements, cx)?.into(),
+            Held::Array(array) | Held::Set(Union { elements: array, .. }) => {
+                ArrayBuf::from_valid_bytes(array.into_bytes()).into()
+            }
             Held::Text(text) => ValueBuf::new(Value::String(&text)),
-            Held::Set(array, _) => distinct_of(&array, cx)?.into(),
             Held::Object(fields) => fields.finish(cx)?,
         })
     }
@@ -411,6 +443,17 @@ mod tests {
             }
         }
         assert!(failed > 50 && passed > 50, "{failed} {passed}");
+    }
+
+    /// A union that no iteration made had its elements sorted and made distinct.
+    #[test]
+    fn a_set_to_which_nothing_is_added_stays_as_it_is() {
+        let root = doc! { "a": &(0..500).map(Value::Int32).collect::<ArrayBuf>() };
+        let union = doc! { "$setUnion": ["$$value", ["$$this"]] };
+        let body = doc! { "$cond": [{ "$gt": ["$$this", 1000] }, &union, "$$value"] };
+        let initial = array![3, 1, 1.0];
+        let found = outcome(&body, Value::from(&initial), &root).unwrap().unwrap();
+        assert!(identical(found.as_value(), Value::from(&initial)), "{found:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::appending::Appending;
 use super::boolean::is_true;
 use super::iterations::{Iterations, is_long};
 use super::operator::Operator;
+use super::records::Records;
 use super::tree::{Expression, Form};
 use super::variables::loop_variable;
 use crate::context::{EvalContext, ParseContext, Slot};
@@ -272,10 +273,13 @@ impl Form for Reduce {
         let mut iterations = Iterations::over(input, &self.body, cx);
         let mut value = self.initial.eval(cx)?.map(ValueBuf::new);
         let mut items = input.iter();
-        if is_long(input)
-            && let Some(appending) = Appending::of(&self.body, self.this, self.value)
-        {
-            value = appending.run(value, &mut items, &mut iterations, cx)?;
+        if is_long(input) {
+            let (body, this, slot) = (&self.body, self.this, self.value);
+            if let Some(appending) = Appending::of(body, this, slot) {
+                value = appending.run(value, &mut items, &mut iterations, cx)?;
+            } else if let Some(records) = Records::of(body, this, slot) {
+                value = records.run(value, &mut items, &mut iterations, cx)?;
+            }
         }
         for (item, round) in items.zip(1_u32..) {
             let inner = iterations.next()?;
