@@ -4,6 +4,7 @@
 //! paths of the operators are compared.
 
 use super::tree::{Elements, Fields, Node};
+use foldhash::fast::RandomState;
 use quire_document::{Array, Doc, Element, Value, ValueBuf};
 use std::collections::HashMap;
 use std::fmt;
@@ -116,7 +117,6 @@ impl Walk {
 
     /// Compares the fields of the operators below `nodes`.
     fn fields(&mut self, nodes: &[&Fields], before: Doc<'_>, after: Doc<'_>) {
-        let (before, after) = (by_name(before), by_name(after));
         let mut children: Vec<(&str, Vec<&Node>)> = Vec::new();
         for (name, node) in nodes.iter().flat_map(|fields| &fields.children) {
             match children.binary_search_by(|(known, _)| (*known).cmp(name.as_str())) {
@@ -124,10 +124,9 @@ impl Walk {
                 Err(at) => children.insert(at, (name.as_str(), vec![node])),
             }
         }
-        for (name, nodes) in children {
-            let was = before.get(name.as_bytes()).copied();
-            let now = after.get(name.as_bytes()).copied();
-            self.below(PathStep::Field(name.to_owned()), |walk| walk.value(&nodes, was, now));
+        let (before, after) = (named(before, &children), named(after, &children));
+        for ((name, nodes), (was, now)) in children.iter().zip(before.into_iter().zip(after)) {
+            self.below(PathStep::Field((*name).to_owned()), |walk| walk.value(nodes, was, now));
         }
     }
 
@@ -184,6 +183,14 @@ impl Walk {
     }
 
     fn all_fields(&mut self, before: Doc<'_>, after: Doc<'_>) {
+        if names(before).eq(names(after)) {
+            for (was, now) in before.iter().zip(after.iter()) {
+                self.below(PathStep::Field(now.key().to_owned()), |walk| {
+                    walk.whole(Some(was), now)
+                });
+            }
+            return;
+        }
         let (old, new) = (by_name(before), by_name(after));
         for was in before.iter().filter(|was| !new.contains_key(was.key_bytes())) {
             self.below(PathStep::Field(was.key().to_owned()), |walk| {
@@ -220,8 +227,32 @@ impl Walk {
     }
 }
 
-fn by_name(doc: Doc<'_>) -> HashMap<&[u8], Element<'_>> {
-    let mut found = HashMap::new();
+/// Returns the element of each name, in the order of the names, which are sorted. Of several fields
+/// with the same name the first one counts.
+fn named<'d, T>(doc: Doc<'d>, names: &[(&str, T)]) -> Vec<Option<Element<'d>>> {
+    let mut found = vec![None; names.len()];
+    let mut missing = names.len();
+    for element in doc.iter() {
+        let key = element.key_bytes();
+        let at = names.binary_search_by(|(name, _)| name.as_bytes().cmp(key));
+        if let Some(place) = at.ok().and_then(|at| found.get_mut(at)).filter(|at| at.is_none()) {
+            *place = Some(element);
+            missing -= 1;
+            if missing == 0 {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Returns the names of all fields in order.
+fn names(doc: Doc<'_>) -> impl Iterator<Item = &[u8]> {
+    doc.iter().map(|element| element.key_bytes())
+}
+
+fn by_name(doc: Doc<'_>) -> HashMap<&[u8], Element<'_>, RandomState> {
+    let mut found = HashMap::default();
     for element in doc.iter() {
         // Of several fields with the same name the first one counts.
         found.entry(element.key_bytes()).or_insert(element);
