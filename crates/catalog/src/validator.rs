@@ -242,7 +242,8 @@ impl Validator {
     /// an expression fails does not comply.
     ///
     /// # Errors
-    /// The error of `interrupt`; the error of a stored validator that cannot be compiled.
+    /// The error of `interrupt`; 146 ExceededMemoryLimit if the evaluation was refused memory, which
+    /// says nothing about the document; the error of a stored validator that cannot be compiled.
     pub fn accepts(
         &self,
         doc: Doc<'_>,
@@ -252,7 +253,7 @@ impl Validator {
         let filter = self.filter.as_ref().map_err(again)?;
         let (arena, shared) = (Bump::new(), self.shared(now_ms, interrupt));
         match filter.matches(doc, &EvalContext::new(&arena, doc, &shared)) {
-            Err(error) if !error.code().is_a(ErrorClass::Interruption) => Ok(false),
+            Err(error) if is_about_the_document(&error) => Ok(false),
             outcome => outcome,
         }
     }
@@ -282,6 +283,11 @@ impl Validator {
             Some(interrupt) => shared.with_interrupt(Arc::clone(interrupt)),
         }
     }
+}
+
+/// Returns true for an error of an evaluation that would come again for the same document.
+fn is_about_the_document(error: &Error) -> bool {
+    !error.code().is_a(ErrorClass::Interruption) && error.code() != ErrorCode::ExceededMemoryLimit
 }
 
 fn context(collation: Option<&Arc<Collation>>) -> ParseContext {
@@ -342,6 +348,22 @@ mod tests {
         assert_eq!(refused.code(), ErrorCode::BadValue);
         let shown = DocBuf::build(|writer| restored.write(writer));
         assert_eq!(shown.as_bytes(), stored.as_bytes(), "collMod of another option keeps it");
+    }
+
+    #[test]
+    fn memory_that_is_refused_says_nothing_about_the_document() {
+        // Each step doubles the string, so the evaluation needs far more than it may have.
+        let text = doc! { "$concat": ["$$value", "$$value"] };
+        let steps: quire_document::ArrayBuf = (0..40).collect();
+        let grow = doc! { "$reduce": { "input": &steps, "initialValue": "$s", "in": &text } };
+        let validation = compiled(doc! { "$expr": { "$ne": [&grow, 1] } }).unwrap();
+        let validator = validation.validator().unwrap();
+        let refused = validator.accepts(doc! { "s": "x".repeat(64).as_str() }.as_doc(), 0, None);
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::ExceededMemoryLimit);
+        // An expression that fails for the document refuses it.
+        let validation = compiled(doc! { "$expr": { "$divide": [1, "$n"] } }).unwrap();
+        let validator = validation.validator().unwrap();
+        assert!(!validator.accepts(doc! { "n": 0 }.as_doc(), 0, None).unwrap());
     }
 
     #[test]
