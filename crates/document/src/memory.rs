@@ -7,8 +7,8 @@
 //! and the others continue (docs/adr/0030-one-pool-of-memory.md).
 
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The bytes that the evaluations of a thread may use without the pool.
 const FREE_BYTES: usize = 1 << 20;
@@ -26,13 +26,50 @@ pub struct Pool {
     used: AtomicUsize,
     most: AtomicUsize,
     refused: AtomicU64,
+    /// True after more than half was in use, until `look` finds less than a quarter in use.
+    is_scarce: AtomicBool,
+    /// Called with `is_scarce` when that changes.
+    on_scarcity: OnceLock<fn(bool)>,
 }
 
 impl Pool {
     /// Returns a pool of `max` bytes.
     pub fn new(max: usize) -> Arc<Pool> {
-        let (used, most, refused) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicU64::new(0));
-        Arc::new(Pool { max, used, most, refused })
+        Arc::new(Pool {
+            max,
+            used: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+            is_scarce: AtomicBool::new(false),
+            on_scarcity: OnceLock::new(),
+        })
+    }
+
+    /// Calls `tell` with true when more than half of the memory is in use, and with false when a
+    /// later [`look`](Self::look) finds less than a quarter in use. The first call sets it.
+    pub fn on_scarcity(&self, tell: fn(bool)) {
+        let _ = self.on_scarcity.set(tell);
+    }
+
+    /// Ends the scarcity if less than a quarter of the memory is in use. The server calls it once a
+    /// second.
+    pub fn look(&self) {
+        if self.used() < self.max / 4 && self.is_scarce.swap(false, Ordering::Relaxed) {
+            self.tell_scarcity(false);
+        }
+    }
+
+    #[cold]
+    fn become_scarce(&self) {
+        if !self.is_scarce.swap(true, Ordering::Relaxed) {
+            self.tell_scarcity(true);
+        }
+    }
+
+    fn tell_scarcity(&self, is_scarce: bool) {
+        if let Some(tell) = self.on_scarcity.get() {
+            tell(is_scarce);
+        }
     }
 
     /// Returns the bytes that the requests may use together; `usize::MAX` without a limit.
@@ -55,9 +92,12 @@ impl Pool {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Runs `work`, whose memory is taken from this pool on this thread.
+    /// Runs `work`, whose memory is taken from this pool on this thread. Inside another `within` of
+    /// the same pool it costs next to nothing.
     pub fn within<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
-        let _outer = Outer(CURRENT.replace(Some(Arc::clone(self))));
+        let is_current = CURRENT
+            .with_borrow(|current| current.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, self)));
+        let _outer = (!is_current).then(|| Outer(CURRENT.replace(Some(Arc::clone(self)))));
         work()
     }
 
@@ -66,10 +106,14 @@ impl Pool {
         match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
             Ok(used) => {
                 self.most.fetch_max(used + bytes, Ordering::Relaxed);
+                if used + bytes > self.max / 2 {
+                    self.become_scarce();
+                }
                 Ok(())
             }
             Err(_) => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
+                self.become_scarce();
                 Err(Refused::Server)
             }
         }
@@ -318,6 +362,27 @@ fn grow(buffer: &mut Vec<u8>, more: usize) -> bool {
 mod tests {
     use super::*;
     use crate::{ArrayWriter, Doc, DocWriter};
+
+    #[test]
+    fn a_pool_tells_when_memory_becomes_scarce_and_when_it_is_no_longer() {
+        static TOLD: AtomicUsize = AtomicUsize::new(0);
+        let told = || TOLD.load(Ordering::Relaxed);
+        let pool = Pool::new(100);
+        pool.on_scarcity(|is_scarce| {
+            TOLD.fetch_add(if is_scarce { 1 } else { 100 }, Ordering::Relaxed);
+        });
+        assert_eq!((pool.take(50), told()), (Ok(()), 0));
+        assert_eq!((pool.take(1), told()), (Ok(()), 1));
+        assert_eq!((pool.take(60), told()), (Err(Refused::Server), 1));
+        pool.give(26);
+        pool.look();
+        assert_eq!(told(), 1);
+        pool.give(1);
+        pool.look();
+        pool.look();
+        assert_eq!(told(), 101);
+        assert_eq!((pool.take(80), told()), (Err(Refused::Server), 102));
+    }
 
     #[test]
     fn a_pool_refuses_what_it_does_not_have() {

@@ -33,7 +33,9 @@ const NO_TLS_ALERT: &[u8] = &[21, 3, 1, 0, 2, 2, 40];
 /// Serves a client on its own thread until the end of the connection.
 pub(crate) fn run(shared: &Shared, client: &Arc<Client>) {
     shared.log_connection(22943, "Connection accepted", client, None);
-    let served = catch_unwind(AssertUnwindSafe(|| serve(shared, client)));
+    // All requests of the thread take their memory from the same pool.
+    let pool = shared.service.memory();
+    let served = catch_unwind(AssertUnwindSafe(|| pool.within(|| serve(shared, client))));
     client.end();
     let reason = served.unwrap_or_else(|_| "the connection's thread panicked".to_owned());
     client.socket.finish();
@@ -327,11 +329,8 @@ impl Session<'_> {
         let shared = self.shared;
         let (service, bytes) = (&shared.service, self.reply.len());
         // A large reply stays in memory until the client has read it.
-        let refused = service.memory().within(|| match charge.cover(bytes) {
-            Ok(()) => None,
-            Err(_) => Some(Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted())),
-        });
-        if let Some(error) = refused {
+        if charge.cover(bytes).is_err() {
+            let error = Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted());
             self.reply = Vec::new();
             reply.more_to_come = false;
             service.error_reply(&error, &mut self.reply);

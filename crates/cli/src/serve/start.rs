@@ -109,11 +109,13 @@ fn serve_until_stopped(
     let _pidfile = settings.pidfile.as_deref().map(Pidfile::write).transpose()?;
     announce(&server, &settings, call, log);
     let engine = Arc::clone(service.store().engine());
+    service.memory().on_scarcity(allocator::on_scarcity);
     let mut watch = Watch::default();
     let reason = loop {
         if let Some(reason) = stop.wait(LOOK_EVERY) {
             break reason;
         }
+        service.memory().look();
         if let Err(error) = watch.look(&*engine, service.refusals(), log) {
             server.stop();
             drop(jobs);
