@@ -10,6 +10,7 @@ use crate::exit::{FAILED, Failure};
 use directory::{Directory, InProcess};
 use lexopt::{Arg, Parser};
 use quire_document::{Array, DocBuf, Value};
+use quire_storage_lsm::is_database;
 use quire_tls::{ClientTls, TlsError};
 use socket::Socket;
 use std::ffi::OsString;
@@ -122,11 +123,26 @@ impl Target {
         }
     }
 
-    /// Connects to the server or opens the directory.
+    /// Connects to the server, or opens the directory of a database, which must exist.
+    ///
+    /// # Errors
+    /// Options that exclude each other; a server that does not reply; a directory that is in use or
+    /// holds no database.
+    pub(crate) fn open(&self, tool: &str) -> Result<Door, Failure> {
+        match &self.dbpath {
+            Some(path) if !is_database(path) => {
+                let text = format!("{} is not a database directory of Quire", path.display());
+                Err(Failure::new(FAILED, text))
+            }
+            _ => self.open_or_create(tool),
+        }
+    }
+
+    /// Connects to the server, or opens the directory, which a tool that writes may create.
     ///
     /// # Errors
     /// Options that exclude each other; a server that does not reply; a directory in use.
-    pub(crate) fn open(&self, tool: &str) -> Result<Door, Failure> {
+    pub(crate) fn open_or_create(&self, tool: &str) -> Result<Door, Failure> {
         if let Some(path) = &self.dbpath {
             if self.names_a_server() {
                 let text = "--dbpath excludes --uri, --host, --port, --username and TLS";

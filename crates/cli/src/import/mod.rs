@@ -44,7 +44,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let progress = Progress::start(size, options.quiet);
     let input = BufReader::with_capacity(1 << 20, CountingReader::new(input, &progress));
     let mut source = options.source(input)?;
-    let door = options.target.open("quire import")?;
+    let door = options.target.open_or_create("quire import")?;
     if options.drop {
         let dropped = door.client()?.call(&options.db, doc! { "drop": &*options.collection }, None);
         match dropped {

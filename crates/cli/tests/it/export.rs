@@ -172,3 +172,21 @@ fn the_requested_documents_are_written() {
     assert_eq!(refused.status.code(), Some(100));
     assert!(text(&refused.stderr).contains("$bad"), "{}", text(&refused.stderr));
 }
+
+/// The directory was created, with an empty database in it.
+#[test]
+fn a_directory_without_a_database_is_refused_and_stays_as_it_is() {
+    let directory = Directory::new();
+    let (missing, empty) = (directory.join("missing"), directory.join("empty"));
+    std::fs::create_dir_all(&empty).unwrap();
+    for path in [&missing, &empty] {
+        for words in [&["export", "-c", "c", "--quiet"][..], &["profile", "--db", "test"]] {
+            let output = quire(&[words, &["--dbpath", path.to_str().unwrap()]].concat());
+            let told = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(100), "{words:?}: {told}");
+            assert!(told.contains("is not a database directory"), "{words:?}: {told}");
+        }
+    }
+    assert!(!missing.exists());
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
+}
