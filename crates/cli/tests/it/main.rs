@@ -7,6 +7,7 @@ mod audit;
 mod backup;
 mod bank_crash;
 mod build_crash;
+mod capped_crash;
 #[path = "../../../server/tests/it/certificates.rs"]
 #[allow(dead_code)] // What only the tests of the server use.
 mod certificates;
