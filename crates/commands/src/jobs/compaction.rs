@@ -1,7 +1,7 @@
 //! Compaction in the background, which `autoCompact` turns on. A compaction can take minutes and has
 //! no place to stop, so it is no job of the runner.
 
-use crate::frame::auto_compact::CompactOptions;
+use crate::frame::auto_compact::{Asked, CompactOptions};
 use crate::frame::log::{LogLine, Severity};
 use crate::frame::service::Service;
 use quire_collections::{from_storage, reclaimable_bytes};
@@ -9,7 +9,7 @@ use quire_document::DocBuf;
 use quire_error::Result;
 use quire_storage::{Interrupt, Maintenance};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The pause between two looks at the collections.
 const PAUSE: Duration = Duration::from_secs(10 * 60);
@@ -19,23 +19,43 @@ pub(super) fn compact(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     let store = Arc::clone(&service.store);
     let bell = store.job_bell();
     bell.listen(stop);
-    let mut seen = None;
+    let mut looks = Looks::default();
     while stop.check().is_ok() {
         let rung = bell.rung();
-        let options = service.auto_compact.get();
-        if let Some(options) = options.filter(|options| seen != Some(*options)) {
-            if let Err(error) = pass(service, options, stop) {
+        if let Some(asked) = service.auto_compact.get()
+            && looks.is_due(asked, Instant::now())
+        {
+            if let Err(error) = pass(service, asked.options, stop) {
                 log_failure(service, &error.to_string());
             }
-            service.auto_compact.passed();
+            service.auto_compact.passed(asked);
+            looks.ended(asked, Instant::now());
         }
-        seen = service.auto_compact.get();
-        let pause = seen.map(|_| PAUSE);
-        if let Ok(false) = stop.wait(pause, || bell.rung() != rung) {
-            seen = None;
-        }
+        let pause = service.auto_compact.get().map(|_| looks.pause(Instant::now()));
+        // Jobs ring the bell, too.
+        let _ = stop.wait(pause, || bell.rung() != rung);
     }
     bell.leave(stop);
+}
+
+/// The last look at the collections: for whom, and when it ended.
+#[derive(Default)]
+struct Looks(Option<(Asked, Instant)>);
+
+impl Looks {
+    /// Returns true after the pause that follows a look, and if compaction was turned on since.
+    fn is_due(&self, asked: Asked, now: Instant) -> bool {
+        self.0.is_none_or(|(last, ended)| last.number != asked.number || now >= ended + PAUSE)
+    }
+
+    fn ended(&mut self, asked: Asked, now: Instant) {
+        self.0 = Some((asked, now));
+    }
+
+    /// Returns the time up to the next look.
+    fn pause(&self, now: Instant) -> Duration {
+        self.0.map_or(Duration::ZERO, |(_, ended)| (ended + PAUSE).saturating_duration_since(now))
+    }
 }
 
 /// Compacts all data if that frees enough of one collection: collections share files.
@@ -63,4 +83,24 @@ fn log_failure(service: &Service, error: &str) {
             writer.append("error", error);
         }),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_goes_on_whatever_rings_meanwhile() {
+        let options = CompactOptions { target_bytes: 1, once: false };
+        let (first, again) = (Asked { options, number: 1 }, Asked { options, number: 2 });
+        let (began, mut looks) = (Instant::now(), Looks::default());
+        assert!(looks.is_due(first, began));
+        looks.ended(first, began);
+        let later = began + PAUSE / 2;
+        assert!(!looks.is_due(first, later));
+        assert_eq!(looks.pause(later), PAUSE / 2);
+        assert!(looks.is_due(again, later), "it was turned off and on");
+        assert!(looks.is_due(first, began + PAUSE));
+        assert_eq!(looks.pause(began + PAUSE * 2), Duration::ZERO);
+    }
 }
