@@ -324,6 +324,7 @@ pub static COMMANDS: &[Command] = &[
         admin::set_default_rw_concern::run,
         "Sets the default read and write concern.",
     )
+    .stores_setting()
     .admin()
     .write_concern(),
     Command::new(
@@ -616,6 +617,7 @@ pub static COMMANDS: &[Command] = &[
         admin::cluster_parameters::set,
         "Sets a parameter of the cluster, durably.",
     )
+    .stores_setting()
     .admin(),
     Command::new(
         "setFeatureCompatibilityVersion",
@@ -623,6 +625,7 @@ pub static COMMANDS: &[Command] = &[
         admin::feature_compatibility::run,
         "Sets the version that getParameter shows. Nothing depends on it.",
     )
+    .stores_setting()
     .admin()
     .write_concern(),
     Command::new(
@@ -669,6 +672,7 @@ pub static COMMANDS: &[Command] = &[
         admin::repl_set_changes::reconfig,
         "Raises the version of the configuration; other changes are refused.",
     )
+    .stores_setting()
     .admin(),
     Command::new(
         "replSetStepDown",
@@ -718,6 +722,7 @@ pub static COMMANDS: &[Command] = &[
         admin::resize_oplog::run,
         "Changes how much of the past the change log keeps.",
     )
+    .stores_setting()
     .admin(),
     Command::new(
         "appendOplogNote",

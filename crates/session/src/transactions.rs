@@ -219,6 +219,18 @@ impl Session {
         matches!(held.state, State::InProgress(_)).then(|| (held.number, held.started.elapsed()))
     }
 
+    /// Returns the number of the open transaction if it has written, or if a command runs in it now.
+    fn writing_transaction(&self) -> Option<i64> {
+        let numbered = self.numbered.lock();
+        let held = numbered.transaction.as_ref()?;
+        let writes = match &held.state {
+            State::InProgress(Some(writer)) => !writer.is_empty(),
+            State::InProgress(None) => held.joined.is_some(),
+            State::Committed | State::Aborted => false,
+        };
+        writes.then_some(held.number)
+    }
+
     /// Returns true if a command runs in the session's newest transaction.
     fn is_active(&self) -> bool {
         self.numbered.lock().transaction.as_ref().is_some_and(|held| held.joined.is_some())
@@ -471,6 +483,15 @@ impl Sessions {
     pub fn is_used(&self, changed: &Changed) -> bool {
         let mut found = false;
         self.each(&mut |session| found |= session.uses(None, changed));
+        found
+    }
+
+    /// Returns the open transactions that have written, or in which a command runs now.
+    pub fn writing_transactions(&self) -> Vec<(SessionId, i64)> {
+        let mut found = Vec::new();
+        self.each(&mut |session| {
+            found.extend(session.writing_transaction().map(|number| (session.id, number)));
+        });
         found
     }
 

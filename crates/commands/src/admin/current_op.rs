@@ -185,7 +185,7 @@ fn row(
     let elapsed = operation.started.elapsed();
     DocBuf::build(|row| {
         row.append("type", "op").append("host", host);
-        row.append("desc", operation.connection.0.as_str());
+        row.append("desc", &*operation.connection.0);
         row.append("connectionId", operation.connection.1 as i64);
         if let Some(peer) = operation.peer {
             row.append("client", peer.to_string().as_str());
@@ -193,7 +193,7 @@ fn row(
         if let Some(client) = &operation.client {
             let name = application_name(client.as_doc());
             row.append_some("appName", name.map(Value::String));
-            row.append("clientMetadata", client);
+            row.append("clientMetadata", client.as_doc());
         }
         if let Some(user) = &operation.user {
             let mut users = row.array("effectiveUsers");

@@ -13,6 +13,7 @@ use quire_access::{Mechanism, UserName};
 use quire_document::{Doc, DocWriter, ObjectId, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Interruption;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs the command `hello`.
@@ -49,7 +50,7 @@ fn handshake(
             let text = "The client metadata document may only be sent in the first hello";
             return Err(Error::new(ErrorCode::ClientMetadataCannotBeMutated, text));
         }
-        cx.connection.client = Some(client.to_owned());
+        cx.connection.client = Some(Arc::new(client.to_owned()));
         cx.connection.audit_metadata(client);
     }
     cx.connection.seen_hello = true;

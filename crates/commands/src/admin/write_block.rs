@@ -26,5 +26,5 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     }
     let global = global.ok_or_else(|| missing(cx.command.name, "global"))?;
     cx.check_member()?;
-    cx.service.write_block.set(cx.service, global, reason)
+    cx.set_write_block(global, reason)
 }

@@ -2,9 +2,10 @@
 //! indexes.
 
 use crate::frame::context::Context;
+use crate::frame::log::{LogLine, Severity};
 use quire_catalog::Namespace;
 use quire_catalog::capped::parse_size;
-use quire_document::{Doc, DocWriter, Value};
+use quire_document::{Doc, DocWriter, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use quire_session::Changed;
 
@@ -14,9 +15,27 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     let bytes_max = capped_size(cx.command.name, body)?;
     let changed = Changed::Collections(vec![namespace.as_str().to_owned()]);
     let _change = cx.await_transactions(changed)?;
+    let before = cx.service.store.catalog().lookup(&namespace).cloned();
     cx.change_catalog(|store, commit| {
         store.convert_to_capped(&namespace, bytes_max, &cx.interrupt, commit)
-    })
+    })?;
+    if before.is_some_and(|before| before.clustered_index().is_some()) {
+        log_lost_order(cx, &namespace);
+    }
+    Ok(())
+}
+
+/// Logs that a collection is no longer clustered: MongoDB answers nothing but success.
+fn log_lost_order(cx: &Context<'_>, namespace: &Namespace) {
+    let message = "convertToCapped has made an ordinary capped collection of a clustered one; its documents no longer expire by clusteredIndex and expireAfterSeconds";
+    cx.service.log().write(LogLine {
+        severity: Severity::Warning,
+        component: "COMMAND",
+        id: 5_400_704,
+        context: "convertToCapped",
+        message,
+        attributes: doc! { "namespace": namespace.as_str() },
+    });
 }
 
 /// Returns the `size` of the copy. Unlike `create`, the commands refuse a value that is no size with

@@ -83,7 +83,7 @@ pub fn end_command(
     ended: &Ended<'_>,
 ) {
     let metrics = &service.metrics;
-    metrics.by_command.note(command.name, ended.error.is_some());
+    metrics.by_command.note(command, ended.error.is_some());
     metrics.commands.add(u64::from(ended.op == Class::Command));
     match command.kind {
         Kind::Read => metrics.reads_latency.note(ended.micros),

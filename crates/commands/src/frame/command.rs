@@ -94,6 +94,8 @@ pub struct Command {
     pub class: Class,
     /// The namespace that it is logged with.
     pub target: Target,
+    /// True if it stores a setting of the server, which waits for `fsyncUnlock` as a write does.
+    pub stores_setting: bool,
     /// True if it runs only against `admin`.
     pub admin_only: bool,
     /// True if it runs before the client has authenticated. Such a command takes no `txnNumber`.
@@ -160,6 +162,7 @@ impl Command {
             kind: Kind::Other,
             class: Class::Command,
             target: Target::Database,
+            stores_setting: false,
             admin_only: false,
             before_login: false,
             handshake: false,
@@ -193,6 +196,11 @@ impl Command {
 
     pub(crate) const fn target(mut self, target: Target) -> Self {
         self.target = target;
+        self
+    }
+
+    pub(crate) const fn stores_setting(mut self) -> Self {
+        self.stores_setting = true;
         self
     }
 
@@ -292,12 +300,47 @@ impl Command {
     }
 }
 
+/// A value for each row of the table of commands, found without a search.
+pub struct PerCommand<T> {
+    rows: &'static [Command],
+    /// In the order of the rows.
+    values: Vec<T>,
+}
+
+impl<T> PerCommand<T> {
+    /// Makes the value of each row.
+    pub(crate) fn new(rows: &'static [Command], value: impl FnMut(&'static Command) -> T) -> Self {
+        PerCommand { rows, values: rows.iter().map(value).collect() }
+    }
+
+    /// Returns the value of a row; `None` for a command that is not in the table.
+    pub(crate) fn get(&self, command: &Command) -> Option<&T> {
+        let start = self.rows.as_ptr().addr();
+        let offset = std::ptr::from_ref(command).addr().checked_sub(start)?;
+        self.values.get(offset / size_of::<Command>())
+    }
+
+    /// Returns all rows with their values.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static Command, &T)> {
+        self.rows.iter().zip(&self.values)
+    }
+}
+
+impl<T> Default for PerCommand<T> {
+    fn default() -> Self {
+        PerCommand { rows: &[], values: Vec::new() }
+    }
+}
+
 /// The table of commands with an index by name and alias.
 pub struct Commands {
     rows: &'static [Command],
     by_name: HashMap<&'static str, &'static Command, RandomState>,
-    requires: HashMap<&'static str, Requires, RandomState>,
+    requires: PerCommand<Requires>,
 }
+
+/// What a command without a row requires: a privilege that only the role `__system` has.
+const UNKNOWN: Requires = Requires::Cluster(&[quire_access::Action::Internal]);
 
 impl Commands {
     /// Indexes `rows` by their names and aliases; `requires` has the privileges that each command
@@ -309,7 +352,9 @@ impl Commands {
         let names =
             |row: &'static Command| std::iter::once(row.name).chain(row.aliases.iter().copied());
         let by_name = rows.iter().flat_map(|row| names(row).map(move |name| (name, row))).collect();
-        Commands { rows, by_name, requires: requires.iter().copied().collect() }
+        let requires: HashMap<&str, Requires> = requires.iter().copied().collect();
+        let of_row = |row: &'static Command| requires.get(row.name).copied().unwrap_or(UNKNOWN);
+        Commands { rows, by_name, requires: PerCommand::new(rows, of_row) }
     }
 
     /// Returns all rows in the order of the manual's chapters.
@@ -325,7 +370,6 @@ impl Commands {
     /// Returns the privileges that the command requires. A command without a row requires one that
     /// only the role `__system` has.
     pub(crate) fn requires(&self, command: &Command) -> Requires {
-        let unknown = Requires::Cluster(&[quire_access::Action::Internal]);
-        self.requires.get(command.name).copied().unwrap_or(unknown)
+        self.requires.get(command).copied().unwrap_or(UNKNOWN)
     }
 }

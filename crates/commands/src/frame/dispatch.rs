@@ -143,7 +143,10 @@ fn run(
     if written_accounts(command, cx.db, request).is_some() {
         service.access.changed();
     }
-    if command.kind == Kind::Write && (cx.db == "config" || command.name == "bulkWrite") {
+    // The commands that can write to or move a collection of `config`.
+    let reaches_config =
+        cx.db == "config" || matches!(command.name, "bulkWrite" | "renameCollection");
+    if command.kind == Kind::Write && reaches_config {
         service.query_settings.reload(&service.store)?;
     }
     (attempt.outcome, attempt.tally) = (cx.outcome, std::mem::take(&mut cx.tally));
@@ -167,7 +170,8 @@ fn run(
     Ok(())
 }
 
-/// Runs the command itself. A write passes the gate that `fsync` closes. If the read concern asks
+/// Runs the command itself. A write passes the gate that `fsync` closes, and so does a command that
+/// stores a setting. If the read concern asks
 /// for it, the data that was read is on disk before the reply.
 fn execute(
     cx: &mut Context<'_>,
@@ -183,13 +187,15 @@ fn execute(
     }
     let service = cx.service;
     let _writing = match cx.command.kind {
+        Kind::Write if is_blockable(cx.command) => {
+            reserve_for_write(body, cx.sequences)?;
+            Some(cx.enter_unblocked()?)
+        }
         Kind::Write => {
-            if service.write_block.is_on() && is_blockable(cx.command) {
-                cx.check_write_block()?;
-            }
             reserve_for_write(body, cx.sequences)?;
             Some(service.write_gate.enter(&cx.interrupt)?)
         }
+        Kind::Other if cx.command.stores_setting => Some(service.write_gate.enter(&cx.interrupt)?),
         Kind::Read | Kind::Other => None,
     };
     if cx.in_transaction() && cx.generic.transaction.start != Some(true) {

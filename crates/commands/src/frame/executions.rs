@@ -17,6 +17,7 @@ pub fn interrupt_check(interrupt: &Arc<Interrupt>) -> Arc<dyn InterruptCheck> {
 
 impl Service {
     /// Returns `$$NOW` in milliseconds and `$$CLUSTER_TIME` (`None` on a standalone).
+    #[inline]
     pub fn read_clock(&self) -> (i64, Option<Timestamp>) {
         let replicates = self.options.topology != Topology::Standalone;
         (now_ms(), replicates.then(|| self.clock.now()))
@@ -24,6 +25,7 @@ impl Service {
 
     /// Returns the external parameters of an execution that `interrupt` ends. `clock` is what
     /// [`read_clock`](Self::read_clock) has returned for the whole operation.
+    #[inline]
     pub fn exec_params(
         self: &Arc<Self>,
         interrupt: &Arc<Interrupt>,

@@ -84,6 +84,8 @@ pub(crate) enum StepEnd {
     Ended { done: u64 },
     /// It had no effect.
     Failed(Error),
+    /// It was not begun, because jobs of its kind may not run now.
+    NotBegun,
 }
 
 /// All jobs under way.
@@ -174,6 +176,7 @@ impl JobList {
                 entry.failures = entry.failures.saturating_add(1);
                 (entry.error, entry.size) = (Some(error.to_string()), size);
             }
+            StepEnd::NotBegun => entry.state = State::Ready,
         }
     }
 

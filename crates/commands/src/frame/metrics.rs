@@ -1,9 +1,7 @@
 //! The counters of `serverStatus`. The server and dispatch write them.
 
-use crate::frame::command::Command;
-use foldhash::fast::RandomState;
+use crate::frame::command::{Command, PerCommand};
 use quire_document::DocWriter;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter that many threads change.
@@ -160,31 +158,31 @@ pub struct CommandCount {
 /// The counters of each command.
 #[derive(Default)]
 pub struct CommandCounts {
-    by_name: HashMap<&'static str, CommandCount, RandomState>,
+    by_row: PerCommand<CommandCount>,
     /// Requests for commands that do not exist.
     pub unknown: Counter,
 }
 
 impl CommandCounts {
     /// Returns zero counts for the commands of a table.
-    pub(crate) fn new(rows: &[Command]) -> Self {
-        CommandCounts {
-            by_name: rows.iter().map(|row| (row.name, CommandCount::default())).collect(),
-            unknown: Counter::default(),
-        }
+    pub(crate) fn new(rows: &'static [Command]) -> Self {
+        let by_row = PerCommand::new(rows, |_| CommandCount::default());
+        CommandCounts { by_row, unknown: Counter::default() }
     }
 
     /// Notes one run.
-    pub fn note(&self, name: &str, failed: bool) {
-        if let Some(count) = self.by_name.get(name) {
+    pub fn note(&self, command: &Command, failed: bool) {
+        if let Some(count) = self.by_row.get(command) {
             count.total.add(1);
-            count.failed.add(u64::from(failed));
+            if failed {
+                count.failed.add(1);
+            }
         }
     }
 
     /// Returns the names of all commands in alphabetical order, and their counts.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &CommandCount)> {
-        let mut all: Vec<_> = self.by_name.iter().map(|(name, count)| (*name, count)).collect();
+        let mut all: Vec<_> = self.by_row.iter().map(|(row, count)| (row.name, count)).collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all.into_iter()
     }
@@ -253,7 +251,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Returns zero counters for the commands of a table.
-    pub(crate) fn new(rows: &[Command]) -> Self {
+    pub(crate) fn new(rows: &'static [Command]) -> Self {
         Metrics { by_command: CommandCounts::new(rows), ..Metrics::default() }
     }
 }

@@ -23,11 +23,11 @@ pub struct Operation {
     /// The command document; long values are shortened.
     pub body: DocBuf,
     /// The connection's name and number.
-    pub connection: (String, u64),
+    pub connection: (Arc<str>, u64),
     /// The client's address.
     pub peer: Option<std::net::SocketAddr>,
     /// The client's metadata.
-    pub client: Option<DocBuf>,
+    pub client: Option<Arc<DocBuf>>,
     /// The user who runs it.
     pub user: Option<Arc<Identity>>,
     /// The session it runs in.

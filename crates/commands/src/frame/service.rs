@@ -174,9 +174,9 @@ pub struct Connection {
     pub(crate) service: Arc<Service>,
     pub(crate) info: ConnectionInfo,
     /// The name in log lines: `conn12`.
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     /// The client's metadata of its first `hello`.
-    pub(crate) client: Option<DocBuf>,
+    pub(crate) client: Option<Arc<DocBuf>>,
     /// The request that an exhaust stream repeats.
     pub(crate) exhaust: Option<DocBuf>,
     pub(crate) seen_hello: bool,
@@ -314,7 +314,7 @@ impl Service {
 
     /// Begins a client's connection.
     pub fn connect(self: &Arc<Self>, info: ConnectionInfo) -> Connection {
-        let name = format!("conn{}", info.id);
+        let name = format!("conn{}", info.id).into();
         let service = Arc::clone(self);
         let uuid = self.audit.as_ref().map_or([0; 16], |_| rng::uuid());
         Connection {
@@ -441,7 +441,7 @@ impl Connection {
 
     /// Returns the client's metadata, if it sent any.
     pub fn client_metadata(&self) -> Option<Doc<'_>> {
-        self.client.as_ref().map(DocBuf::as_doc)
+        self.client.as_ref().map(|client| client.as_doc())
     }
 }
 

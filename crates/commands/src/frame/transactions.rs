@@ -10,7 +10,7 @@ use quire_storage::ClusterTime;
 use std::time::{Duration, Instant};
 
 /// The interval at which a command checks whether the transactions that it waits for have ended.
-const LOOK: Duration = Duration::from_millis(5);
+pub(crate) const LOOK: Duration = Duration::from_millis(5);
 /// The interval at which a statement checks whether the change of the catalog that it waits for has
 /// ended.
 const SHORT_LOOK: Duration = Duration::from_millis(1);

@@ -1,5 +1,5 @@
 //! The gate that every writing command passes: `fsync` with `lock` closes it, `fsyncUnlock` opens
-//! it. Reads do not pass it.
+//! it. `setUserWriteBlockMode` waits for the writers that are inside. Reads do not pass it.
 
 use crate::frame::reply;
 use quire_error::{Error, ErrorCode, Result};
@@ -13,14 +13,24 @@ use std::time::Duration;
 pub struct WriteGate {
     /// The number of locks that are not unlocked.
     locks: AtomicI64,
-    /// The writers that have passed the gate and not ended.
-    inside: AtomicUsize,
+    /// The writers that have passed the gate and not ended, by the parity of the round in which
+    /// they entered.
+    inside: [AtomicUsize; 2],
+    /// The number of the present round. A wait for the writers inside begins the next one, so that
+    /// it does not wait for those that enter later.
+    round: AtomicUsize,
+    /// The waits for the writers of the round before.
+    drains: AtomicUsize,
     /// The waiting threads: writers until the gate opens, closers until the last writer leaves.
     waiting: Mutex<Vec<Arc<Interrupt>>>,
 }
 
 /// A writer inside the gate. Dropping it leaves.
-pub struct Writing<'g>(&'g WriteGate);
+pub struct Writing<'g> {
+    gate: &'g WriteGate,
+    /// The index of the counter that contains it.
+    parity: usize,
+}
 
 impl WriteGate {
     /// Enters after the gate is open.
@@ -38,15 +48,45 @@ impl WriteGate {
 
     /// Enters if the gate is open.
     pub fn try_enter(&self) -> Option<Writing<'_>> {
+        let writing = self.count();
         // A closer counts its lock before it checks the writers, so one of the two sees the other.
-        self.inside.fetch_add(1, Ordering::SeqCst);
-        let writing = Writing(self);
         (!self.is_closed()).then_some(writing)
+    }
+
+    /// Counts a writer into the present round.
+    fn count(&self) -> Writing<'_> {
+        loop {
+            let round = self.round.load(Ordering::SeqCst);
+            let parity = round % 2;
+            self.inside[parity].fetch_add(1, Ordering::SeqCst);
+            let writing = Writing { gate: self, parity };
+            if self.round.load(Ordering::SeqCst) == round {
+                return writing;
+            }
+        }
+    }
+
+    /// Waits until the writers that are inside now have left. Others may enter meanwhile. One
+    /// thread may wait so at a time.
+    ///
+    /// # Errors
+    /// The error of an interrupted wait.
+    pub fn drain(&self, interrupt: &Arc<Interrupt>) -> Result<()> {
+        self.drains.fetch_add(1, Ordering::SeqCst);
+        // Also those that a drain that was interrupted has left behind.
+        let ended = [(); 2].iter().try_for_each(|()| {
+            let parity = self.round.fetch_add(1, Ordering::SeqCst) % 2;
+            let empty = || self.inside[parity].load(Ordering::SeqCst) == 0;
+            self.wait(interrupt, None, empty).map(|_| ())
+        });
+        self.drains.fetch_sub(1, Ordering::SeqCst);
+        ended
     }
 
     /// Returns true if this operation waits here.
     pub fn holds_back(&self, interrupt: &Arc<Interrupt>) -> bool {
-        self.is_closed() && self.lock().iter().any(|other| Arc::ptr_eq(other, interrupt))
+        let may_wait = self.is_closed() || self.drains.load(Ordering::SeqCst) > 0;
+        may_wait && self.lock().iter().any(|other| Arc::ptr_eq(other, interrupt))
     }
 
     /// Closes the gate and waits until no writer is inside. Returns the number of locks.
@@ -56,7 +96,7 @@ impl WriteGate {
     /// an error the gate is as it was.
     pub fn close(&self, interrupt: &Arc<Interrupt>, patience: Duration) -> Result<i64> {
         let locks = self.locks.fetch_add(1, Ordering::SeqCst) + 1;
-        let empty = || self.inside.load(Ordering::SeqCst) == 0;
+        let empty = || self.inside.iter().all(|inside| inside.load(Ordering::SeqCst) == 0);
         let ended = self.wait(interrupt, Some(patience), empty).and_then(|emptied| match emptied {
             true => Ok(locks),
             false => {
@@ -123,9 +163,10 @@ impl WriteGate {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        let last = self.0.inside.fetch_sub(1, Ordering::SeqCst) == 1;
-        if last && self.0.is_closed() {
-            self.0.wake();
+        let gate = self.gate;
+        let last = gate.inside[self.parity].fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && (gate.is_closed() || gate.drains.load(Ordering::SeqCst) > 0) {
+            gate.wake();
         }
     }
 }
@@ -169,5 +210,34 @@ mod tests {
         }
         drop(inside);
         assert!(closer.join().expect("the closer ends"));
+    }
+
+    #[test]
+    fn a_drain_waits_for_the_writers_inside_and_for_no_later_ones() {
+        let gate = Arc::new(WriteGate::default());
+        let inside = gate.enter(&Interrupt::new()).ok();
+        let other = Arc::clone(&gate);
+        let drain = thread::spawn(move || other.drain(&Interrupt::new()).is_ok());
+        while gate.drains.load(Ordering::SeqCst) == 0 || gate.state().1 == 0 {
+            thread::yield_now();
+        }
+        let later = gate.enter(&Interrupt::new()).ok();
+        assert!(later.is_some() && !drain.is_finished());
+        // The second round of the drain waits for it.
+        drop((inside, later));
+        assert!(drain.join().expect("the drain ends"));
+        // A writer that a drain has given up on is waited for again.
+        let left = gate.enter(&Interrupt::new()).ok();
+        let killed = Interrupt::new();
+        killed.kill(quire_storage::Interruption::Killed);
+        assert!(gate.drain(&killed).is_err());
+        let other = Arc::clone(&gate);
+        let drain = thread::spawn(move || other.drain(&Interrupt::new()).is_ok());
+        while gate.state().1 == 0 {
+            thread::yield_now();
+        }
+        assert!(!drain.is_finished());
+        drop(left);
+        assert!(drain.join().expect("the drain ends"));
     }
 }

@@ -97,6 +97,10 @@ impl Runner {
         let Ok(_writing) = self.service.write_gate.enter(&self.stop) else { return };
         let began = Instant::now();
         let Turn { mut job, mut is_stored, kind, mut size, interrupt } = turn;
+        // A block of users' writes may have begun since the job was chosen.
+        if !(kind.may_run)(&self.service) {
+            return self.service.jobs.end(&job.id, size, StepEnd::NotBegun);
+        }
         let before = job.done;
         interrupt.set_deadline(Some(began + kind.step_time_max));
         if self.stop.check().is_err() {

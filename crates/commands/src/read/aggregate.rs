@@ -55,12 +55,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     // Waits before the views are opened: they must not be older than the wait, and the view
     // definition and the plan must come from the same catalog.
-    let service = cx.service;
     let _writing = match writes(&request) {
-        true => {
-            cx.check_write_block()?;
-            Some(service.write_gate.enter(&cx.interrupt)?)
-        }
+        true => Some(cx.enter_unblocked()?),
         false => None,
     };
     let unit = cx.unit()?;

@@ -69,9 +69,9 @@ fn find_served(name: &str) -> Option<&'static ServedStage> {
 /// # Errors
 /// The errors of the stage about its operand.
 pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<Vec<DocBuf>>> {
+    let Some(ServedStage { name, first, .. }) = first_served(request) else { return Ok(None) };
     let Some(stage) = request.pipeline.first().cloned() else { return Ok(None) };
     let Ok((row, operand)) = row_of(Value::Document(stage.as_doc())) else { return Ok(None) };
-    let Some(ServedStage { name, first, .. }) = find_served(row.name) else { return Ok(None) };
     if cx.read_level() == ReadLevel::Snapshot {
         let text = format!("Aggregation stage {name} cannot run with read concern snapshot");
         return Err(Error::new(ErrorCode::InvalidOptions, text));
@@ -91,8 +91,12 @@ pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<V
 /// Returns true for a pipeline whose first stage applies to the request's namespace itself, a
 /// collection or a view. Other pipelines on a view run after the stages of the view.
 pub fn is_of_name(request: &AggregateRequest) -> bool {
-    let first = request.pipeline.first().and_then(|stage| stage.as_doc().first());
-    first.and_then(|first| find_served(first.key())).is_some_and(|stage| stage.of_name)
+    first_served(request).is_some_and(|stage| stage.of_name)
+}
+
+/// Returns the row of a pipeline's first stage, if the server creates its documents.
+fn first_served(request: &AggregateRequest) -> Option<&'static ServedStage> {
+    find_served(request.pipeline.first()?.as_doc().first()?.key())
 }
 
 /// Returns the rows of `$currentOp`.

@@ -8,7 +8,7 @@ use crate::frame::in_process::Call;
 use crate::frame::query_args::write_policy;
 use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, WritePolicy, Writer, prepare_insert};
-use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::UnitOfWork;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ enum Entry<'a> {
     /// Writes a document.
     Write(Namespace, Change<'a>),
     /// Runs a command against a database.
-    Command(&'a str, Doc<'a>),
+    Command(&'a str, DocBuf),
 }
 
 /// The write of an entry.
@@ -56,7 +56,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::type_mismatch(text));
     };
     let policy = check_options(body)?;
-    cx.check_write_block()?;
+    // Refuses an empty list and one of commands, too.
+    drop(cx.enter_unblocked()?);
     let entries: Vec<Entry<'_>> = entries.iter().map(parse).collect::<Result<_>>()?;
     let only_writes = entries.iter().all(|entry| !matches!(entry, Entry::Command(..)));
     let atomic = body.get("allowAtomic").and_then(|flag| flag.as_bool()) != Some(false);
@@ -73,7 +74,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         for (at, entry) in rest.enumerate() {
             let applied = match entry {
                 Entry::Write(namespace, change) => write(cx, policy, &[(namespace, *change)]),
-                Entry::Command(db, command) => run_command(cx, db, *command),
+                Entry::Command(db, command) => run_command(cx, db, command.clone()),
                 Entry::Noop => Ok(()),
             };
             applied.map_err(|error| with_results(error, at, at + 1))?;
@@ -175,17 +176,29 @@ fn parse<'a>(entry: Value<'a>) -> Result<Entry<'a>> {
         "c" => {
             let db = namespace.split_once('.').map_or(namespace, |(db, _)| db);
             let name = object.first().map_or("", |first| first.key());
-            match COMMANDS.contains(&name) {
+            match name {
                 // The oplog has a rename under its database; the command runs in `admin`.
-                true if name == "renameCollection" => Ok(Entry::Command("admin", object)),
-                true => Ok(Entry::Command(db, object)),
-                false => {
-                    Err(Error::bad_value(format!("applyOps does not run the command '{name}'")))
+                "renameCollection" => Ok(Entry::Command("admin", object.to_owned())),
+                "createIndexes" if !object.contains("indexes") => {
+                    Ok(Entry::Command(db, create_index(object)))
                 }
+                _ if COMMANDS.contains(&name) => Ok(Entry::Command(db, object.to_owned())),
+                _ => Err(Error::bad_value(format!("applyOps does not run the command '{name}'"))),
             }
         }
         other => Err(Error::bad_value(format!("'{other}' is no type of an entry of the oplog"))),
     }
+}
+
+/// Returns the command for an index as the oplog has it: its fields follow the name of the collection.
+fn create_index(object: Doc<'_>) -> DocBuf {
+    let collection = object.first().map_or(Value::Null, |first| first.value());
+    let index = DocBuf::build(|index| {
+        object.fields().skip(1).for_each(|(name, value)| {
+            index.append(name, value);
+        });
+    });
+    doc! { "createIndexes": collection, "indexes": [&index] }
 }
 
 fn id_of(doc: Doc<'_>) -> Result<Value<'_>> {
@@ -195,7 +208,7 @@ fn id_of(doc: Doc<'_>) -> Result<Value<'_>> {
 
 /// Does writes in one commit.
 fn write(cx: &Context<'_>, policy: WritePolicy, writes: &[(&Namespace, Change<'_>)]) -> Result<()> {
-    let _writing = cx.service.write_gate.enter(&cx.interrupt)?;
+    let _writing = cx.enter_unblocked()?;
     let mut unit = cx.writing_unit(policy)?;
     let mut collections = Vec::with_capacity(writes.len());
     for (namespace, change) in writes {
@@ -276,8 +289,7 @@ fn updated(
 }
 
 /// Runs a command as the client itself would: its rights are checked.
-fn run_command(cx: &mut Context<'_>, db: &str, command: Doc<'_>) -> Result<()> {
-    let mut command = command.to_owned();
+fn run_command(cx: &mut Context<'_>, db: &str, mut command: DocBuf) -> Result<()> {
     command.append("$db", db);
     let call = Call::new(command.as_bytes())?;
     let interrupt = Arc::clone(&cx.interrupt);

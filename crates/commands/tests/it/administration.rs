@@ -1,6 +1,7 @@
 //! Commands that administer the server: parameters of the cluster, the block of writes, the oplog's
 //! entries, and what a replica set of one member refuses.
 
+use crate::transactions::{commit, within};
 use crate::{Client, Server, at, code, number, text};
 use quire_commands::{COMMANDS, Topology};
 use quire_document::{Binary, DocBuf, Value, doc};
@@ -102,6 +103,65 @@ fn a_block_refuses_the_writes_of_users_until_it_ends() {
     [insert(3), copy, apply].into_iter().for_each(|command| drop(client.works(command)));
 }
 
+/// Returns when `currentOp` shows a command that waits for a lock.
+fn await_waiting(client: &mut Client, command: &str) {
+    let mut shown = doc! { "currentOp": 1, "waitingForLock": true };
+    shown.append(&format!("command.{command}"), &doc! { "$exists": true });
+    let is_none = |client: &mut Client| at(&works(client, shown.clone()), "inprog.0").is_none();
+    while is_none(client) {
+        std::thread::yield_now();
+    }
+}
+
+/// A write that ran when the block began went on after the command had answered.
+#[test]
+fn a_block_waits_for_the_writes_under_way_and_refuses_new_ones_meanwhile() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "test" });
+    client.works(doc! { "insert": "d", "documents": [{ "_id": 1 }], "$db": "test" });
+    let (writing, reading) = ((1, 1), (2, 1));
+    let insert = |id: i32| doc! { "insert": "c", "documents": [{ "_id": id }], "$db": "test" };
+    client.works(within(insert(2), writing, true));
+    client.works(within(doc! { "find": "d", "$db": "test" }, reading, true));
+    let (mut blocker, mut dropper) = (server.client(2), server.client(3));
+    // The drop has passed the gate, and waits for the transaction that has read.
+    let drop_d = std::thread::spawn(move || {
+        dropper.works(doc! { "drop": "d", "$db": "test" });
+    });
+    await_waiting(&mut client, "drop");
+    let block = std::thread::spawn(move || {
+        works(&mut blocker, doc! { "setUserWriteBlockMode": 1, "global": true });
+    });
+    await_waiting(&mut client, "setUserWriteBlockMode");
+    assert_eq!(code(&client.run(insert(3))), 371);
+    assert_eq!(code(&client.run(within(insert(3), (3, 1), true))), 371);
+    assert!(!block.is_finished() && !drop_d.is_finished());
+    let abort = doc! { "abortTransaction": 1, "$db": "admin" };
+    client.works(within(abort, reading, false));
+    drop_d.join().unwrap();
+    // Now it waits for the transaction that has written.
+    await_waiting(&mut client, "setUserWriteBlockMode");
+    client.works(within(commit(), writing, false));
+    block.join().unwrap();
+    assert_eq!(number(&client.works(doc! { "count": "c", "$db": "test" }), "n"), Some(2));
+    works(&mut client, doc! { "setUserWriteBlockMode": 1, "global": false });
+    client.works(insert(4));
+}
+
+/// An interrupted wait for the writes leaves no block.
+#[test]
+fn a_block_that_does_not_come_about_refuses_nothing() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "create": "c", "$db": "test" });
+    let insert = |id: i32| doc! { "insert": "c", "documents": [{ "_id": id }], "$db": "test" };
+    client.works(within(insert(1), (1, 1), true));
+    let block = doc! { "setUserWriteBlockMode": 1, "global": true, "maxTimeMS": 20 };
+    assert_eq!(code(&admin(&mut client, block)), 50);
+    client.works(insert(2));
+}
+
 #[test]
 fn entries_of_an_oplog_are_applied_at_once_or_one_by_one() {
     let server = Server::new();
@@ -132,6 +192,14 @@ fn entries_of_an_oplog_are_applied_at_once_or_one_by_one() {
     let applied = works(&mut client, doc! { "applyOps": [&command, &delete] });
     assert_eq!(number(&applied, "applied"), Some(2));
     assert_eq!(count(&mut client), Some(1));
+    // The oplog has one index in an entry, without a list.
+    let index =
+        doc! { "createIndexes": "c", "v": 2, "key": { "b": -1 }, "name": "b", "unique": true };
+    let command = doc! { "op": "c", "ns": "test.$cmd", "o": &index };
+    works(&mut client, doc! { "applyOps": [&command] });
+    let indexes = client.works(doc! { "listIndexes": "c", "$db": "test" });
+    assert_eq!(number(&indexes, "cursor.firstBatch.2.key.b"), Some(-1));
+    assert!(matches!(at(&indexes, "cursor.firstBatch.2.unique"), Some(Value::Bool(true))));
     let forbidden = doc! { "op": "c", "ns": "admin.$cmd", "o": { "shutdown": 1 } };
     assert_eq!(code(&admin(&mut client, doc! { "applyOps": [&forbidden] })), 2);
 }

@@ -63,3 +63,39 @@ fn a_waiting_writer_ends_at_its_time_limit_or_by_a_kill() {
     client.works(doc! { "fsyncUnlock": 1, "$db": "admin" });
     assert_eq!(code(&client.run(doc! { "fsync": 1, "lock": "x", "$db": "admin" })), 14);
 }
+
+/// Commands that store settings wrote while the server was locked.
+#[test]
+fn settings_wait_for_the_unlock_too() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let shown = client.works(doc! { "replSetGetConfig": 1, "$db": "admin" });
+    let config = at(&shown, "config").unwrap().as_document().unwrap();
+    let next = quire_document::DocBuf::build(|next| {
+        config.fields().filter(|(name, _)| *name != "version").for_each(|(name, value)| {
+            next.append(name, value);
+        });
+        next.append("version", 7);
+    });
+    let commands = [
+        doc! { "setClusterParameter": { "changeStreamOptions": { "preAndPostImages": { "expireAfterSeconds": 5 } } } },
+        doc! { "setDefaultRWConcern": 1, "defaultReadConcern": { "level": "majority" } },
+        doc! { "setFeatureCompatibilityVersion": "8.2", "confirm": true },
+        doc! { "replSetReconfig": &next },
+        doc! { "setUserWriteBlockMode": 1, "global": true },
+        doc! { "setUserWriteBlockMode": 1, "global": false },
+    ];
+    client.works(doc! { "fsync": 1, "lock": true, "$db": "admin" });
+    // The last one needs a change log, which this server does not have.
+    let resize = doc! { "replSetResizeOplog": 1, "size": 2000 };
+    for command in commands.iter().chain([&resize]) {
+        let mut limited = command.clone();
+        limited.append("maxTimeMS", 20).append("$db", "admin");
+        assert_eq!(code(&client.run(limited)), 50, "{command:?}");
+    }
+    client.works(doc! { "fsyncUnlock": 1, "$db": "admin" });
+    for mut command in commands {
+        command.append("$db", "admin");
+        client.works(command);
+    }
+}

@@ -13,6 +13,7 @@ mod change_streams;
 mod changes;
 mod clustered;
 mod cursors;
+mod dumps;
 mod durability;
 mod fail_points;
 mod fsync;

@@ -139,6 +139,21 @@ fn settings_are_kept_over_a_restart_and_restored_from_a_dump() {
     assert_eq!(code(&client.run(on_test(&find))), REJECTED);
 }
 
+/// The settings stayed when the collection that holds them was renamed, because the command runs in
+/// another database.
+#[test]
+fn settings_go_and_come_with_the_collection_that_holds_them() {
+    let server = Server::new();
+    let mut client = orders(&server);
+    let [find, ..] = requests("t");
+    assert_eq!(code(&set(&mut client, &find, &doc! { "reject": true })), 0);
+    let (own, other) = ("config.clusterParameters", "config.other");
+    client.works(doc! { "renameCollection": own, "to": other, "$db": "admin" });
+    client.works(on_test(&find));
+    client.works(doc! { "renameCollection": other, "to": own, "$db": "admin" });
+    assert_eq!(code(&client.run(on_test(&find))), REJECTED);
+}
+
 #[test]
 fn settings_are_checked_and_merged() {
     let server = Server::new();

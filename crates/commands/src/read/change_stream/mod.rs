@@ -11,10 +11,10 @@ mod stream;
 use crate::cursors::cursor_reply::Opening;
 use crate::frame::context::Context;
 use crate::frame::service::Topology;
-use quire_document::{DocWriter, Value};
+use quire_document::{DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{UnitOfWork, Views};
-use quire_mql::stage::{ChangeStream, Reads, check_behind_changes, row_of};
+use quire_mql::stage::{ChangeStream, Reads, check_behind_changes, find_stage, row_of};
 use quire_planner::AggregateRequest;
 use scope::Scope;
 use source::ChangeStreamSource;
@@ -23,8 +23,9 @@ use stream::EventStream;
 
 /// Returns true if the first stage of a pipeline is `$changeStream`.
 pub fn is_change_stream(request: &AggregateRequest) -> bool {
-    let first = request.pipeline.first().map(|stage| row_of(Value::Document(stage.as_doc())));
-    matches!(first, Some(Ok((row, _))) if row.facts.reads == Reads::Changes)
+    let Some(stage) = request.pipeline.first().map(DocBuf::as_doc) else { return false };
+    let row = stage.first().and_then(|first| find_stage(first.key()));
+    row.is_some_and(|row| row.facts.reads == Reads::Changes) && stage.count() == 1
 }
 
 /// Returns the error of an explain of a change stream.
