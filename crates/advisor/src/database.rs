@@ -32,6 +32,9 @@ impl DatabaseProfile {
     }
 }
 
+/// The values of a candidate that are looked up before all of them are.
+const PROBED: usize = 16;
+
 /// The paths that each collection may have, whatever those before it have.
 const PATHS_MIN: usize = 32;
 
@@ -67,26 +70,43 @@ pub fn profile_database<S: Source>(
         room = room.saturating_sub(profile.paths());
         collections.push((collection.clone(), profile));
     }
-    let candidates: Vec<Candidate> = collections
+    let candidates: Vec<Candidate<'_>> = collections
         .iter()
         .flat_map(|(from, profile)| references::candidates(from, profile, &all))
         .collect();
     let mut references = Vec::new();
     for to in &all {
-        let (of_this, lookups): (Vec<&Candidate>, Vec<Lookup>) = candidates
-            .iter()
-            .filter(|candidate| candidate.to == to.name)
-            .map(|candidate| (candidate, candidate.lookup.clone()))
-            .unzip();
-        if lookups.is_empty() {
-            continue;
+        let target = collections.iter().find(|(found, _)| found.name == to.name);
+        let fits = |candidate: &&Candidate<'_>| {
+            candidate.to == to.name
+                && target
+                    .is_none_or(|(_, profile)| profile.documents() == 0 || candidate.fits(profile))
+        };
+        let fitting = candidates.iter().filter(fits).collect();
+        // A few values tell most candidates from references.
+        let probed = counted(source, &to.name, fitting, PROBED)?.into_iter();
+        let likely = probed.filter(|(one, found)| one.is_likely(*found, PROBED));
+        let likely = likely.map(|(one, _)| one).collect();
+        for (one, found) in counted(source, &to.name, likely, usize::MAX)? {
+            references.extend(one.confirm(found, extent));
         }
-        let found = source.look_up(&to.name, &lookups)?;
-        let confirmed = of_this.into_iter().zip(found);
-        references
-            .extend(confirmed.filter_map(|(candidate, found)| candidate.confirm(found, extent)));
     }
     references.sort_by(|left, right| (&left.from, &left.path).cmp(&(&right.from, &right.path)));
     let copies = copies::find(source, &collections, &references)?;
     Ok(DatabaseProfile { collections, extent, references, copies })
+}
+
+/// Returns for each candidate how many of its values exist, of `most` at most.
+fn counted<'c, 'p, S: Source>(
+    source: &mut S,
+    to: &str,
+    candidates: Vec<&'c Candidate<'p>>,
+    most: usize,
+) -> Result<Vec<(&'c Candidate<'p>, u64)>, S::Error> {
+    if candidates.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lookups: Vec<Lookup> = candidates.iter().map(|one| one.lookup(most)).collect();
+    let found = source.look_up(to, &lookups)?;
+    Ok(candidates.into_iter().zip(found).collect())
 }

@@ -4,7 +4,7 @@
 
 use crate::profile::{CollectionProfile, PathProfile};
 use crate::source::{Extent, Lookup, SourceCollection};
-use quire_document::Type;
+use quire_document::{Type, ValueBuf};
 
 /// The smallest share of values that must be found: the rest are orphans.
 const CONTAINED_MIN: f64 = 0.8;
@@ -50,15 +50,42 @@ impl Reference {
     }
 }
 
-/// A path and a field whose values may be the same.
-pub(crate) struct Candidate {
+/// A path and a field whose values may be the same. It holds no values, because there are as many
+/// candidates as pairs of paths and unique fields.
+pub(crate) struct Candidate<'p> {
     /// The collection in which the values are looked up.
     pub(crate) to: String,
-    pub(crate) lookup: Lookup,
+    kind: Kind,
+    values: &'p PathProfile,
     reference: Reference,
 }
 
-impl Candidate {
+impl Candidate<'_> {
+    /// Returns true unless the target, whose documents were read, has no value of this sort.
+    pub(crate) fn fits(&self, target: &CollectionProfile) -> bool {
+        let mut field = Some(target.root());
+        for name in self.reference.field.split('.') {
+            field = field.and_then(|field| {
+                let of_elements = field.items().into_iter().flat_map(PathProfile::fields);
+                let mut inner = field.fields().chain(of_elements);
+                inner.find(|(known, _)| *known == name).map(|(_, inner)| inner)
+            });
+        }
+        target.left_out() > 0 || field.is_some_and(|field| has_kind(field, self.kind))
+    }
+
+    /// Returns the question for at most `most` of the values, drawn uniformly.
+    pub(crate) fn lookup(&self, most: usize) -> Lookup {
+        let values = sample(self.values).take(most).map(|(value, _)| value.as_value()).collect();
+        Lookup { field: self.reference.field.clone(), values }
+    }
+
+    /// Returns true if so many of the values that were looked up exist that it may be a reference.
+    pub(crate) fn is_likely(&self, found: u64, probed: usize) -> bool {
+        let probed = self.reference.looked_up.min(probed as u64);
+        found * 3 >= probed
+    }
+
     /// Returns the reference if enough of its values exist.
     pub(crate) fn confirm(&self, found: u64, extent: Extent) -> Option<Reference> {
         let sampled = extent != Extent::All;
@@ -68,12 +95,17 @@ impl Candidate {
     }
 }
 
+/// Returns sampled values with their counts. A null says that there is no reference.
+fn sample(values: &PathProfile) -> impl Iterator<Item = (&ValueBuf, u64)> {
+    values.sample().filter(|(value, _)| value.kind() != Type::Null)
+}
+
 /// Returns what the paths of a collection may refer to.
-pub(crate) fn candidates(
+pub(crate) fn candidates<'p>(
     from: &SourceCollection,
-    profile: &CollectionProfile,
+    profile: &'p CollectionProfile,
     all: &[SourceCollection],
-) -> Vec<Candidate> {
+) -> Vec<Candidate<'p>> {
     let mut found = Vec::new();
     profile.for_each_path(&mut |path, values, _| {
         // Field names that are data, or that contain dots, cannot be queried as a path.
@@ -94,42 +126,38 @@ pub(crate) fn candidates(
                 if queried == "_id" && kind != Kind::Identifier {
                     continue;
                 }
-                found.push(candidate(from, &queried, path.contains("[]"), values, to, field));
+                let reference =
+                    reference(from, (&queried, path.contains("[]")), values, (to, field));
+                found.push(Candidate { to: to.name.clone(), kind, values, reference });
             }
         }
     });
     found
 }
 
-fn candidate(
+fn reference(
     from: &SourceCollection,
-    path: &str,
-    in_array: bool,
+    (path, in_array): (&str, bool),
     values: &PathProfile,
-    to: &SourceCollection,
-    field: String,
-) -> Candidate {
-    // A null says that there is no reference.
-    let sample = || values.sample().filter(|(value, _)| value.kind() != Type::Null);
-    let mut counts: Vec<u64> = sample().map(|(_, count)| count).collect();
+    (to, field): (&SourceCollection, String),
+) -> Reference {
+    let mut counts: Vec<u64> = sample(values).map(|(_, count)| count).collect();
     counts.sort_unstable();
     let at = |rank: f64| {
         let place = ((counts.len() as f64 * rank).ceil() as usize).clamp(1, counts.len().max(1));
         counts.get(place - 1).copied().unwrap_or(0)
     };
-    let reference = Reference {
+    Reference {
         from: from.name.clone(),
         path: path.to_owned(),
         in_array,
         to: to.name.clone(),
-        field: field.clone(),
+        field,
         looked_up: counts.len() as u64,
         found: 0,
         fan_out: [at(0.5), at(0.9), at(0.99), at(1.0)],
         sampled: false,
-    };
-    let values = sample().map(|(value, _)| value.as_value()).collect();
-    Candidate { to: to.name.clone(), lookup: Lookup { field, values }, reference }
+    }
 }
 
 /// The sorts of values that identify documents.
@@ -139,6 +167,21 @@ enum Kind {
     Identifier,
     Text,
     Number,
+}
+
+/// Returns the sort of values of a type.
+fn kind_of(alias: &str) -> Option<Kind> {
+    match alias {
+        "objectId" | "binData" => Some(Kind::Identifier),
+        "string" => Some(Kind::Text),
+        "int" | "long" | "double" | "decimal" => Some(Kind::Number),
+        _ => None,
+    }
+}
+
+/// Returns true if a path has values of this sort.
+fn has_kind(values: &PathProfile, kind: Kind) -> bool {
+    values.types().any(|(name, _)| kind_of(name) == Some(kind))
 }
 
 /// Returns the sort of nearly all scalar values of a path; `None` if there is none, or one that
@@ -151,13 +194,10 @@ fn main_type(values: &PathProfile) -> Option<Kind> {
         (0_u64, [(Kind::Identifier, 0_u64), (Kind::Text, 0), (Kind::Number, 0)]);
     for (name, count) in scalars {
         total += count;
-        let place = match name {
-            "objectId" | "binData" => 0,
-            "string" => 1,
-            "int" | "long" | "double" | "decimal" => 2,
-            _ => continue,
-        };
-        kinds[place].1 += count;
+        let kind = kind_of(name);
+        for (known, sum) in &mut kinds {
+            *sum += if Some(*known) == kind { count } else { 0 };
+        }
     }
     let (kind, count) = kinds.into_iter().max_by_key(|(_, count)| *count)?;
     (total > 0 && count as f64 >= total as f64 * TYPE_SHARE_MIN).then_some(kind)

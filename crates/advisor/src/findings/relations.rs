@@ -5,8 +5,8 @@
 //! for the round trip and the look-up in an index.
 
 use super::{Evidence, Input, Statement, Value};
+use crate::profile::PathProfile;
 use crate::references::Reference;
-use std::fmt::Write;
 
 /// The bytes that a look-up of one document by an index costs as much as. An assumption: a look-up
 /// takes about 2 microseconds, and so does copying 4 KB of documents to a reply.
@@ -54,13 +54,13 @@ impl Form {
 /// The answer for a relation.
 #[derive(Clone, Debug)]
 pub struct Relation {
-    /// The collection that refers: the children.
+    /// The collection that refers: the children. For an array, the collection that has it.
     pub from: String,
-    /// Its path that refers.
+    /// Its path that refers, or that has the array.
     pub path: String,
     /// The collection that is referred to: the parents.
     pub to: String,
-    /// Its field that is referred to.
+    /// Its field that is referred to; empty for an array.
     pub field: String,
     /// Children for one parent: median, 90 %, 99 %, most.
     pub fan_out: [u64; 4],
@@ -96,22 +96,32 @@ impl Relation {
         }
     }
 
-    /// Returns one line: `orders.customer -> customers._id`.
+    /// Returns one line: `orders.customer -> customers._id`, or `orders.lines[]` for an array.
     pub fn title(&self) -> String {
-        let mut title = String::new();
-        // Writing to a string cannot fail.
-        let _ = write!(title, "{}.{} -> {}.{}", self.from, self.path, self.to, self.field);
-        title
+        match self.present {
+            Form::Embed => format!("{}.{}[]", self.from, self.path),
+            _ => format!("{}.{} -> {}.{}", self.from, self.path, self.to, self.field),
+        }
     }
 }
 
-/// Decides each relation of the profile.
+/// Decides each relation of the profile: the references, and the arrays of subdocuments.
 pub fn decide(input: &Input<'_>) -> Vec<Relation> {
     let references = input.profile.references.iter();
     let of_documents = references.filter(|one| !one.in_array && one.from != one.to);
-    of_documents
-        .filter_map(|one| Numbers::of(input, one).map(|numbers| numbers.decide(one)))
-        .collect()
+    let mut relations: Vec<Relation> = of_documents
+        .filter_map(|one| Numbers::of(input, one).map(|numbers| numbers.decide_reference(one)))
+        .collect();
+    for (source, profile) in input.collections() {
+        profile.for_each_path(&mut |path, values, _| {
+            let has_documents = values.items().is_some_and(|items| items.fields().next().is_some());
+            if has_documents && !path.contains("[]") {
+                let numbers = Numbers::of_array(input, &source.name, path, values);
+                relations.extend(numbers.map(|numbers| numbers.decide_array(&source.name, path)));
+            }
+        });
+    }
+    relations
 }
 
 /// The inputs of the formula.
@@ -138,6 +148,10 @@ struct Numbers {
     copied: f64,
     has_workload: bool,
     other_referrers: bool,
+    /// True if the children of a parent become more with its age.
+    grows: bool,
+    /// Children for one parent: median, 90 %, 99 %, most.
+    fan_out: [u64; 4],
 }
 
 impl Numbers {
@@ -176,10 +190,58 @@ impl Numbers {
             copied: p.min(COPIED_MAX),
             has_workload: input.seconds.is_some(),
             other_referrers,
+            grows: false,
+            fan_out: one.fan_out,
         })
     }
 
-    /// Returns the cost of each form in bytes a second.
+    /// Returns the inputs for an array of subdocuments, which are children in their parent.
+    fn of_array(
+        input: &Input<'_>,
+        name: &str,
+        path: &str,
+        values: &PathProfile,
+    ) -> Option<Numbers> {
+        let lengths = values.lengths()?;
+        let below = format!("{path}.");
+        let rate = |is_one: &dyn Fn(&Statement<'_>) -> bool| {
+            let statements = input.statements(name).iter().filter(|one| is_one(one));
+            statements.map(|one| one.per_second).sum::<f64>()
+        };
+        let alone = rate(&|one| {
+            one.reads() && one.parts.filtered.iter().any(|test| test.path.starts_with(&below))
+        });
+        let r = (input.reads(name) - alone).max(0.0);
+        let with = (rate(&|one| one.reads() && one.returns(path)) - alone).max(0.0);
+        let writes = rate(&|one| {
+            let mut written = one.parts.written.iter();
+            written.any(|one| one.path == path || one.path.starts_with(&below))
+        });
+        let arrays = values.of_type("array").max(1) as f64;
+        let of_all = values.bytes() as f64 * input.scale(name) / input.documents(name).max(1.0);
+        let f = lengths.mean();
+        Some(Numbers {
+            r,
+            a: if r > 0.0 { (with / r).min(1.0) } else { 0.0 },
+            i: alone,
+            up: 0.0,
+            w: writes,
+            u: 0.0,
+            f,
+            f_max: lengths.at(1.0),
+            p: (input.mean_bytes(name) - of_all).max(0.0),
+            c: values.bytes() as f64 / arrays / f.max(1.0),
+            copied: 0.0,
+            has_workload: input.seconds.is_some(),
+            other_referrers: false,
+            grows: lengths
+                .growth()
+                .is_some_and(|growth| growth.per_day > 0.0 && growth.correlation >= 0.5),
+            fan_out: [0.5, 0.9, 0.99, 1.0].map(|rank| lengths.at(rank).round() as u64),
+        })
+    }
+
+    /// Returns the cost of each form that can be in bytes a second.
     fn costs(&self) -> Vec<(Form, f64)> {
         let Numbers { r, a, i, up, w, u, f, p, c, copied, .. } = *self;
         let kept = SUBSET.min(f);
@@ -197,12 +259,16 @@ impl Numbers {
             + r * a * NEEDS_ALL * (LOOKUP_BYTES + f * c)
             + i * (c + up * (LOOKUP_BYTES + p))
             + w * (c + ENTRY_BYTES + LOOKUP_BYTES + p + kept * c);
-        vec![
-            (Form::Embed, r * whole + i * (LOOKUP_BYTES + whole) + w * whole),
-            (Form::Refer, refer),
-            (Form::Subset, subset),
-            (Form::ReferAndCopy, copy),
-        ]
+        let embed = r * whole + i * (LOOKUP_BYTES + whole) + w * whole;
+        let mut costs = vec![(Form::Embed, embed), (Form::Refer, refer)];
+        // With as few children the subset is all of them.
+        if f > SUBSET && a > 0.0 {
+            costs.push((Form::Subset, subset));
+        }
+        if up > 0.0 {
+            costs.push((Form::ReferAndCopy, copy));
+        }
+        costs
     }
 
     fn forbidden(&self) -> Vec<&'static str> {
@@ -216,35 +282,43 @@ impl Numbers {
         if self.other_referrers {
             forbidden.push("referredTo");
         }
+        if self.grows && self.f_max >= 250.0 {
+            forbidden.push("grows");
+        }
         forbidden
     }
 
-    fn decide(&self, one: &Reference) -> Relation {
+    fn decide_reference(&self, one: &Reference) -> Relation {
+        let names = [&one.from, &one.path, &one.to, &one.field].map(String::as_str);
+        self.decide(names, Form::Refer)
+    }
+
+    fn decide_array(&self, name: &str, path: &str) -> Relation {
+        self.decide([name, path, name, ""], Form::Embed)
+    }
+
+    fn decide(&self, [from, path, to, field]: [&str; 4], present: Form) -> Relation {
         let forbidden = self.forbidden();
         // Without requests on the two collections all forms cost nothing.
         let is_asked = self.has_workload && self.r + self.i + self.w + self.u > 0.0;
         let costs = if is_asked { self.costs() } else { Vec::new() };
-        let allowed = costs.iter().filter(|(form, _)| match form {
-            Form::Embed => forbidden.is_empty(),
-            Form::Subset => self.f > SUBSET && self.a > 0.0,
-            Form::ReferAndCopy => self.up > 0.0,
-            Form::Refer => true,
-        });
+        let allowed = costs.iter().filter(|(form, _)| *form != Form::Embed || forbidden.is_empty());
         let best = allowed.min_by(|left, right| left.1.total_cmp(&right.1)).copied();
-        let present = costs.iter().find(|(form, _)| *form == Form::Refer).map(|(_, cost)| *cost);
-        let (best, is_tie) = match (best, present) {
-            (Some((form, cost)), Some(now)) => (form, cost > now * (1.0 - TIE)),
-            _ => (Form::Refer, false),
+        let now = costs.iter().find(|(form, _)| *form == present).map(|(_, cost)| *cost);
+        let is_allowed = present != Form::Embed || forbidden.is_empty();
+        let (best, is_tie) = match (best, now) {
+            (Some((form, cost)), Some(now)) => (form, is_allowed && cost > now * (1.0 - TIE)),
+            _ => (present, false),
         };
         Relation {
-            from: one.from.clone(),
-            path: one.path.clone(),
-            to: one.to.clone(),
-            field: one.field.clone(),
-            fan_out: one.fan_out,
-            present: Form::Refer,
+            from: from.to_owned(),
+            path: path.to_owned(),
+            to: to.to_owned(),
+            field: field.to_owned(),
+            fan_out: self.fan_out,
+            present,
             best,
-            is_tie: is_tie && best != Form::Refer,
+            is_tie: is_tie && best != present,
             joins: self.r * self.a + self.i * self.up,
             costs,
             inputs: self.inputs(),

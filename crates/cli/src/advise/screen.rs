@@ -31,7 +31,16 @@ pub(super) fn screen(
     if !advice.relations.is_empty() {
         text.push('\n');
         for relation in &advice.relations {
-            let _ = writeln!(text, "{}: {}", relation.title(), answer(relation.answer(), language));
+            let _ = write!(
+                text,
+                "{}: {}",
+                plain(&relation.title()),
+                answer(relation.answer(), language)
+            );
+            if relation.answer() == "better" {
+                let _ = write!(text, " ({})", relation.best.name());
+            }
+            text.push('\n');
         }
     }
     text

@@ -2,7 +2,7 @@
 
 use crate::findings::input::{key, text};
 use crate::findings::mongosh::{collection, string};
-use crate::findings::{Cost, Finding, Input, Rule, Severity, Text, Value, mongosh};
+use crate::findings::{Cost, Finding, Input, Rule, Severity, Text, Value, input, mongosh};
 use crate::profile::CollectionProfile;
 use quire_document::DocBuf;
 
@@ -96,9 +96,18 @@ fn finding(input: &Input<'_>, name: &str, index: &DocBuf, path: &str, paths: &[S
                 writer.append(if known == path { meant } else { known }, value);
             }
         });
-        let (create, drop) = mongosh::create_index(name, &mended);
-        apply.push(create);
-        undo.push(drop);
+        let known = input.collection(name).is_some_and(|(source, _)| {
+            source
+                .indexes
+                .iter()
+                .filter_map(input::key)
+                .any(|key| key.as_bytes() == mended.as_bytes())
+        });
+        if !known {
+            let (create, drop) = mongosh::create_index(name, &mended);
+            apply.push(create);
+            undo.push(drop);
+        }
     }
     apply.push(format!("{}.hideIndex({})", collection(name), string(shown)));
     undo.push(format!("{}.unhideIndex({})", collection(name), string(shown)));

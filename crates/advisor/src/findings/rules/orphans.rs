@@ -34,13 +34,12 @@ fn check(input: &Input<'_>, found: &mut Vec<Finding>) {
 }
 
 fn finding(input: &Input<'_>, reference: &Reference) -> Finding {
-    let Reference { from, path, to, field, looked_up, found, fan_out, .. } = reference;
+    let Reference { from, path, to, field, looked_up, found, .. } = reference;
     let missing = (looked_up - found) as f64;
-    let [median, ..] = *fan_out;
     let values = distinct(input, from, path).max(*looked_up as f64);
-    let documents = values * reference.orphans() * median.max(1) as f64;
+    let lost = values * reference.orphans();
     let mean = input.mean_bytes(from);
-    let cost = (Cost { storage: documents * mean, ..Cost::default() }, Cost::default());
+    let cost = (Cost { storage: lost * mean, ..Cost::default() }, Cost::default());
     let pipeline = format!(
         "[{{$lookup: {{from: {}, localField: {}, foreignField: {}, as: \"found\"}}}}, {{$match: {{found: [], {}: {{$ne: \
          null}}}}}}, {{$project: {{{}: 1}}}}]",
@@ -59,7 +58,7 @@ fn finding(input: &Input<'_>, reference: &Reference) -> Finding {
             ("refersTo", Value::Name(format!("{to}.{field}"))),
             ("valuesLookedUp", Value::Count(*looked_up as f64)),
             ("orphans", share(missing, *looked_up as f64, values)),
-            ("documentsWithOrphan", Value::Count(documents)),
+            ("missingValues", Value::Count(lost)),
         ],
         cost: Some(cost),
         confidence: input.confidence(from),

@@ -24,7 +24,9 @@ pub(super) const RULE: Rule = Rule {
 
 fn check(input: &Input<'_>, found: &mut Vec<Finding>) {
     let relations = decide(input).into_iter();
-    let wrong = relations.filter(|one| one.best != one.present && !one.is_tie && one.joins > 0.0);
+    // What is embedded is not apart: rules A1, P5 and P10 speak of arrays.
+    let apart = relations.filter(|one| one.present != Form::Embed);
+    let wrong = apart.filter(|one| one.best != one.present && !one.is_tie && one.joins > 0.0);
     found.extend(wrong.map(|relation| finding(input, &relation)));
 }
 
