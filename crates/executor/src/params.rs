@@ -68,6 +68,9 @@ pub struct ExecParams {
     pub threads_max: usize,
     /// The number of documents after which a scan counts as long.
     pub long_scan_docs: u64,
+    /// The number of documents for which each document that is read stands: more than 1 for a random
+    /// sample of a collection. The planner then chooses as for the whole collection.
+    pub documents_per_sampled: f64,
 }
 
 impl ExecParams {
@@ -91,6 +94,7 @@ impl ExecParams {
             query_settings: None,
             threads_max: processors(),
             long_scan_docs: LONG_SCAN_DOCS,
+            documents_per_sampled: 1.0,
         }
     }
 }

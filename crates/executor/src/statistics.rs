@@ -33,6 +33,19 @@ impl<'v> ViewStatistics<'v> {
         self
     }
 
+    /// Returns the number in the whole collection for which a number in the read documents stands.
+    fn of_all(&self, sampled: u64) -> u64 {
+        let times = self.env.params.documents_per_sampled;
+        if times > 1.0 { (sampled as f64 * times) as u64 } else { sampled }
+    }
+
+    /// Returns the number in the read documents that stands for a number in the whole collection,
+    /// rounded up.
+    fn of_sample(&self, all: u64) -> u64 {
+        let times = self.env.params.documents_per_sampled;
+        if times > 1.0 { (all as f64 / times).ceil() as u64 } else { all }
+    }
+
     fn count_range(&self, scan: &IndexScan, range: IndexRange, limit: u64) -> Option<u64> {
         let mut cursor = IndexCursor::new(&scan.index, range, Direction::Forward);
         let mut entries = Vec::new();
@@ -119,16 +132,18 @@ impl Statistics for ViewStatistics<'_> {
     }
 
     fn documents(&self, collection: &Collection) -> u64 {
-        self.view.counts(collection).documents
+        self.of_all(self.view.counts(collection).documents)
     }
 
     fn keys(&self, scan: &IndexScan, limit: u64) -> u64 {
+        let asked = limit;
+        let limit = self.of_sample(limit);
         let counted = if scan.range.is_some() || scan.is_one_range() {
             self.count_range(scan, whole_range(scan), limit)
         } else {
             self.count_checked(scan, limit)
         };
-        counted.unwrap_or(limit)
+        self.of_all(counted.unwrap_or(limit)).min(asked)
     }
 
     fn draws(&self, collection: &Collection, size: u64) -> bool {

@@ -55,6 +55,10 @@ impl VersionChain {
     }
 }
 
+/// The bytes that a key takes beside its own and those of its value: the nodes of the map, the chain,
+/// and the headers of two shared buffers.
+const KEY_BYTES: u64 = 160;
+
 type Map = BTreeMap<Bytes, VersionChain>;
 
 /// The maps, and the versions to remove later.
@@ -135,7 +139,7 @@ impl Shared {
                 }
             }
             Entry::Vacant(vacant) if op.value.is_some() => {
-                self.bytes.fetch_add(added, Ordering::Relaxed);
+                self.bytes.fetch_add(added + KEY_BYTES, Ordering::Relaxed);
                 vacant.insert(VersionChain { seq, value: op.value.clone(), older: Vec::new() });
             }
             Entry::Vacant(_) => {}
@@ -168,7 +172,7 @@ impl Shared {
             chain.older = Vec::new();
             if chain.value.is_none() {
                 map.remove(&key);
-                self.bytes.fetch_sub(key.len() as u64, Ordering::Relaxed);
+                self.bytes.fetch_sub(key.len() as u64 + KEY_BYTES, Ordering::Relaxed);
             }
         }
     }
