@@ -7,14 +7,19 @@
 //! references between collections ([`references`]). [`report`] and [`json_schema`] write it down.
 //! [`workload`] is what was asked: the statements by shape, which a recorder counts. [`findings`] says
 //! of both what is wrong, what it costs and which command mends it.
+//!
+//! [`indexes`] is the advice about indexes, which a [`Laboratory`](indexes::Laboratory) measures;
+//! [`scaled`] makes numbers of a collection from those of a sample.
 
 mod copies;
 mod database;
 pub mod findings;
+pub mod indexes;
 pub mod json_schema;
 pub mod profile;
 pub mod references;
 pub mod report;
+pub mod scaled;
 mod sketch;
 pub mod source;
 pub mod workload;
@@ -23,5 +28,6 @@ pub use copies::Copy;
 pub use database::{DatabaseProfile, Progress, profile_database};
 pub use profile::{CollectionProfile, Limits};
 pub use references::Reference;
+pub use scaled::{SampleSize, Scaled};
 pub use source::{Extent, IndexUse, Lookup, Source, SourceCollection};
 pub use workload::Workload;
