@@ -1,14 +1,17 @@
 //! All commands: their arguments, their replies, and the registry that lists them.
 //!
 //! A folder imports only the folders before it: `frame` (the code below every command), `cursors`,
-//! `sessions`, `users`, `admin`, `ddl`, `write`, `read`; then `requires` (the privileges that each
-//! command needs), `registry` (the table of commands) and `jobs` (background jobs).
+//! `sessions`, `users`, `admin`, `ddl`, `write`, `laboratory` (a database in memory in which indexes
+//! are tried), `read`, `advise`; then `requires` (the privileges that each command needs), `registry`
+//! (the table of commands) and `jobs` (background jobs).
 
 mod frame;
 
 mod admin;
+mod advise;
 mod cursors;
 mod ddl;
+mod laboratory;
 mod read;
 mod sessions;
 mod users;

@@ -16,7 +16,7 @@ use crate::read::{
 use crate::requires::REQUIRES;
 use crate::users;
 use crate::write::{self, apply_ops, bulk_write, delete, find_and_modify, insert, update};
-use crate::{admin, ddl, sessions};
+use crate::{admin, advise, ddl, sessions};
 use quire_error::Result;
 use quire_storage::Engine;
 use std::sync::{Arc, LazyLock};
@@ -236,8 +236,15 @@ pub static COMMANDS: &[Command] = &[
         .explain(aggregate::explain),
     Command::new("explain", Other, explain::run, "Returns the plan of a command.")
         .v1()
+        .strict_refuses(&["whatIf"])
         // The secrets of a login command, which has no plan.
         .secrets(&["pwd", "payload"]),
+    Command::new(
+        "adviseIndexes",
+        Other,
+        advise::advise_indexes::run,
+        "Says which indexes a workload needs, measured on copies. Quire's own command.",
+    ),
     Command::new("getMore", Read, get_more::run, "Returns the next batch of a cursor.")
         .v1()
         .class(Class::GetMore)

@@ -59,6 +59,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("distinct", Collection(&[Find])),
     ("aggregate", Arguments(aggregate)),
     ("explain", Arguments(explain)),
+    ("adviseIndexes", Arguments(advise_indexes)),
     // The cursor's owner is checked when the cursor is found.
     ("getMore", Arguments(get_more)),
     ("killCursors", Login),
@@ -365,14 +366,49 @@ fn explain(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let inner = unambiguous(body.first().map_or(Value::Null, |first| first.value()))?;
     let name = inner.first().map_or("", |first| first.key());
     let name = cx.service.commands.find(name).map_or(name, |command| command.name);
-    match REQUIRES.iter().find(|(command, _)| *command == name) {
+    if body.get("whatIf").is_some_and(|what_if| !what_if.is_nullish()) {
+        // It copies the collection and shows its size.
+        let target = cx.named_target(inner);
+        [Find, CollStats].into_iter().try_for_each(|action| cx.require(target, action))?;
+    }
+    shown_command(cx, name, inner)
+}
+
+/// Requires the privileges of a command whose plan is shown.
+fn shown_command(cx: &Context<'_>, name: &str, command: Doc<'_>) -> Result<()> {
+    match REQUIRES.iter().find(|(known, _)| *known == name) {
         Some((_, Collection(actions))) => {
-            let target = cx.named_target(inner);
+            let target = cx.named_target(command);
             actions.iter().try_for_each(|action| cx.require(target, *action))
         }
-        Some((_, Arguments(check))) => check(cx, inner),
-        _ => cx.require(cx.named_target(inner), Find),
+        Some((_, Arguments(check))) => check(cx, command),
+        _ => cx.require(cx.named_target(command), Find),
     }
+}
+
+/// Requires the rights on the collections that are copied, and those of each command that runs on the
+/// copies. Without the name of a collection, all collections of the database are copied.
+fn advise_indexes(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let target = match body.first().map(|first| first.value()) {
+        Some(Value::String(collection)) => Target::Collection(cx.db, collection),
+        _ => Target::Database(cx.db),
+    };
+    let actions = [Find, CollStats, ListIndexes, IndexStats];
+    actions.into_iter().try_for_each(|action| cx.require(target, action))?;
+    let commands = body.get("workload").and_then(|workload| workload.as_document());
+    let commands = commands.and_then(|workload| workload.get("commands")?.as_array());
+    for listed in commands.into_iter().flat_map(|commands| commands.iter()) {
+        let listed = unambiguous(listed)?;
+        let command = match listed.get("command") {
+            Some(command @ Value::Document(_)) => unambiguous(command)?,
+            _ => listed,
+        };
+        let name = command.first().map_or("", |first| first.key());
+        let name = cx.service.commands.find(name).map_or(name, |command| command.name);
+        cx.require(cx.named_target(command), Find)?;
+        shown_command(cx, name, command)?;
+    }
+    Ok(())
 }
 
 /// Requires the rights to do what the entries do. A command of an entry is checked when it runs.

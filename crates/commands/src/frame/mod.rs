@@ -32,6 +32,7 @@ pub mod host;
 pub mod in_process;
 pub mod job_kind;
 pub mod job_list;
+pub mod laboratory_gate;
 pub mod log;
 pub mod login;
 pub mod matching;

@@ -14,6 +14,7 @@ use crate::frame::config_version::ConfigVersion;
 use crate::frame::dispatch;
 use crate::frame::fail_points::FailPoints;
 use crate::frame::job_list::JobList;
+use crate::frame::laboratory_gate::LaboratoryGate;
 use crate::frame::log::LogSink;
 use crate::frame::login::Login;
 use crate::frame::metrics::Metrics;
@@ -97,6 +98,7 @@ pub struct Service {
     pub(crate) jobs: JobList,
     pub(crate) fail_points: FailPoints,
     pub(crate) write_gate: WriteGate,
+    pub(crate) laboratory: LaboratoryGate,
     pub(crate) profiler: Profiler,
     pub(crate) usage: Usage,
     pub(crate) cursors: Cursors,
@@ -277,6 +279,7 @@ impl Service {
             jobs: JobList::default(),
             fail_points: FailPoints::default(),
             write_gate: WriteGate::default(),
+            laboratory: LaboratoryGate::default(),
             profiler: Profiler::default(),
             usage: Usage::default(),
             cursors: Cursors::default(),

@@ -5,18 +5,20 @@ use crate::frame::command::{Command, Kind};
 use crate::frame::command_shape::requested;
 use crate::frame::context::Context;
 use crate::frame::parameters::table::STAGE_BYTES;
-use crate::read::{on_view, pipeline_sources};
+use crate::read::explained;
+use crate::read::what_if::{self, WhatIf};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{OpenViews, ServerStage, UnitOfWork, explain};
+use quire_executor::{OpenViews, UnitOfWork};
 use quire_planner::{AggregateRequest, ReadRequest, RequestShape, Verbosity};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let mut verbosity = Verbosity::AllPlansExecution;
+    let (mut verbosity, mut what_if) = (Verbosity::AllPlansExecution, None);
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
             "verbosity" if !arg.is_null() => verbosity = parse_verbosity(&arg)?,
-            "verbosity" => {}
+            "whatIf" if !arg.is_null() => what_if = Some(WhatIf::parse(&arg)?),
+            "verbosity" | "whatIf" => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -49,7 +51,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if let Some(request) = requested(cx.db, inner) {
         cx.apply_query_settings(request.as_read(), true)?;
     }
-    let explained = explain_inner(cx, command, inner, verbosity);
+    let explained = explain_inner(cx, command, inner, (verbosity, what_if.as_ref()));
     cx.command = own;
     finish(cx, inner, explained?, reply);
     Ok(())
@@ -82,15 +84,21 @@ fn explain_inner(
     cx: &Context<'_>,
     command: &Command,
     inner: Doc<'_>,
-    verbosity: Verbosity,
+    (verbosity, what_if): (Verbosity, Option<&WhatIf>),
 ) -> Result<DocBuf> {
     let Some(own) = command.explain else {
         let text = format!("Cannot explain cmd: {}", command.name);
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     };
     let unit = cx.unit()?;
-    let mut views = unit.views()?;
-    let explained = own(cx, inner, &mut |what| explain_resolved(cx, what, verbosity, &mut views));
+    let explained = own(cx, inner, &mut |what| {
+        let mut explained = explain_resolved(cx, what, verbosity, &mut unit.views()?)?;
+        if let Some(what_if) = what_if {
+            let tried = what_if::explain(cx, (what, inner), verbosity, what_if)?;
+            explained.append("whatIf", &tried);
+        }
+        Ok(explained)
+    });
     match (command.kind, cx.target(inner)) {
         (Kind::Write, Ok(namespace)) => explained
             .and_then(|shown| if cx.may_read(&namespace) { Ok(shown) } else { told_failure(shown) })
@@ -132,22 +140,9 @@ fn explain_plans(
     verbosity: Verbosity,
     views: &mut OpenViews<'_>,
 ) -> Result<DocBuf> {
-    let resolved = match what {
-        ReadRequest::Aggregate(pipeline) if pipeline_sources::is_of_name(pipeline) => None,
-        what => on_view::resolved(what, views)?,
-    };
-    let mut pipeline = match (resolved, what) {
-        (Some(pipeline), _) => pipeline,
-        (None, ReadRequest::Aggregate(pipeline)) => pipeline.clone(),
-        (None, what) => return explain(what, None, verbosity, views, cx.exec_params()),
-    };
-    let stage = pipeline.pipeline.first().cloned();
-    let made = pipeline_sources::take(cx, &mut pipeline)?;
-    let first = stage.zip(made).map(|(stage, rows)| {
-        let documents = Box::new(rows.into_iter());
-        ServerStage { stage, documents }
-    });
-    explain(ReadRequest::Aggregate(&pipeline), first, verbosity, views, cx.exec_params())
+    let resolved = explained::on_collection(what, views)?;
+    let what = resolved.as_ref().map_or(what, ReadRequest::Aggregate);
+    explained::explain_on(cx, what, verbosity, views, cx.exec_params())
 }
 
 fn parse_verbosity(arg: &Arg<'_>) -> Result<Verbosity> {

@@ -4,6 +4,7 @@
 
 mod access;
 mod administration;
+mod advise_indexes;
 #[path = "../../../mql/tests/it/allocator.rs"]
 mod allocator;
 mod analyze_schema;
@@ -53,6 +54,7 @@ mod transactions;
 mod validate;
 mod validators;
 mod waits;
+mod what_if;
 
 use quire_commands::Outcome;
 use quire_commands::log::{LogLine, LogSink, NoLog};
@@ -246,6 +248,11 @@ fn number(reply: &DocBuf, path: &str) -> Option<i64> {
         Value::Double(number) if number.fract() == 0.0 => Some(number as i64),
         other => panic!("{path} is no whole number: {other:?}"),
     }
+}
+
+/// Returns a boolean by its dotted path.
+fn flag(reply: &DocBuf, path: &str) -> Option<bool> {
+    at(reply, path)?.as_bool()
 }
 
 /// Returns a string by its dotted path.

@@ -252,6 +252,7 @@ const WITHOUT_ROW: &[&str] = &[
     "testVersion2",
     // Quire's own.
     "quireBackup",
+    "adviseIndexes",
     // Not built: they are refused whatever the rights.
     "cloneCollectionAsCapped",
     "mapReduce",

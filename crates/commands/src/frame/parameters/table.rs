@@ -27,6 +27,10 @@ pub const TEXT_BYTES_MAX: usize = 64;
 /// The memory for the entries of an index build.
 pub const BUILD_MEGABYTES: &str = "maxIndexBuildMemoryUsageMegabytes";
 
+/// The memory and the share of a core of the laboratory (`laboratory`).
+pub const LABORATORY_MEGABYTES: &str = "quireLaboratoryMemoryMegabytes";
+pub const LABORATORY_PERCENT: &str = "quireLaboratoryCorePercent";
+
 /// How long past states are kept.
 pub const HISTORY_SECS: &str = "minSnapshotHistoryWindowInSeconds";
 
@@ -184,6 +188,18 @@ pub static PARAMETERS: &[Parameter] = &[
         "How far in the past a snapshot read may be, if not much is written.",
     ),
     row(NO_TABLE_SCAN, Bool(false), Always, "Refuses queries without an index."),
+    row(
+        LABORATORY_PERCENT,
+        Int(50, 1, 100),
+        Always,
+        "The share of one core that the laboratory of explain's whatIf and of adviseIndexes may use. Quire's own parameter.",
+    ),
+    row(
+        LABORATORY_MEGABYTES,
+        Int(256, 1, i32::MAX),
+        Always,
+        "The memory of the laboratory of explain's whatIf and of adviseIndexes, at most a quarter of the memory of all requests. Quire's own parameter.",
+    ),
     row("quiet", Bool(false), Always, "Logs less."),
     row(REQUIRE_API_VERSION, Bool(false), Always, "Refuses commands without apiVersion."),
     row("scramIterationCount", Int(10_000, 5000, i32::MAX), Always, "Iterations of SCRAM-SHA-1."),
