@@ -29,7 +29,7 @@ pub struct Copied {
 }
 
 /// How a copy ended.
-pub enum Ended {
+pub enum CopyEnd {
     /// It is complete.
     Copied(Copied),
     /// There is no room for more than this fraction of the documents.
@@ -53,7 +53,7 @@ pub fn copy(
     most: u64,
     random: &mut Rng,
     bytes_max: u64,
-) -> Result<Ended> {
+) -> Result<CopyEnd> {
     let total = views.view().counts(from).documents;
     let mut reading = begin(views, from, most.min(total), random)?;
     let (mut copied, mut bytes, mut page) = (0, 0, Vec::new());
@@ -64,7 +64,7 @@ pub fn copy(
         copied += page.len() as u64;
         bytes += page.iter().map(|record| record.doc.as_bytes().len() as u64).sum::<u64>();
         if !store.charge(bytes_max) {
-            return Ok(Ended::NoRoom(reading.done(total, copied)));
+            return Ok(CopyEnd::NoRoom(reading.done(total, copied)));
         }
         store.pause()?;
         views.renew()?;
@@ -76,7 +76,7 @@ pub fn copy(
     let is_whole = matches!(reading, Reading::Scan(_, of, kept) if kept >= of);
     let total = if is_whole { copied } else { views.view().counts(from).documents.max(copied) };
     let namespace = from.namespace.clone();
-    Ok(Ended::Copied(Copied { namespace, size: SampleSize { sampled: copied, total }, bytes }))
+    Ok(CopyEnd::Copied(Copied { namespace, size: SampleSize { sampled: copied, total }, bytes }))
 }
 
 /// Chooses the documents: by drawing record ids if that reads less than a scan.

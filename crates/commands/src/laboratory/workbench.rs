@@ -4,7 +4,7 @@
 use crate::frame::context::Context;
 use crate::frame::laboratory_gate::LaboratoryTurn;
 use crate::laboratory::bounded_store::BoundedStore;
-use crate::laboratory::copying::{self, Copied, Ended};
+use crate::laboratory::copying::{self, Copied, CopyEnd};
 use quire_advisor::SampleSize;
 use quire_catalog::key::Arena;
 use quire_catalog::{
@@ -117,8 +117,8 @@ impl<'c> Workbench<'c> {
                 reached,
             )?;
             match ended {
-                Ended::Copied(copied) => copies.push(copied),
-                Ended::NoRoom(done) => return Ok(Some(done.clamp(0.05, 0.9) * 0.8)),
+                CopyEnd::Copied(copied) => copies.push(copied),
+                CopyEnd::NoRoom(done) => return Ok(Some(done.clamp(0.05, 0.9) * 0.8)),
             }
             left = self.memory().1.saturating_sub(self.memory().0);
         }
