@@ -30,7 +30,7 @@ const SAME_COST: f64 = 1.02;
 /// A command, and how often it runs.
 #[derive(Clone, Debug)]
 pub struct IndexRequest {
-    /// The command.
+    /// The command, as a client sends it.
     pub command: DocBuf,
     /// How often it ran.
     pub count: f64,
@@ -39,7 +39,7 @@ pub struct IndexRequest {
 /// What a request examined with the indexes of today and with the advised ones.
 #[derive(Clone, Debug)]
 pub struct AdvisedRequest {
-    /// The request.
+    /// The request that was run.
     pub request: IndexRequest,
     /// With the indexes of today. `None` if the laboratory cannot run it.
     pub before: Option<RequestRun>,
@@ -63,7 +63,7 @@ pub struct RequestRun {
 /// An index to create.
 #[derive(Clone, Debug)]
 pub struct NewIndex {
-    /// The index.
+    /// The index to create.
     pub definition: IndexDefinition,
     /// Why its fields are in this order.
     pub reason: String,
@@ -77,29 +77,29 @@ pub struct NewIndex {
     pub writes: f64,
     /// The bytes of the entries of a document.
     pub bytes_per_document: f64,
-    /// Its bytes.
+    /// The estimate of its bytes.
     pub bytes: u64,
 }
 
 /// A candidate that cannot be built.
 #[derive(Clone, Debug)]
 pub struct RefusedIndex {
-    /// The index.
+    /// The index that was tried.
     pub definition: IndexDefinition,
-    /// The error.
+    /// The error of building it.
     pub error: String,
 }
 
 /// The advice about the indexes of a collection.
 #[derive(Clone, Debug)]
 pub struct IndexAdvice {
-    /// The collection.
+    /// The name of the collection.
     pub collection: String,
     /// The documents on which it was measured.
     pub size: SampleSize,
     /// The documents of the smaller copy, which shows how costs grow.
     pub smaller: SampleSize,
-    /// The requests.
+    /// The requests that were run.
     pub requests: Vec<AdvisedRequest>,
     /// The indexes to create, the most useful first.
     pub create: Vec<NewIndex>,

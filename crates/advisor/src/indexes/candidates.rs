@@ -23,10 +23,10 @@ pub struct WeighedRequest {
     pub count: f64,
 }
 
-/// A candidate.
+/// An index that may serve requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexCandidate {
-    /// The index.
+    /// The definition of the index.
     pub definition: IndexDefinition,
     /// Why it is a candidate: `E: user_id, status; S: created_at; R: amount`.
     pub reason: String,

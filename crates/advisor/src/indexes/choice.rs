@@ -7,7 +7,7 @@
 pub struct Offer {
     /// The cost of keeping it.
     pub upkeep: f64,
-    /// Its bytes.
+    /// The bytes that it takes.
     pub bytes: u64,
     /// The cost of each request with it; the cost without it if it does not serve the request.
     pub costs: Vec<f64>,
@@ -16,7 +16,7 @@ pub struct Offer {
 /// The limits of the indexes that are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexBudget {
-    /// The number.
+    /// The number of indexes.
     pub indexes: usize,
     /// The bytes together.
     pub bytes: u64,

@@ -11,7 +11,7 @@ const ALTERNATIVES_MAX: usize = 16;
 /// How a condition bounds a path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bound {
-    /// One value.
+    /// It has one value.
     Value(ValueBuf),
     /// At most [`EQUALITY_LIST_MAX`] values.
     Values,
@@ -31,7 +31,7 @@ pub struct Condition {
 /// What a command asks of its collection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
-    /// The collection.
+    /// The name of the collection.
     pub collection: String,
     /// The alternatives of `$or`, each with the conditions outside of it; one without `$or`.
     pub alternatives: Vec<Vec<Condition>>,
@@ -44,14 +44,14 @@ pub struct Asked {
     /// The fields of other collections by which their documents are looked up, each with its
     /// collection.
     pub joined: Vec<(String, String)>,
-    /// The writes.
+    /// What the command writes.
     pub writes: Writes,
 }
 
 /// What a command writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Writes {
-    /// Nothing.
+    /// It writes nothing.
     #[default]
     Nothing,
     /// It inserts this number of documents.

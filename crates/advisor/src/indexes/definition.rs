@@ -19,7 +19,7 @@ pub struct IndexDefinition {
 /// An index that a collection has.
 #[derive(Clone, Debug)]
 pub struct ExistingIndex {
-    /// The name.
+    /// The name of the index.
     pub name: String,
     /// The specification, as `listIndexes` shows it.
     pub spec: DocBuf,

@@ -10,7 +10,7 @@ use quire_document::DocBuf;
 pub enum Reason {
     /// No document has a field of its key.
     Absent {
-        /// The field.
+        /// The path of the field.
         path: String,
         /// A field that documents have, with nearly the same name.
         near: Option<String>,
@@ -29,11 +29,11 @@ pub enum Reason {
 /// An index that may be superfluous.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DoubtfulIndex {
-    /// Its name.
+    /// The name of the index.
     pub name: String,
     /// Its specification, to create it again.
     pub spec: DocBuf,
-    /// The reason.
+    /// Why it may be superfluous.
     pub reason: Reason,
     /// True if no request of the workload costs more without it.
     pub is_same_without: bool,
@@ -44,7 +44,7 @@ pub struct DoubtfulIndex {
 /// An index that stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptIndex {
-    /// Its name.
+    /// The name of the index.
     pub name: String,
     /// The positions of the requests that use it.
     pub requests: Vec<usize>,

@@ -21,7 +21,7 @@ const SAMPLE_DEFAULT: u64 = 10_000;
 const UNITS: &[(&str, u64)] =
     &[("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
 
-/// The arguments.
+/// The arguments of the command.
 struct Parsed {
     workload: AdvisedWorkload,
     budget: IndexBudget,

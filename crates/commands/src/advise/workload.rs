@@ -11,7 +11,7 @@ pub const COMMANDS_MAX: usize = 10_000;
 /// The requests for which indexes are advised.
 #[derive(Default)]
 pub struct AdvisedWorkload {
-    /// The commands.
+    /// The commands of the workload.
     pub requests: Vec<IndexRequest>,
     /// The name of their origin in the reply.
     pub source: &'static str,

@@ -32,7 +32,7 @@ const COPIED_OPTIONS: &[&str] = &["collation", "clusteredIndex"];
 
 /// A collection to be copied.
 pub struct CopyOf {
-    /// The collection.
+    /// The collection to copy.
     pub collection: Arc<Collection>,
     /// The specifications of the indexes that the copy has beside `_id`, in order.
     pub indexes: Vec<IndexSpec>,

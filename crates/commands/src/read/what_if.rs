@@ -23,7 +23,7 @@ const VERSION: i32 = 1;
 /// The probability that an interval contains the true number.
 const CONFIDENCE: f64 = 0.95;
 
-/// The argument.
+/// The parsed argument of `explain`.
 pub struct WhatIf {
     create: Vec<IndexSpec>,
     hide: Vec<String>,

@@ -188,6 +188,7 @@ pub static PARAMETERS: &[Parameter] = &[
         "How far in the past a snapshot read may be, if not much is written.",
     ),
     row(NO_TABLE_SCAN, Bool(false), Always, "Refuses queries without an index."),
+    row("quiet", Bool(false), Always, "Logs less."),
     row(
         LABORATORY_PERCENT,
         Int(50, 1, 100),
@@ -200,7 +201,6 @@ pub static PARAMETERS: &[Parameter] = &[
         Always,
         "The memory of the laboratory of explain's whatIf and of adviseIndexes, at most a quarter of the memory of all requests. Quire's own parameter.",
     ),
-    row("quiet", Bool(false), Always, "Logs less."),
     row(REQUIRE_API_VERSION, Bool(false), Always, "Refuses commands without apiVersion."),
     row("scramIterationCount", Int(10_000, 5000, i32::MAX), Always, "Iterations of SCRAM-SHA-1."),
     row(
