@@ -13,6 +13,7 @@ use std::sync::Arc;
 use quire_document::key::{KeyError, KeyReader};
 use quire_document::{Doc, DocBuf, DocWriter, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::collation::Collation;
 use quire_mql::filter::{Node as Condition, Search};
 
 use super::{Intervals, KeySpec};
@@ -55,6 +56,8 @@ pub struct Searched<'s> {
     pub search: &'s dyn Search,
     /// The other conditions that hold for each result.
     pub beside: &'s [&'s Condition],
+    /// How these conditions compare strings; `None` for byte order.
+    pub collation: Option<&'s Collation>,
     /// True if a key may be truncated, so that it does not tell the value of each field.
     pub long_keys: bool,
 }

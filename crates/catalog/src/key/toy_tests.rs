@@ -273,7 +273,8 @@ fn a_kind_answers_an_operator_of_its_own_with_a_score_and_an_order() {
         documents.iter().map(|doc| bound.matches(doc.as_doc()).unwrap()).collect();
     assert_eq!(matches, [true, true, false, false, true]);
     let beside = Condition::Always(true);
-    let searched = Searched { search: &*bound, beside: &[&beside], long_keys: false };
+    let searched =
+        Searched { search: &*bound, beside: &[&beside], collation: None, long_keys: false };
     let plan = (searches.plan)(&keys, &searched).unwrap();
     assert_eq!(plan.answers, [Answer::None]);
     assert_eq!(run(&keys, &entries, &plan), [(1, 0.5), (0, 4.0), (4, 6.0)]);

@@ -108,16 +108,23 @@ fn search(random: &mut Rng) -> String {
     text
 }
 
-/// A text index, and its fields as the scorer knows them.
-fn index(random: &mut Rng) -> (DocBuf, TextFields) {
+/// A text index, its fields as the scorer knows them, and true if `k` is before the texts.
+fn index(random: &mut Rng) -> (DocBuf, TextFields, bool) {
     let wildcard = random.one_in(4);
     let version = if random.one_in(4) { TextVersion::Two } else { TextVersion::Three };
     let language = pick(random, &["english", "none", "german"]);
     let mut key = DocBuf::new();
+    let (before, after) = (random.one_in(3), random.one_in(3));
+    if before {
+        key.append("k", 1);
+    }
     if wildcard {
         key.append("$**", "text");
     } else {
         key.append("title", "text").append("body", "text").append("part.body", "text");
+    }
+    if after && !before {
+        key.append("k", -1);
     }
     let weight = random.below(9) as i32 + 1;
     let spec = doc! {
@@ -130,7 +137,7 @@ fn index(random: &mut Rng) -> (DocBuf, TextFields) {
     }
     let language = Language::named(language, version).unwrap();
     let override_field = "language".to_owned();
-    (spec, TextFields { weights, wildcard, language, override_field, version })
+    (spec, TextFields { weights, wildcard, language, override_field, version }, before)
 }
 
 /// A collection with a text index, and its documents.
@@ -140,6 +147,8 @@ struct Round {
     documents: BTreeMap<i64, DocBuf>,
     transactions: i64,
     seed: u64,
+    /// True if the field `k` is before the texts, so that each search needs it.
+    is_after_k: bool,
 }
 
 impl Round {
@@ -147,7 +156,7 @@ impl Round {
         let mut random = Rng::new(seed);
         let mut client = server.client(seed);
         client.run(doc! { "drop": "t", "$db": "test" });
-        let (spec, fields) = index(&mut random);
+        let (spec, fields, is_after_k) = index(&mut random);
         // The index is built over a part of the documents, and maintained for the others.
         let documents: BTreeMap<i64, DocBuf> =
             (0..DOCUMENTS as i64).map(|id| (id, document(&mut random, id))).collect();
@@ -158,7 +167,7 @@ impl Round {
         insert(&mut client, documents.values().take(half).collect());
         client.works(doc! { "createIndexes": "t", "indexes": [&spec], "$db": "test" });
         insert(&mut client, documents.values().skip(half).collect());
-        (Round { client, fields, documents, transactions: 0, seed }, random)
+        (Round { client, fields, documents, transactions: 0, seed, is_after_k }, random)
     }
 
     /// Returns the matches of a query and their scores, by a scan of all documents.
@@ -196,7 +205,7 @@ impl Round {
             "$diacriticSensitive": query.diacritic_sensitive
         };
         let mut filter = doc! { "$text": &operand };
-        if random.one_in(3) {
+        if self.is_after_k || random.one_in(3) {
             filter.append("k", random.below(3) as i32);
         }
         let expected = self.expected(&query, filter.as_doc());
@@ -262,10 +271,14 @@ impl Round {
             case_sensitive: false,
             diacritic_sensitive: false,
         };
-        let matched = self.expected(&query, Doc::empty());
+        let mut filter = doc! { "$text": { "$search": word } };
+        if self.is_after_k {
+            filter.append("k", 1);
+        }
+        let matched = self.expected(&query, filter.as_doc());
         // The update removes the word by which it finds documents.
         let update = doc! {
-            "q": { "$text": { "$search": word } }, "u": { "$set": { "title": "changed word" } },
+            "q": &filter, "u": { "$set": { "title": "changed word" } },
             "multi": true
         };
         let reply = self.client.works(doc! { "update": "t", "updates": [&update], "$db": "test" });
@@ -329,6 +342,31 @@ fn a_service_that_starts_again_has_the_same_index() {
         doc! { "find": "c", "filter": { "k": 1, "$text": { "$search": "foxes" } }, "$db": "test" };
     let reply = client.works(find);
     assert!(at(&reply, "cursor.firstBatch.0._id").is_some(), "{reply:?}");
+}
+
+/// A search found no document whose field before the texts was equal only under the collation.
+#[test]
+fn a_collation_does_not_use_the_keys_of_an_index_without_it() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(
+        doc! { "create": "c", "collation": { "locale": "en", "strength": 2 }, "$db": "test" },
+    );
+    let spec = doc! {
+        "key": { "k": 1, "t": "text", "n": 1 }, "name": "x", "collation": { "locale": "simple" }
+    };
+    client.works(doc! { "createIndexes": "c", "indexes": [&spec], "$db": "test" });
+    let document = doc! { "_id": 1, "k": 1, "t": "a fox", "n": "A" };
+    client.works(doc! { "insert": "c", "documents": [&document], "$db": "test" });
+    let mut count = |filter: DocBuf| {
+        let mut filter = filter;
+        filter.append("$text", &doc! { "$search": "fox" });
+        let reply = client.run(doc! { "count": "c", "query": &filter, "$db": "test" });
+        (code(&reply), number(&reply, "n"))
+    };
+    assert_eq!(count(doc! { "k": 1, "n": "a" }), (0, Some(1)));
+    assert_eq!(count(doc! { "k": 1, "n": "b" }), (0, Some(0)));
+    assert_eq!(count(doc! { "k": "a" }).0, 291, "the field before the texts has no bounds");
 }
 
 #[test]

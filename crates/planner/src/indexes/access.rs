@@ -224,7 +224,8 @@ impl Access<'_> {
             !candidate.of_branches || candidate.holds_all(&whole(), self.collation)
         };
         let way = |(rank, candidate): (usize, &Candidate)| {
-            let (node, answered) = search::node(candidate, search, &beside, self.gathers)?;
+            let (node, answered) =
+                search::node(candidate, search, &beside, self.collation, self.gathers)?;
             let mut exact = vec![true; all.len()];
             others().zip(answered).for_each(|(place, answered)| exact[place] = answered);
             let rest = (0..own).filter(|place| !exact[*place]).map(|place| all[place].clone());

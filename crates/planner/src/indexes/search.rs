@@ -6,6 +6,7 @@ use crate::plan::{Node, SearchNode};
 use crate::request::FindRequest;
 use quire_catalog::key::{Answer, SearchPlan, Searched};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::collation::Collation;
 use quire_mql::filter::{Node as Condition, Search};
 use std::sync::Arc;
 
@@ -85,12 +86,13 @@ pub(crate) fn node(
     candidate: &Candidate,
     search: &Arc<dyn Search>,
     beside: &[&Condition],
+    collation: Option<&Collation>,
     gathers: bool,
 ) -> Option<(Node, Vec<bool>)> {
     let index = &candidate.index;
     let searches = index.keys.searches(&**search)?;
     let long_keys = index.has_long_keys();
-    let searched = Searched { search: &**search, beside, long_keys };
+    let searched = Searched { search: &**search, beside, collation, long_keys };
     let SearchPlan { answers, scans, method } = (searches.plan)(&index.keys, &searched)?;
     let by_key = beside.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::ByKey);
     let by_key: Vec<Condition> = by_key.map(|(condition, _)| (*condition).clone()).collect();

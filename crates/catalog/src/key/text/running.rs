@@ -10,9 +10,11 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use quire_document::{Doc, DocBuf, doc};
 use quire_error::Result;
 use quire_mql::fulltext::TextMatcher;
+use smallvec::SmallVec;
 
 use crate::key::{FoundKey, Searching, Step};
 
@@ -25,7 +27,7 @@ const KEYS_MAX: usize = 1000;
 const KEYS_PER_DOCUMENT: usize = 64;
 
 /// About the bytes of one document in the table of scores.
-const ENTRY_BYTES: usize = 64;
+const ENTRY_BYTES: usize = 96;
 
 /// A running `$text`.
 pub(super) struct Running {
@@ -38,7 +40,7 @@ pub(super) struct Running {
     /// The results of a single scan in its order, to be given next.
     ready: VecDeque<(u64, f64)>,
     /// The documents that were met and not given yet.
-    found: HashMap<u64, Found>,
+    found: HashMap<u64, Found, RandomState>,
     /// These documents by the best score that each can have; may also have earlier estimates.
     best: BinaryHeap<Ranked>,
     /// The keys that were read, and the documents from which a score was computed.
@@ -59,7 +61,7 @@ struct Scan {
 #[derive(Debug, Default)]
 struct Found {
     /// The scores that are known, by scan.
-    scores: Vec<(usize, f64)>,
+    scores: SmallVec<[(usize, f64); 2]>,
     /// True if the others were computed from the document.
     complete: bool,
     /// True if a key was too long to tell its score.
@@ -99,7 +101,7 @@ impl Running {
             scans: vec![scan; scans],
             is_ordered,
             ready: VecDeque::new(),
-            found: HashMap::new(),
+            found: HashMap::default(),
             best: BinaryHeap::new(),
             keys: 0,
             documents: 0,
@@ -237,7 +239,7 @@ impl Searching for Running {
         let Some(found) = self.found.get_mut(&record) else { return Ok(()) };
         match score {
             Some(scores) => {
-                found.scores = scores;
+                found.scores = scores.into();
                 found.complete = true;
             }
             None => found.given = true,

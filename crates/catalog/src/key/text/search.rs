@@ -13,6 +13,7 @@ use quire_mql::fulltext::{Language, TextMatcher};
 use super::running::{Running, metadata};
 use super::{TextIndex, is_long, options, stored_term};
 use crate::IndexSpec;
+use crate::key::bounds::compares_strings;
 use crate::key::ordinary::field_bounds;
 use crate::key::{
     Answer, Bounds, Intervals, KeySpec, Predicate, SearchMethod, SearchPlan, SearchScan, Searched,
@@ -99,23 +100,36 @@ impl Search for BoundText {
     }
 }
 
-/// Returns the bounds that an equality gives to a field before the term.
-fn equality(keys: &KeySpec, field: usize, condition: &Condition) -> Option<Bounds> {
-    let Condition::Path(PathNode { path, test: test @ Test::Compare(Comparison::Eq, _), .. }) =
-        condition
-    else {
-        return None;
-    };
-    let path = path.as_str();
-    if keys.fields().get(field)?.path != path {
+/// Returns the bounds of a test of a field beside the term; `None` if the index cannot serve it.
+fn bounds_of(
+    keys: &KeySpec,
+    field: usize,
+    (node, negated): (&PathNode, bool),
+    searched: &Searched<'_>,
+) -> Option<Bounds> {
+    let (test, path) = (&node.test, node.path.as_str());
+    if searched.collation.is_some() && compares_strings(test) {
         return None;
     }
-    let collation = None;
-    field_bounds(keys, field, &Predicate { test, negated: false, path, multikey: false, collation })
+    let collation = searched.collation;
+    field_bounds(keys, field, &Predicate { test, negated, path, multikey: false, collation })
+}
+
+/// Returns the bounds that an equality gives to a field before the term.
+fn equality(
+    keys: &KeySpec,
+    field: usize,
+    condition: &Condition,
+    searched: &Searched<'_>,
+) -> Option<Bounds> {
+    let Condition::Path(node) = condition else { return None };
+    let fits = matches!(node.test, Test::Compare(Comparison::Eq, _))
+        && keys.fields().get(field)?.path == node.path.as_str();
+    if fits { bounds_of(keys, field, (node, false), searched) } else { None }
 }
 
 /// Returns true if a scan can test the keys with a condition on a field after the term.
-fn by_key(keys: &KeySpec, after: usize, condition: &Condition) -> bool {
+fn by_key(keys: &KeySpec, after: usize, condition: &Condition, searched: &Searched<'_>) -> bool {
     let (node, negated) = match condition {
         Condition::Path(node) => (node, false),
         Condition::Not(child) => match &**child {
@@ -127,10 +141,7 @@ fn by_key(keys: &KeySpec, after: usize, condition: &Condition) -> bool {
     let Some(field) = keys.field(node.path.as_str()).filter(|field| *field >= after) else {
         return false;
     };
-    let test = &node.test;
-    let path = node.path.as_str();
-    let predicate = Predicate { test, negated, path, multikey: false, collation: None };
-    let bounds = field_bounds(keys, field, &predicate);
+    let bounds = bounds_of(keys, field, (node, negated), searched);
     bounds.is_some_and(|(_, tightness)| tightness != Tightness::InexactFetch)
 }
 
@@ -142,8 +153,9 @@ fn plan(keys: &KeySpec, searched: &Searched<'_>) -> Option<SearchPlan> {
     let mut prefix = DocBuf::new();
     for (field, bound) in bounds.iter_mut().enumerate().take(index.at) {
         let mut found = searched.beside.iter().enumerate();
-        let (place, (intervals, tightness)) = found
-            .find_map(|(place, condition)| Some((place, equality(keys, field, condition)?)))?;
+        let (place, (intervals, tightness)) = found.find_map(|(place, condition)| {
+            Some((place, equality(keys, field, condition, searched)?))
+        })?;
         *bound = intervals;
         if tightness == Tightness::Exact && !searched.long_keys {
             answers[place] = Answer::Exact;
@@ -155,7 +167,7 @@ fn plan(keys: &KeySpec, searched: &Searched<'_>) -> Option<SearchPlan> {
         }
     }
     for (condition, answer) in searched.beside.iter().zip(&mut answers) {
-        if !searched.long_keys && by_key(keys, index.at + 2, condition) {
+        if !searched.long_keys && by_key(keys, index.at + 2, condition, searched) {
             *answer = Answer::ByKey;
         }
     }
