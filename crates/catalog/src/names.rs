@@ -126,7 +126,7 @@ impl Namespace {
         match rest {
             "js" | "profile" | "users" | "views" => true,
             _ if rest.starts_with("buckets.") => true,
-            "version" | "roles" | "new_users" | "backup_users" | "keys" | "healthlog" => {
+            "version" | "roles" | "jobs" | "new_users" | "backup_users" | "keys" | "healthlog" => {
                 self.db() == "admin"
             }
             "sessions" | "indexBuilds" => self.db() == "config",

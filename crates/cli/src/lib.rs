@@ -13,6 +13,7 @@ mod engine;
 mod exit;
 mod export;
 mod import;
+mod jobs;
 mod profile;
 mod progress;
 mod requests;
@@ -59,6 +60,11 @@ pub static COMMANDS: &[Subcommand] = &[
         name: "export",
         summary: "Writes the documents of a collection as JSON or CSV.",
         run: export::run,
+    },
+    Subcommand {
+        name: "jobs",
+        summary: "Lists, shows and runs the jobs of a server.",
+        run: jobs::run,
     },
     Subcommand {
         name: "profile",

@@ -11,6 +11,7 @@ use quire_storage::Interrupt;
 #[derive(Default)]
 pub struct JobBell {
     rung: AtomicU64,
+    nudged: AtomicU64,
     listeners: Mutex<Vec<Arc<Interrupt>>>,
 }
 
@@ -19,6 +20,17 @@ impl JobBell {
     pub fn ring(&self) {
         self.rung.fetch_add(1, Ordering::AcqRel);
         self.listeners.lock().iter().for_each(|listener| listener.notify());
+    }
+
+    /// Wakes all listeners, for jobs that they know already.
+    pub fn nudge(&self) {
+        self.nudged.fetch_add(1, Ordering::AcqRel);
+        self.listeners.lock().iter().for_each(|listener| listener.notify());
+    }
+
+    /// Returns the number of calls of [`nudge`](Self::nudge).
+    pub fn nudged(&self) -> u64 {
+        self.nudged.load(Ordering::Acquire)
     }
 
     /// Returns how often the bell has rung. A runner reads it before it looks into the table.

@@ -2,8 +2,8 @@
 //!
 //! A folder imports only the folders before it: `frame` (the code below every command), `cursors`,
 //! `sessions`, `users`, `admin`, `ddl`, `write`, `laboratory` (a database in memory in which indexes
-//! are tried), `read`, `advise`; then `requires` (the privileges that each command needs), `registry`
-//! (the table of commands) and `jobs` (background jobs).
+//! are tried), `read`, `advise`, `job_commands`; then `requires` (the privileges that each command
+//! needs), `registry` (the table of commands) and `jobs` (background jobs).
 
 mod frame;
 
@@ -11,6 +11,7 @@ mod admin;
 mod advise;
 mod cursors;
 mod ddl;
+mod job_commands;
 mod laboratory;
 mod read;
 mod sessions;
@@ -27,7 +28,7 @@ pub use frame::change_log::ChangeLogOptions;
 pub use frame::cluster_parameters::{CLUSTER_PARAMETERS, ClusterParameter};
 pub use frame::command::Command;
 pub use frame::in_process::Call;
-pub use frame::job_kind::{JobKind, StepContext};
+pub use frame::job_kind::{JobKind, StepContext, WholeStep, Work};
 pub use frame::parameters::table::{PARAMETERS, Parameter};
 pub use frame::service::{
     Connection, ConnectionInfo, Outcome, Request, Sequence, Service, ServiceOptions, Topology,

@@ -9,6 +9,7 @@ use crate::frame::command::ReadConcerns::{All, ExceptSnapshot, OfCursor};
 use crate::frame::command::{Commands, Target};
 use crate::frame::service::{Service, ServiceOptions};
 use crate::frame::usage::Class;
+use crate::job_commands;
 use crate::read::{
     advise_schema, aggregate, analyze_schema, count, distinct, explain, file_md5, find,
     query_settings,
@@ -650,6 +651,50 @@ pub static COMMANDS: &[Command] = &[
     )
     .admin(),
     Command::new("applyOps", Other, apply_ops::run, "Applies entries of an oplog, but none to collections of the server.").write_concern(),
+    // Jobs, Quire's own.
+    Command::new(
+        "createJob",
+        Other,
+        job_commands::create_job::run,
+        "Quire's own: creates a job that runs on a schedule or on changes.",
+    )
+    .write_concern(),
+    Command::new(
+        "updateJob",
+        Other,
+        job_commands::update_job::run,
+        "Quire's own: changes the definition of a job.",
+    )
+    .write_concern(),
+    Command::new(
+        "listJobs",
+        Other,
+        job_commands::list_jobs::run,
+        "Quire's own: lists jobs with their last runs and their errors.",
+    ),
+    Command::new(
+        "runJob",
+        Other,
+        job_commands::run_job::run,
+        "Quire's own: runs a scheduled job now.",
+    )
+    .write_concern(),
+    Command::new(
+        "pauseJob",
+        Other,
+        job_commands::pause_job::run,
+        "Quire's own: stops a job, which keeps its position.",
+    )
+    .write_concern(),
+    Command::new(
+        "resumeJob",
+        Other,
+        job_commands::pause_job::resume,
+        "Quire's own: makes a paused job go on.",
+    )
+    .write_concern(),
+    Command::new("dropJob", Other, job_commands::drop_job::run, "Quire's own: removes a job.")
+        .write_concern(),
     Command::new("filemd5", Read, file_md5::run, "Returns the MD5 hash of a file of GridFS.")
         .target(Target::Database),
     Command::new(

@@ -130,6 +130,14 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("replSetMaintenance", Cluster(&[ReplSetStateChange])),
     ("replSetAbortPrimaryCatchUp", Cluster(&[ReplSetStateChange])),
     ("setIndexCommitQuorum", Collection(&[CreateIndex])),
+    // Jobs.
+    ("createJob", Database(&[CreateJob])),
+    ("updateJob", Database(&[CreateJob])),
+    ("listJobs", Database(&[ListJobs])),
+    ("runJob", Database(&[RunJob])),
+    ("pauseJob", Database(&[RunJob])),
+    ("resumeJob", Database(&[CreateJob])),
+    ("dropJob", Database(&[DropJob])),
     // Commands that are refused whatever the rights.
     ("replSetResizeOplog", Cluster(&[ReplSetResizeOplog])),
     ("appendOplogNote", Login),

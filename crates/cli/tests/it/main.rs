@@ -18,6 +18,7 @@ mod damaged_catalog;
 mod export;
 mod full_disk;
 mod import;
+mod jobs_crash;
 mod login;
 mod names;
 mod profile;

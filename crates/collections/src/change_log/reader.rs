@@ -399,6 +399,17 @@ impl ChangeEntry {
         size_of::<ChangeEntry>() + bytes
     }
 
+    /// Removes the documents before and after the change that the collection keeps for streams.
+    pub fn forget_images(&mut self) {
+        match &mut self.what {
+            ChangeWhat::Update { images, .. } => *images = (None, None),
+            ChangeWhat::Replace { before, .. } | ChangeWhat::Delete { before, .. } => {
+                *before = None;
+            }
+            ChangeWhat::Insert { .. } | ChangeWhat::Catalog(_) => {}
+        }
+    }
+
     /// Returns the entry of a change of the catalog.
     pub fn catalog(&self) -> Option<Doc<'_>> {
         match &self.what {

@@ -12,6 +12,16 @@ use crate::job::{JOB, Job, JobId};
 use crate::meta::meta_doc;
 
 impl Store {
+    /// Returns a job; `None` if the table has none of this identity, or a damaged row.
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn job(&self, id: &JobId) -> Result<Option<Job>> {
+        let (key, snapshot) = (id.key(), self.engine().snapshot().map_err(from_storage)?);
+        let row = snapshot.get(Space::Meta, &key).map_err(from_storage)?;
+        Ok(row.and_then(|row| Job::decode(&key, meta_doc(&row).ok()?).ok()))
+    }
+
     /// Returns all jobs, ordered by kind and name. Calls `damaged` with the key of each row that is
     /// not one of a job, and leaves it out.
     ///

@@ -24,19 +24,30 @@ impl Writer {
     }
 
     /// Returns a job as this writer sees it.
-    pub(crate) fn job(&self, id: &JobId) -> Result<Option<Job>, StorageError> {
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn job(&self, id: &JobId) -> Result<Option<Job>, StorageError> {
         let key = id.key();
         let row = self.view().snapshot().get(Space::Meta, &key)?;
         // A damaged row counts as none: the step that meets it replaces it.
         Ok(row.and_then(|row| Job::decode(&key, meta_doc(&row).ok()?).ok()))
     }
 
-    pub(crate) fn put_job(&mut self, job: &Job) -> Attempt<()> {
+    /// Stores the row of a job, also one that exists. The runner does not wake by itself.
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn put_job(&mut self, job: &Job) -> Attempt<()> {
         let row = DocBuf::build(|row| job.write(row));
         Ok(put_meta(self.txn_mut(), &job.id.key(), row)?)
     }
 
-    pub(crate) fn delete_job(&mut self, id: &JobId) -> Attempt<()> {
+    /// Removes a job, if the table has it.
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn delete_job(&mut self, id: &JobId) -> Attempt<()> {
         Ok(self.txn_mut().delete(Space::Meta, id.key().into())?)
     }
 }

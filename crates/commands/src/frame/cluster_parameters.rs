@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// The name of the stored setting.
 const SETTING: &str = "clusterParameters";
+/// The options of change streams.
+const CHANGE_STREAM_OPTIONS: &str = "changeStreamOptions";
 /// The time limit of reads.
 const DEFAULT_MAX_TIME: &str = "defaultMaxTimeMS";
 
@@ -33,8 +35,8 @@ pub struct ClusterParameter {
 /// Every parameter, by name.
 pub static CLUSTER_PARAMETERS: &[ClusterParameter] = &[
     ClusterParameter {
-        name: "changeStreamOptions",
-        summary: "How long images of changed documents are kept. No effect: they are kept as long as the change log.",
+        name: CHANGE_STREAM_OPTIONS,
+        summary: "How long change streams show the images of changed documents, at most as long as the change log has them.",
         parse: |given| {
             only("changeStreamOptions", given, &["preAndPostImages"], ErrorCode::BadValue)?;
             let images = match given.get("preAndPostImages") {
@@ -133,6 +135,14 @@ impl ClusterParameters {
     /// Returns the time limit in milliseconds of reads that name none; 0 for no limit.
     pub fn read_limit_ms(&self) -> i64 {
         self.read_limit_ms.load(Ordering::Relaxed)
+    }
+
+    /// Returns how long change streams show images, in milliseconds; `None` for as long as they exist.
+    pub fn images_kept_ms(&self) -> Option<i64> {
+        let options = self.get(CHANGE_STREAM_OPTIONS)?;
+        let images = options.get("preAndPostImages")?.as_document()?;
+        let seconds = images.get("expireAfterSeconds")?.exact_i64()?;
+        Some(seconds.saturating_mul(1000))
     }
 
     /// Sets a parameter, durably.

@@ -270,7 +270,9 @@ fn prepare<'c>(
     let db = database(named, request.legacy_query)?;
     let mut generic = generic?;
     check_api(&generic.api, command, request.body, service)?;
-    operation_session::check(&generic, command, &service.options.topology)?;
+    // Transactions of jobs also run on a standalone.
+    let topology = (!connection.runs_job).then_some(&service.options.topology);
+    operation_session::check(&generic, command, topology)?;
     let identity = if service.access.enforced { connection.identity()? } else { None };
     let trusted = !service.access.enforced || identity.is_some();
     gossip::receive(service, generic.cluster_time, trusted)?;

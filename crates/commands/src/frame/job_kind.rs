@@ -9,7 +9,7 @@ use quire_error::Result;
 use quire_executor::{BatchLimits, OpenViews, open};
 use quire_mql::context::interruptible;
 use quire_planner::{AggregateRequest, ReadRequest, on_view};
-use quire_storage::Interrupt;
+use quire_storage::{Interrupt, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,10 +29,40 @@ pub struct JobKind {
     pub may_run: fn(&Service) -> bool,
     /// Returns the namespace that a job works on; empty if there is none.
     pub namespace: fn(&Service, &Job) -> String,
-    /// Does the next piece of work, in the step's transaction. It runs again after a conflict.
-    pub step: fn(&StepContext<'_>, &mut Writer, &Job) -> Attempt<Progress>,
+    /// What a step does.
+    pub work: Work,
     /// Counts the work of a step that was committed.
     pub count: fn(&Service, u64),
+}
+
+/// The work of a step.
+#[derive(Clone, Copy)]
+pub enum Work {
+    /// The next piece of work, in the step's transaction. It runs again after a conflict.
+    Step(fn(&StepContext<'_>, &mut Writer, &Job) -> Attempt<Progress>),
+    /// Work that commits by itself, in one commit with the job's row, which it replaces. It can take
+    /// long, so that it runs on threads of its own.
+    Whole(fn(&StepContext<'_>, &mut Job) -> Result<WholeStep>),
+}
+
+/// What became of a job in a step that commits by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WholeStep {
+    /// The job goes on when it is due.
+    Goes,
+    /// The job waits for commits after this version.
+    Waits(Version),
+    /// The row was changed meanwhile. The step had no effect, and another one follows.
+    Again,
+    /// The table does not have the job any more.
+    Gone,
+}
+
+impl JobKind {
+    /// Returns true if steps of the kind run on threads of their own.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.work, Work::Whole(_))
+    }
 }
 
 /// What a step has besides its writer and its job.
@@ -44,6 +74,8 @@ pub struct StepContext<'s> {
     /// The largest number of documents that the step should write. Smaller after conflicts and after
     /// steps that took long.
     pub rows_max: usize,
+    /// The number of failed attempts before this one.
+    pub failures: u32,
 }
 
 impl StepContext<'_> {

@@ -2,7 +2,6 @@
 //! and `serverStatus` show them, `killOp` stops a step.
 
 use crate::frame::job_kind::JobKind;
-use crate::frame::service::now_ms;
 use quire_collections::{ChunkSize, Job, JobId, STEP_ROWS_MAX};
 use quire_error::Error;
 use quire_storage::{Interrupt, Interruption};
@@ -16,6 +15,8 @@ const STEP_TIME: Duration = Duration::from_millis(20);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A job that is due later is looked at after this time.
+const WAIT_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A job that this process knows.
 #[derive(Clone)]
@@ -74,6 +75,7 @@ pub(crate) struct Turn {
     pub kind: &'static JobKind,
     pub size: ChunkSize,
     pub interrupt: Arc<Interrupt>,
+    pub failures: u32,
 }
 
 /// How a step ended.
@@ -101,11 +103,17 @@ struct Inner {
 
 impl JobList {
     /// Adds a job, unless it is in the list. `op` is its number for `killOp`.
-    pub(crate) fn offer(&self, job: Job, is_stored: bool, kind: &'static JobKind, op: i64) {
+    pub(crate) fn offer(
+        &self,
+        (job, is_stored): (Job, bool),
+        kind: &'static JobKind,
+        op: i64,
+        now_ms: i64,
+    ) {
         let mut inner = self.lock();
         inner.counts.entry(kind.name).or_default();
         inner.entries.entry(job.id.clone()).or_insert_with(|| Entry {
-            state: due(job.due_ms),
+            state: due(job.due_ms, now_ms),
             job,
             is_stored,
             kind,
@@ -130,9 +138,9 @@ impl JobList {
         next.state = State::Running(Arc::clone(&interrupt));
         next.turn = turn;
         let (job, kind, size) = (next.job.clone(), next.kind, next.size);
-        let is_stored = next.is_stored;
+        let (is_stored, failures) = (next.is_stored, next.failures);
         inner.turns = turn;
-        Some(Turn { job, is_stored, kind, size, interrupt })
+        Some(Turn { job, is_stored, kind, size, interrupt, failures })
     }
 
     /// Returns the earliest time at which a waiting job becomes ready.
@@ -146,7 +154,7 @@ impl JobList {
     }
 
     /// Notes the end of a job's step. `size` is the size of the next one.
-    pub(crate) fn end(&self, id: &JobId, mut size: ChunkSize, end: StepEnd) {
+    pub(crate) fn end(&self, id: &JobId, mut size: ChunkSize, end: StepEnd, now_ms: i64) {
         let mut inner = self.lock();
         let Inner { entries, counts, .. } = &mut *inner;
         let Some(entry) = entries.get_mut(id) else { return };
@@ -159,7 +167,7 @@ impl JobList {
                     true => size.lost(),
                     false => size.won(),
                 }
-                entry.state = due(job.due_ms);
+                entry.state = due(job.due_ms, now_ms);
                 (entry.job, entry.is_stored, entry.size) = (job, is_stored, size);
                 (entry.failures, entry.error) = (0, None);
             }
@@ -198,6 +206,32 @@ impl JobList {
         }
     }
 
+    /// Makes the list forget a job that does not run, because its row has changed: the table is read
+    /// again. A step that runs conflicts with the change.
+    pub(crate) fn forget(&self, id: &JobId) {
+        let mut inner = self.lock();
+        if let Some(entry) = inner.entries.get_mut(id) {
+            match entry.state {
+                State::Running(_) => (entry.failures, entry.error) = (0, None),
+                _ => drop(inner.entries.remove(id)),
+            }
+        }
+    }
+
+    /// Returns the text of the last failure of a job, until a step succeeds.
+    pub fn error_of(&self, id: &JobId) -> Option<String> {
+        self.lock().entries.get(id).and_then(|entry| entry.error.clone())
+    }
+
+    /// Computes the waits of jobs anew, because the wall clock may have been set.
+    pub(crate) fn look_at_clock(&self, now_ms: i64) {
+        for entry in self.lock().entries.values_mut() {
+            if matches!(entry.state, State::Until(_)) && entry.failures == 0 {
+                entry.state = due(entry.job.due_ms, now_ms);
+            }
+        }
+    }
+
     /// Stops the step of the job with this number; it is tried again later. Returns false if there is
     /// no such job.
     pub fn kill(&self, op: i64) -> bool {
@@ -218,7 +252,7 @@ impl JobList {
         }
     }
 
-    /// Forgets all jobs: the runner has ended. The table keeps those that it has.
+    /// Forgets all jobs: the runners have ended. The table keeps those that it has.
     pub(crate) fn clear(&self) {
         self.lock().entries.clear();
     }
@@ -258,9 +292,11 @@ impl Entry {
 }
 
 /// Returns the state of a job whose next step is due at a time of the wall clock.
-fn due(due_ms: i64) -> State {
-    match u64::try_from(due_ms.saturating_sub(now_ms())) {
-        Ok(ms @ 1..) if due_ms != 0 => State::Until(Instant::now() + Duration::from_millis(ms)),
+fn due(due_ms: i64, now_ms: i64) -> State {
+    match u64::try_from(due_ms.saturating_sub(now_ms)) {
+        Ok(ms @ 1..) if due_ms != 0 => {
+            State::Until(Instant::now() + Duration::from_millis(ms).min(WAIT_MAX))
+        }
         _ => State::Ready,
     }
 }

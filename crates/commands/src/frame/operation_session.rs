@@ -93,8 +93,9 @@ pub fn transaction_number(value: Value<'_>) -> Result<i64> {
     }
 }
 
-/// Checks the fields against each other, against the command and against the topology.
-pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> Result<()> {
+/// Checks the fields against each other, against the command and, if it is given, against the
+/// topology.
+pub fn check(generic: &Generic<'_>, command: &Command, topology: Option<&Topology>) -> Result<()> {
     let invalid = |text: &str| Err(Error::new(ErrorCode::InvalidOptions, text));
     let TransactionFields { autocommit, start } = generic.transaction;
     if start.is_some() && autocommit.is_none() {
@@ -121,7 +122,7 @@ pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> R
         let text = "It is illegal to provide a txnNumber for this command";
         return Err(Error::location(50889, text));
     }
-    if *topology == Topology::Standalone {
+    if topology == Some(&Topology::Standalone) {
         let text = "Transaction numbers are only allowed on a replica set member or mongos";
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }

@@ -192,10 +192,15 @@ pub struct Connection {
     pub(crate) login_ms: i64,
     /// The UUID of the connection in audit events; zeros without an audit log.
     pub(crate) uuid: [u8; 16],
+    /// True if a job runs its commands: it has not logged in, and has the rights of its owner.
+    pub(crate) runs_job: bool,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if self.runs_job {
+            return;
+        }
         if let Some(identity) = self.identity.take() {
             self.audit_logout(&identity.name, self.login_ms, LogoutReason::Disconnected);
         }
@@ -332,7 +337,13 @@ impl Service {
             failed_logins: 0,
             login_ms: 0,
             uuid,
+            runs_job: false,
         }
+    }
+
+    /// Returns the wall clock that cluster times follow, in milliseconds since 1970.
+    pub(crate) fn wall_ms(&self) -> i64 {
+        i64::try_from(self.options.clock.now_ms()).unwrap_or(i64::MAX)
     }
 
     /// Returns the id of the next message that the server sends.

@@ -1,8 +1,9 @@
 //! The kinds of jobs: one row each.
 
 use super::expiry::{ENABLED, IN_BATCHES};
-use crate::frame::job_kind::JobKind;
+use crate::frame::job_kind::{JobKind, Work};
 use crate::frame::service::now_ms;
+use crate::job_commands;
 use quire_catalog::{CollectionId, Uuid};
 use quire_collections::{Deferred, build_pattern_step, derive_step, expire_step};
 use quire_document::Value;
@@ -32,10 +33,10 @@ pub(super) static KINDS: &[JobKind] = &[
             let found = number.and_then(|number| catalog.by_id(CollectionId(number)));
             found.map(|found| found.namespace.to_string()).unwrap_or_default()
         },
-        step: |cx, writer, job| {
+        work: Work::Step(|cx, writer, job| {
             let in_batches = cx.service.parameters.flag(IN_BATCHES);
             expire_step(writer, job, if in_batches { cx.rows_max } else { 1 })
-        },
+        }),
         count: |service, deleted| service.metrics.ttl_deleted.add(deleted),
     },
     JobKind {
@@ -51,7 +52,7 @@ pub(super) static KINDS: &[JobKind] = &[
             let found = uuid.ok().and_then(|uuid| catalog.by_uuid(&uuid).cloned());
             found.map(|found| found.namespace.to_string()).unwrap_or_default()
         },
-        step: |_, writer, job| derive_step(writer, job),
+        work: Work::Step(|_, writer, job| derive_step(writer, job)),
         count: |_, _| {},
     },
     JobKind {
@@ -70,7 +71,7 @@ pub(super) static KINDS: &[JobKind] = &[
             let found = uuid.ok().and_then(|uuid| catalog.by_uuid(&uuid).cloned());
             found.map(|found| found.namespace.to_string()).unwrap_or_default()
         },
-        step: |cx, writer, job| build_pattern_step(writer, job, cx.rows_max),
+        work: Work::Step(|cx, writer, job| build_pattern_step(writer, job, cx.rows_max)),
         count: |_, _| {},
     },
     JobKind {
@@ -81,7 +82,20 @@ pub(super) static KINDS: &[JobKind] = &[
         step_time_max: Duration::from_secs(1),
         may_run: |_| true,
         namespace: |_, _| "config.transactions".to_owned(),
-        step: |cx, writer, job| cx.service.reap_step(writer, job, now_ms(), cx.rows_max),
+        work: Work::Step(|cx, writer, job| {
+            cx.service.reap_step(writer, job, now_ms(), cx.rows_max)
+        }),
+        count: |_, _| {},
+    },
+    JobKind {
+        name: job_commands::KIND,
+        summary: "A job that a user has created: on a schedule, or on changes.",
+        thread: "UserJobs",
+        op: "command",
+        step_time_max: Duration::from_secs(600),
+        may_run: |service| !service.write_block.is_on(),
+        namespace: |_, job| job.id.name.clone(),
+        work: Work::Whole(job_commands::step),
         count: |_, _| {},
     },
 ];

@@ -241,3 +241,34 @@ fn without_a_log_there_is_no_stream() {
     let watch = doc! { "aggregate": 1, "$db": "d", "pipeline": [&stage], "cursor": {} };
     assert_eq!(code(&server.client(1).run(watch)), 40573);
 }
+
+#[test]
+fn images_are_shown_until_they_expire() {
+    let clock = Arc::new(quire_storage::ManualClock::new(1));
+    let change_log = ChangeLogOptions { mode: ChangeLogMode::On, ..ChangeLogOptions::default() };
+    let in_process = ServiceOptions::in_process("memory", None);
+    let options = ServiceOptions { change_log, clock: Arc::clone(&clock) as _, ..in_process };
+    let server = Server(Service::open(open_memory().unwrap(), options).unwrap());
+    let mut client = server.client(1);
+    let images = doc! { "enabled": true };
+    client.works(doc! { "create": "t", "changeStreamPreAndPostImages": &images, "$db": "d" });
+    let begun =
+        client.works(doc! { "insert": "t", "documents": [{ "_id": 1, "v": 1 }], "$db": "d" });
+    let kept = doc! { "preAndPostImages": { "expireAfterSeconds": 10 } };
+    client.works(doc! { "setClusterParameter": { "changeStreamOptions": &kept }, "$db": "admin" });
+    let update = doc! { "q": { "_id": 1 }, "u": { "$set": { "v": 2 } } };
+    client.works(doc! { "update": "t", "updates": [&update], "$db": "d" });
+    let start = at(&begun, "operationTime").unwrap();
+    let options =
+        doc! { "startAtOperationTime": start, "fullDocumentBeforeChange": "whenAvailable" };
+    let before = |client: &mut Client| {
+        let opened = watch(client, &options);
+        let event = array(&opened, "cursor.firstBatch").iter().last().unwrap();
+        let event = event.as_document().unwrap();
+        event.get("fullDocumentBeforeChange").unwrap().as_document().map(Doc::to_owned)
+    };
+    assert_eq!(before(&mut client), Some(doc! { "_id": 1, "v": 1 }));
+    // The year 2096.
+    clock.set_ms(4_000_000_000_000);
+    assert_eq!(before(&mut client), None);
+}

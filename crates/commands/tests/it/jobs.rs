@@ -2,7 +2,7 @@
 
 use crate::{Client, Lines, Server, at, code, number, text};
 use quire_collections::{Attempt, Job, JobId, Progress, Rest, Writer};
-use quire_commands::{JobKind, Service, StepContext};
+use quire_commands::{JobKind, Service, StepContext, Work};
 use quire_document::{Array, DocBuf, Value, doc};
 use quire_error::{Error, ErrorCode};
 use quire_executor::BatchLimits;
@@ -24,7 +24,7 @@ const fn kind(
         step_time_max: Duration::from_secs(600),
         may_run: |_| true,
         namespace: |_, _| "test.log".to_owned(),
-        step,
+        work: Work::Step(step),
         count: |_, _| {},
     }
 }

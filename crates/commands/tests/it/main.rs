@@ -51,6 +51,7 @@ mod stats;
 mod tailing;
 mod text_search;
 mod transactions;
+mod user_jobs;
 mod validate;
 mod validators;
 mod waits;

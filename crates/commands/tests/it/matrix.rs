@@ -235,6 +235,15 @@ fn the_rest_of_families() -> Vec<Row> {
         ("admin", doc! { "replSetMaintenance": 1 }, vec![CLUSTER]),
         ("admin", doc! { "replSetAbortPrimaryCatchUp": 1 }, vec![CLUSTER]),
         ("admin", doc! { "replSetGetRBID": 1 }, vec![MONITOR, CLUSTER]),
+        ("admin", doc! { "replSetResizeOplog": 1 }, vec![CLUSTER]),
+        // Jobs, Quire's own.
+        ("shop", doc! { "createJob": "j" }, vec![MANAGE]),
+        ("shop", doc! { "updateJob": "none" }, vec![MANAGE]),
+        ("shop", doc! { "listJobs": 1 }, vec![MANAGE]),
+        ("shop", doc! { "runJob": "none" }, vec![MANAGE]),
+        ("shop", doc! { "pauseJob": "none" }, vec![MANAGE]),
+        ("shop", doc! { "resumeJob": "none" }, vec![MANAGE]),
+        ("shop", doc! { "dropJob": "none" }, vec![MANAGE]),
         (
             "shop",
             doc! { "setIndexCommitQuorum": "orders", "indexNames": [], "commitQuorum": 1 },

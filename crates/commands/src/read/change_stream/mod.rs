@@ -67,9 +67,9 @@ pub fn open(
     let visible = views.view().version();
     cx.service.engine.barrier(visible).map_err(crate::frame::reply::from_storage)?;
     let stream = EventStream::open(&views.view(), scope, spec, cuts)?;
-    let store = Arc::clone(&cx.service.store);
+    let service = Arc::clone(cx.service);
     let source =
-        ChangeStreamSource::new(stream, &request, cuts, (&views, cx.exec_params()), store)?;
+        ChangeStreamSource::new(stream, &request, cuts, (&views, cx.exec_params()), service)?;
     cx.tally.failed_early = false;
     cx.open_cursor(reply, opening, Box::new(source), &mut views)
 }

@@ -3,6 +3,7 @@
 use super::event::Event;
 use super::split::split;
 use super::stream::{EventStream, fatal};
+use crate::frame::service::Service;
 use quire_collections::{Store, from_storage};
 use quire_document::{ArrayWriter, DocBuf, Value};
 use quire_error::Result;
@@ -32,6 +33,7 @@ pub(super) struct ChangeStreamSource {
     token: Option<ResumeToken>,
     cuts: bool,
     store: Arc<Store>,
+    service: Arc<Service>,
 }
 
 /// The event that the pipeline reads next.
@@ -61,15 +63,17 @@ impl ChangeStreamSource {
         request: &AggregateRequest,
         cuts: bool,
         (views, params): (&dyn Views, ExecParams),
-        store: Arc<Store>,
+        service: Arc<Service>,
     ) -> Result<Self> {
+        let store = Arc::clone(&service.store);
         let slot = Slot::default();
         let pipeline = match request.pipeline.is_empty() {
             true => None,
             false => Some((slot.clone(), open_fed(request, Box::new(slot), views, params)?)),
         };
         let token = Some(stream.mark());
-        Ok(ChangeStreamSource { stream, pipeline, pending: VecDeque::new(), token, cuts, store })
+        let pending = VecDeque::new();
+        Ok(ChangeStreamSource { stream, pipeline, pending, token, cuts, store, service })
     }
 
     /// Passes an event through the pipeline. Returns the resulting documents with their tokens.
@@ -144,6 +148,9 @@ impl Source for ChangeStreamSource {
         // The view is not older than what is durable, so that a look-up finds an event's document.
         let durable = self.store.engine().durable_version();
         let visible = views.view().version();
+        let kept_ms = self.service.cluster_parameters.images_kept_ms();
+        let expired = kept_ms.map_or(0, |kept_ms| self.service.wall_ms().saturating_sub(kept_ms));
+        self.stream.forget_images_before(expired);
         let mut until = durable.min(visible);
         let give_up = Instant::now() + LOOK_MAX;
         let mut docs = 0;

@@ -31,6 +31,8 @@ pub(super) struct EventStream {
     mark: ResumeToken,
     /// The version up to which the mark holds.
     marked: Version,
+    /// The images of changes before this time have expired, in milliseconds since 1970.
+    images_from_ms: i64,
     /// True if an event has ended the stream.
     ended: bool,
     /// True if the pipeline can cut events.
@@ -73,9 +75,15 @@ impl EventStream {
             resumed: begin.resumed,
             mark: begin.mark,
             marked: Version::default(),
+            images_from_ms: 0,
             ended: false,
             cuts,
         })
+    }
+
+    /// Makes images of changes before a time, in milliseconds since 1970, count as missing.
+    pub fn forget_images_before(&mut self, time_ms: i64) {
+        self.images_from_ms = time_ms;
     }
 
     /// Returns the next event of the commits up to `until`; `None` if there is none.
@@ -99,7 +107,7 @@ impl EventStream {
             if self.ended {
                 return Ok(None);
             }
-            let Some(entry) = self.entries.pop_front() else {
+            let Some(mut entry) = self.entries.pop_front() else {
                 interrupt.check().map_err(quire_collections::from_interruption)?;
                 if self.read(view, until)? && self.entries.is_empty() {
                     self.raise_mark(view, until)?;
@@ -107,6 +115,9 @@ impl EventStream {
                 }
                 continue;
             };
+            if i64::try_from(entry.wall_ms).is_ok_and(|wall_ms| wall_ms < self.images_from_ms) {
+                entry.forget_images();
+            }
             if entry.time >= self.from {
                 let made = self.events_of(&entry, view)?;
                 self.events.extend(made);

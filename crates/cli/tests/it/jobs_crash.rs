@@ -1,0 +1,114 @@
+//! kill -9 of the server while a scheduled job moves money and a job on changes books orders: each run
+//! and each event has its effect once. `QUIRE_CRASH_ROUNDS=100` for the long run. At the end the tool
+//! `quire jobs` shows and runs a job.
+
+use crate::{Directory, Serving, quire, text, try_exchange};
+use quire_document::{Doc, DocBuf, Value, doc};
+use rustix::process::Signal;
+use std::net::TcpStream;
+use std::time::Duration;
+
+const OPENING_SUM: i64 = 1_000_000;
+
+fn works(server: &Serving, command: DocBuf) -> DocBuf {
+    let reply = server.run(command.clone());
+    let ok = reply.get("ok").and_then(|ok| ok.to_f64()) == Some(1.0);
+    assert!(ok && !reply.as_doc().contains("writeErrors"), "{command:?}: {reply:?}");
+    reply
+}
+
+fn create_jobs(server: &Serving) {
+    for (id, sum) in [("a", OPENING_SUM), ("b", 0)] {
+        let account = doc! { "_id": id, "sum": sum };
+        works(server, doc! { "insert": "accounts", "documents": [&account], "$db": "d" });
+    }
+    let change = |id: &str, amount: i64| {
+        doc! { "q": { "_id": id }, "u": { "$inc": { "sum": amount } } }
+    };
+    let moves = doc! { "update": "accounts", "updates": [&change("a", -1), &change("b", 1)] };
+    let note = doc! { "insert": "moves", "documents": [{ "amount": 1 }] };
+    let schedule = doc! { "every": 1, "unit": "second" };
+    works(
+        server,
+        doc! { "createJob": "move", "schedule": &schedule, "writes": [&moves, &note], "$db": "d" },
+    );
+    let book = doc! { "update": "booked", "updates": [{
+        "q": { "$expr": { "$eq": ["$_id", "$$event.documentKey._id"] } },
+        "u": [{ "$set": { "_id": "$$event.documentKey._id",
+            "times": { "$add": [{ "$ifNull": ["$times", 0] }, 1] } } }],
+        "upsert": true,
+    }] };
+    let changes = doc! { "collection": "orders", "batchSize": 7 };
+    works(server, doc! { "createJob": "book", "changes": &changes, "writes": [&book], "$db": "d" });
+}
+
+/// Inserts orders until the connection breaks. Returns the number of the next one.
+fn order_until_broken(port: u16, mut n: i64) -> i64 {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return n };
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    loop {
+        let insert = doc! { "insert": "orders", "documents": [{ "_id": n }, { "_id": (n + 1) }],
+        "$db": "d" };
+        n += 2;
+        if try_exchange(&mut stream, insert).is_none() {
+            return n;
+        }
+    }
+}
+
+fn all(server: &Serving, collection: &str) -> Vec<DocBuf> {
+    let find = doc! { "find": collection, "batchSize": 1_000_000, "singleBatch": true, "$db": "d" };
+    let reply = works(server, find);
+    let batch = reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch"));
+    let batch = batch.and_then(|batch| batch.as_array()).unwrap();
+    batch.iter().filter_map(|doc| doc.as_document()).map(Doc::to_owned).collect()
+}
+
+fn number(doc: &DocBuf, name: &str) -> i64 {
+    doc.get(name).and_then(|value| value.exact_i64()).unwrap()
+}
+
+#[test]
+fn runs_and_events_have_their_effect_once_when_the_server_is_killed() {
+    let rounds: u64 =
+        std::env::var("QUIRE_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let directory = Directory::new();
+    let path = directory.join("db");
+    let path = path.to_str().unwrap();
+    let mut next = 0;
+    for round in 0..rounds {
+        let server = Serving::start(&["--dbpath", path]);
+        if round == 0 {
+            create_jobs(&server);
+        }
+        let port = server.port();
+        let client = std::thread::spawn(move || order_until_broken(port, next));
+        // A different moment in each round.
+        std::thread::sleep(Duration::from_millis(300 + round * 7919 % 900));
+        server.signal(Signal::KILL);
+        next = client.join().unwrap();
+    }
+    let server = Serving::start(&["--dbpath", path]);
+    while all(&server, "booked").len() < all(&server, "orders").len() {
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    assert!(all(&server, "booked").iter().all(|booked| number(booked, "times") == 1));
+    let uri = server.uri();
+    let ran = quire(&["jobs", "run", "d.move", "--uri", &uri]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    let listed = text(&quire(&["jobs", "--uri", &uri]).stdout);
+    assert!(listed.contains("d.move") && listed.contains("on changes"), "{listed}");
+    works(&server, doc! { "pauseJob": "move", "$db": "d" });
+    let shown = text(&quire(&["jobs", "show", "d.move", "--uri", &uri]).stdout);
+    assert!(shown.contains("\"paused\""), "{shown}");
+    let moves = all(&server, "moves").len() as i64;
+    assert!(moves > 0);
+    for account in all(&server, "accounts") {
+        let expected = match account.get("_id") {
+            Some(Value::String("a")) => OPENING_SUM - moves,
+            _ => moves,
+        };
+        assert_eq!(number(&account, "sum"), expected);
+    }
+    assert_eq!(server.end().code(), Some(0));
+}

@@ -1,0 +1,104 @@
+//! `createJob`, a command of Quire's own: stores a job and makes it active.
+
+use super::definition::{Definition, JobPlan, When, given, key};
+use super::table::{beginning, document, find, job_name, put, row_of};
+use crate::frame::args::{arguments, whole};
+use crate::frame::context::Context;
+use crate::frame::service::Topology;
+use quire_catalog::Namespace;
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_executor::{FreshViews, OpenViews, open};
+use quire_planner::AggregateRequest;
+use quire_storage::rng;
+
+use super::definition::{Action, Pipeline};
+use super::run::variables;
+
+/// Creates a job in the command's database. `paused: true` leaves it paused.
+///
+/// # Errors
+/// 48 NamespaceExists for a name that a job has; those of the definition; 40573 for a job on changes
+/// without a change log.
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    let name = job_name(body)?;
+    let mut paused = false;
+    for arg in arguments(cx.command.name, body) {
+        if arg.name() == "paused" {
+            paused = arg.bool()?;
+        }
+    }
+    let definition = define(cx, name, (rng::uuid(), cx.service.wall_ms()), given(body))?;
+    let exists = || {
+        let text = format!("the database {} has a job '{name}' already", cx.db);
+        Error::new(ErrorCode::NamespaceExists, text)
+    };
+    if find(&cx.service.store, &key(cx.db, name))?.is_some() {
+        return Err(exists());
+    }
+    let time = cx.service.clock.now().to_u64();
+    let (position, due_ms) = beginning(&definition, cx.service.wall_ms(), time)?;
+    let row = row_of(&definition, position, due_ms);
+    let state = if paused { "paused" } else { "active" };
+    let stored = document(&definition, state, Doc::empty());
+    cx.change_jobs(|writer| {
+        // A row of an earlier job of the name cannot be left: it goes with its definition.
+        if !paused {
+            writer.put_job(&row)?;
+        }
+        put(writer, stored.as_doc())
+    })
+}
+
+/// Returns a checked definition whose owner is the client.
+///
+/// # Errors
+/// Those of [`JobPlan::parse`], and those of the pipeline.
+pub fn define(
+    cx: &Context<'_>,
+    name: &str,
+    (uuid, created_ms): ([u8; 16], i64),
+    given: DocBuf,
+) -> Result<Definition> {
+    Namespace::new(cx.db, "c")?.check_creatable()?;
+    if matches!(cx.db, "admin" | "config" | "local") {
+        let text = format!("a job cannot be created in the database {}", cx.db);
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    let plan = JobPlan::parse(given.as_doc(), cx.db, created_ms)?;
+    let owner = cx.identity().map(|identity| identity.name.clone());
+    let db = cx.db.to_owned();
+    let definition = Definition { db, name: name.to_owned(), uuid, owner, created_ms, given, plan };
+    match &definition.plan.when {
+        When::Changes(_) => {
+            let is_member = matches!(cx.service.options.topology, Topology::ReplicaSet(_));
+            if !is_member || !cx.service.store.logs_changes() {
+                let text = "a job on changes needs a replica set with a change log";
+                return Err(Error::location(40573, text));
+            }
+        }
+        When::Schedule(_) => check_pipeline(cx, &definition)?,
+    }
+    Ok(definition)
+}
+
+/// Plans the pipeline of a job, so that its errors are those of the command.
+fn check_pipeline(cx: &Context<'_>, definition: &Definition) -> Result<()> {
+    let Action::Pipeline(pipeline) = &definition.plan.action else { return Ok(()) };
+    let Pipeline { collection, stages, last } = pipeline;
+    pipeline.target(&definition.db)?;
+    let of = collection.as_deref().unwrap_or("$cmd.aggregate");
+    let request = AggregateRequest {
+        namespace: format!("{}.{of}", definition.db),
+        pipeline: stages.iter().chain([last]).cloned().collect(),
+        let_vars: variables(definition, cx.service.wall_ms(), 0, None),
+        ..AggregateRequest::default()
+    };
+    let views = OpenViews::Fresh(FreshViews::new(&cx.service.store)?);
+    open(&request, &views, cx.exec_params()).map(drop)
+}
+
+/// Returns a whole number of a stored document.
+pub fn stored_number(value: Option<Value<'_>>) -> i64 {
+    value.and_then(whole).unwrap_or(0)
+}

@@ -1,0 +1,25 @@
+//! `dropJob`, a command of Quire's own: removes a job. A run that has not committed has no effect.
+
+use super::table::{Stored, id, remove};
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+
+/// Removes the definition and the row.
+///
+/// # Errors
+/// 26 NamespaceNotFound.
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    if let Some(arg) = arguments(cx.command.name, body).next() {
+        return Err(arg.unknown());
+    }
+    let Stored { definition, .. } = cx.named_job(body)?;
+    let (key, id) = (definition.key(), id(&definition.db, &definition.name));
+    cx.change_jobs(|writer| {
+        writer.delete_job(&id)?;
+        remove(writer, &key).map(drop)
+    })?;
+    cx.service.jobs.forget(&id);
+    Ok(())
+}

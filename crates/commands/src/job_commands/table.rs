@@ -1,0 +1,200 @@
+//! Where jobs are stored: a definition for each in `admin.system.jobs`, and for an active job a row in
+//! the table of jobs. Both change in one commit. A dump has definitions only, so that a restored job is
+//! paused until somebody resumes it.
+
+use super::definition::{Definition, When, key};
+use crate::frame::context::Context;
+use quire_catalog::Namespace;
+use quire_collections::{Attempt, Job, JobId, Record, Store, Writer, prepare_insert};
+use quire_document::{Binary, Doc, DocBuf, Timestamp, Value, doc};
+use quire_error::{Error, ErrorCode, Result};
+use std::sync::Arc;
+
+/// The kind of the rows.
+pub const KIND: &str = "user";
+/// The collection of the definitions.
+const DEFINITIONS: &str = "admin.system.jobs";
+
+/// A stored job.
+pub struct Stored {
+    pub definition: Definition,
+    /// The document in `admin.system.jobs`.
+    pub doc: DocBuf,
+    /// The row of an active job.
+    pub row: Option<Job>,
+}
+
+/// Returns the identity of the row of a job.
+pub fn id(db: &str, name: &str) -> JobId {
+    JobId::new(KIND, key(db, name))
+}
+
+/// Returns the namespace of the definitions.
+pub fn definitions() -> Result<Namespace> {
+    Namespace::parse(DEFINITIONS)
+}
+
+/// Returns a job as it is stored now; `None` if there is none of this key.
+///
+/// # Errors
+/// The errors of reading, and of the definition.
+pub fn find(store: &Arc<Store>, key: &str) -> Result<Option<Stored>> {
+    let view = store.read_view()?;
+    let view = view.view();
+    let Some(collection) = view.collection(&definitions()?) else { return Ok(None) };
+    let found = view.get_by_id(&Arc::clone(collection), Value::String(key))?;
+    let Some(found) = found else { return Ok(None) };
+    let doc = DocBuf::from_valid_bytes(found.doc.into_bytes().to_vec());
+    let definition = Definition::of_stored(doc.as_doc())?;
+    let row = store.job(&JobId::new(KIND, key))?;
+    let row = row.filter(|row| is_of(row, &definition));
+    Ok(Some(Stored { definition, doc, row }))
+}
+
+/// Returns true if a row is that of the job with this definition, and not of an earlier one.
+pub fn is_of(row: &Job, definition: &Definition) -> bool {
+    matches!(row.parameters.get("uuid"), Some(Value::Binary(uuid)) if uuid.bytes == definition.uuid)
+}
+
+/// Returns the row of a job that begins or goes on at a position.
+pub fn row_of(definition: &Definition, position: DocBuf, due_ms: i64) -> Job {
+    let uuid = Value::Binary(Binary { subtype: 4, bytes: &definition.uuid });
+    let parameters = doc! { "uuid": uuid };
+    let id = id(&definition.db, &definition.name);
+    Job { position, due_ms, ..Job::new(id, parameters, definition.created_ms) }
+}
+
+/// Returns the position of a job that begins now, and when it is due. `time` is the cluster time.
+///
+/// # Errors
+/// 2 for a schedule without a next time.
+pub fn beginning(definition: &Definition, now_ms: i64, time: u64) -> Result<(DocBuf, i64)> {
+    match &definition.plan.when {
+        When::Schedule(schedule) => {
+            let next = schedule.next_after(now_ms);
+            let next = next.ok_or_else(|| Error::bad_value("the schedule has no next time"))?;
+            Ok((doc! { "next": Value::Date(next) }, next))
+        }
+        When::Changes(changes) => {
+            let from = changes.start.unwrap_or_else(|| time.saturating_add(1));
+            Ok((doc! { "from": (Timestamp::from_u64(from)) }, 0))
+        }
+    }
+}
+
+/// Writes the document of a definition. `extra` has the fields of a paused job.
+pub fn document(definition: &Definition, state: &str, extra: Doc<'_>) -> DocBuf {
+    DocBuf::build(|stored| {
+        stored.append("_id", definition.key().as_str());
+        stored.append("db", definition.db.as_str()).append("name", definition.name.as_str());
+        stored.append("uuid", Value::Binary(Binary { subtype: 4, bytes: &definition.uuid }));
+        if let Some(owner) = &definition.owner {
+            let mut shown = stored.document("owner");
+            shown.append("user", owner.user.as_str()).append("db", owner.db.as_str());
+        }
+        stored.append("created", Value::Date(definition.created_ms));
+        stored.append("state", state).append_all(extra);
+        stored.append("definition", &definition.given);
+    })
+}
+
+/// The definition with a key as a writer sees it.
+fn stored(
+    writer: &mut Writer,
+    key: &str,
+) -> Attempt<Option<(Arc<quire_catalog::Collection>, Record)>> {
+    let Some(collection) = writer.collection(&definitions()?) else { return Ok(None) };
+    let found = writer.view().get_by_id(&collection, Value::String(key))?;
+    Ok(found.map(|record| (collection, record)))
+}
+
+/// Replaces the definition of a job, or adds it.
+///
+/// # Errors
+/// The errors of writing.
+pub fn put(writer: &mut Writer, doc: Doc<'_>) -> Attempt<()> {
+    let key = doc.get("_id").and_then(|id| id.as_str()).unwrap_or_default().to_owned();
+    remove(writer, &key)?;
+    let namespace = definitions()?;
+    let Some(collection) = writer.collection(&namespace) else {
+        return Err(Error::internal(format!("{namespace} does not exist")).into());
+    };
+    let (store, mut buffer) = (Arc::clone(writer.store()), Vec::new());
+    let prepared = prepare_insert(&store, doc, &mut buffer)?;
+    writer.insert(&collection, prepared).map(drop)
+}
+
+/// Removes the definition of a job. Returns false if there is none.
+///
+/// # Errors
+/// The errors of writing.
+pub fn remove(writer: &mut Writer, key: &str) -> Attempt<bool> {
+    let Some((collection, record)) = stored(writer, key)? else { return Ok(false) };
+    writer.delete(&collection, record.id, record.doc.as_doc())?;
+    Ok(true)
+}
+
+/// Makes a job paused: its row leaves the table, and its position stands in its definition. `why` is
+/// the reason if the server pauses it.
+///
+/// # Errors
+/// The errors of writing.
+pub fn pause(
+    writer: &mut Writer,
+    definition: &Definition,
+    row: &Job,
+    why: Option<&str>,
+) -> Attempt<()> {
+    let extra = DocBuf::build(|extra| {
+        if let Some(why) = why {
+            extra.append("reason", why);
+        }
+        extra.append("position", &row.position).append("steps", row.steps);
+        extra.append("done", row.done);
+    });
+    put(writer, document(definition, "paused", extra.as_doc()).as_doc())?;
+    writer.delete_job(&row.id)
+}
+
+impl Context<'_> {
+    /// Returns the job of the command's database that the first field names.
+    ///
+    /// # Errors
+    /// 26 NamespaceNotFound if there is none.
+    pub fn named_job(&self, body: Doc<'_>) -> Result<Stored> {
+        let name = job_name(body)?;
+        let found = find(&self.service.store, &key(self.db, name))?;
+        found.ok_or_else(|| not_found(self.db, name))
+    }
+
+    /// Changes definitions and rows in one commit, and wakes those that run jobs.
+    ///
+    /// # Errors
+    /// The errors of `change` and of the commit.
+    pub fn change_jobs<T>(&self, change: impl FnMut(&mut Writer) -> Attempt<T>) -> Result<T> {
+        let mut unit = self.server_unit()?;
+        unit.own_collection(&definitions()?, &self.interrupt)?;
+        let changed = unit.write_durably(&self.interrupt, change)?;
+        self.service.store.job_bell().ring();
+        Ok(changed)
+    }
+}
+
+/// Returns the name in the first field of a command.
+///
+/// # Errors
+/// 2 for an empty name, one of more than 200 bytes, and one with a zero byte.
+pub fn job_name(body: Doc<'_>) -> Result<&str> {
+    let name = body.first().and_then(|first| first.value().as_str()).unwrap_or_default();
+    if name.is_empty() || name.contains('\0') || name.len() > 200 {
+        let text = "a job has a name of 1 to 200 bytes without a zero byte";
+        return Err(Error::bad_value(text));
+    }
+    Ok(name)
+}
+
+/// Returns the error for a job that does not exist.
+pub fn not_found(db: &str, name: &str) -> Error {
+    let text = format!("the database {db} has no job '{name}'");
+    Error::new(ErrorCode::NamespaceNotFound, text)
+}

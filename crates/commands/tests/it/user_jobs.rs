@@ -1,0 +1,400 @@
+//! Jobs of users: on schedules, on changes, generators of slots; exactly once across crashes, with the
+//! rights of their owners, and with a clock that jumps.
+
+use super::change_streams::{array, document};
+use super::*;
+use quire_access::Mechanism;
+use quire_commands::{ChangeLogMode, ChangeLogOptions, Jobs};
+use quire_document::doc;
+use quire_storage::rng::Rng;
+use quire_storage::{Crash, Faults, ManualClock, SimulatedDisk};
+use std::time::Duration;
+
+/// 2026-03-28T12:00:00Z, the day before the clocks of Berlin change.
+const NOON: u64 = 1_774_699_200_000;
+const DAY_MS: u64 = 86_400_000;
+
+fn open(disk: &SimulatedDisk, clock: &Arc<ManualClock>) -> (Server, Jobs) {
+    let change_log = ChangeLogOptions { mode: ChangeLogMode::On, ..ChangeLogOptions::default() };
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    let in_process = ServiceOptions::in_process("simulated", None);
+    let options = ServiceOptions { change_log, clock, ..in_process };
+    let server = Server(Service::open(disk.open().unwrap(), options).unwrap());
+    let jobs = server.0.start_jobs().unwrap();
+    (server, jobs)
+}
+
+fn begin() -> (SimulatedDisk, Arc<ManualClock>, Server, Jobs) {
+    let (disk, clock) = (SimulatedDisk::new(Faults::none(49)), Arc::new(ManualClock::new(NOON)));
+    let (server, jobs) = open(&disk, &clock);
+    (disk, clock, server, jobs)
+}
+
+fn find(client: &mut Client, name: &str) -> Vec<DocBuf> {
+    let find = doc! { "find": name, "sort": { "_id": 1 }, "batchSize": 100_000, "$db": "d" };
+    let reply = client.works(find);
+    array(&reply, "cursor.firstBatch").iter().map(|doc| document(Some(doc))).collect()
+}
+
+fn shown(client: &mut Client, name: &str) -> DocBuf {
+    let reply = client.works(doc! { "listJobs": 1, "name": name, "$db": "d" });
+    document(array(&reply, "cursor.firstBatch").iter().next())
+}
+
+/// Waits until `done` holds for what `listJobs` shows of a job.
+fn wait(client: &mut Client, name: &str, done: impl Fn(&DocBuf) -> bool) -> DocBuf {
+    loop {
+        let job = shown(client, name);
+        if done(&job) {
+            return job;
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+fn runs(client: &mut Client, name: &str, least: i64) -> DocBuf {
+    wait(client, name, |job| number(job, "runs").unwrap_or(0) >= least)
+}
+
+/// Sets the clock, and wakes those who wait for it as their look each minute does.
+fn set(server: &Server, clock: &ManualClock, now_ms: u64) {
+    clock.set_ms(now_ms);
+    server.0.look_at_clock();
+}
+
+fn insert(client: &mut Client, name: &str, doc: &DocBuf) {
+    client.works(doc! { "insert": name, "documents": [doc], "$db": "d" });
+}
+
+#[test]
+fn a_schedule_runs_a_pipeline_at_each_due_time_once_whatever_the_clock_does() {
+    let (_disk, clock, server, _jobs) = begin();
+    let mut client = server.client(1);
+    for (at, stars) in [(1, 5), (1, 3), (2, 4)] {
+        insert(&mut client, "ratings", &doc! { "film": at, "stars": stars });
+    }
+    client.works(doc! { "createJob": "averages", "collection": "ratings",
+    "schedule": { "cron": "30 2 * * *", "timeZone": "Europe/Berlin" }, "pipeline": [
+        { "$group": { "_id": "$film", "average": { "$avg": "$stars" } } },
+        { "$merge": { "into": "films" } },
+    ], "$db": "d" });
+    let first = shown(&mut client, "averages");
+    assert!(matches!(first.get("next"), Some(Value::Date(next)) if next > NOON as i64));
+    assert!(find(&mut client, "films").is_empty());
+    set(&server, &clock, NOON + DAY_MS);
+    let job = runs(&mut client, "averages", 1);
+    assert_eq!((number(&job, "last.documents"), number(&job, "done")), (Some(2), Some(2)));
+    let films = find(&mut client, "films");
+    assert_eq!(films, [doc! { "_id": 1, "average": 4.0 }, doc! { "_id": 2, "average": 4.0 }]);
+    // Back by half a day, and forward again: the time that was due has run.
+    set(&server, &clock, NOON + DAY_MS / 2);
+    set(&server, &clock, NOON + DAY_MS + 1000);
+    // Ten missed times are caught up by one run.
+    set(&server, &clock, NOON + 11 * DAY_MS);
+    let job = runs(&mut client, "averages", 2);
+    assert_eq!(number(&job, "runs"), Some(2));
+    client.works(doc! { "runJob": "averages", "wait": true, "$db": "d" });
+    assert_eq!(number(&shown(&mut client, "averages"), "runs"), Some(3));
+}
+
+#[test]
+fn a_large_result_is_merged_part_by_part() {
+    let (_disk, _clock, server, _jobs) = begin();
+    let mut client = server.client(1);
+    client.works(
+        doc! { "createJob": "fill", "schedule": { "every": 1, "unit": "day" }, "pipeline": [
+            { "$documents": [{ "n": { "$range": [0, 2500] } }] }, { "$unwind": "$n" },
+            { "$project": { "_id": "$n", "run": "$$job.run" } }, { "$merge": { "into": "many" } },
+        ], "$db": "d" },
+    );
+    let reply = client.works(doc! { "runJob": "fill", "wait": true, "$db": "d" });
+    assert_eq!(number(&reply, "run.documents"), Some(2500));
+    assert_eq!(find(&mut client, "many").len(), 2500);
+    let results = client.works(doc! { "listCollections": 1, "$db": "config" });
+    let names = array(&results, "cursor.firstBatch");
+    let left = names.iter().filter(|row| {
+        let name = row.as_document().and_then(|row| row.get("name")?.as_str());
+        name.is_some_and(|name| name.starts_with("jobResults"))
+    });
+    assert_eq!(left.count(), 0);
+    let limited = doc! { "updateJob": "fill", "maxDocuments": 10, "attempts": 1, "deadLetters": "dead",
+    "$db": "d" };
+    client.works(limited);
+    client.works(doc! { "runJob": "fill", "wait": true, "$db": "d" });
+    let dead = find(&mut client, "dead");
+    assert!(text(&dead[0], "error.message").unwrap().contains("more than 10"), "{dead:?}");
+}
+
+#[test]
+fn slots_are_made_for_each_item_and_day_and_gaps_are_filled() {
+    let (_disk, clock, server, _jobs) = begin();
+    let mut client = server.client(1);
+    for room in 1..=3 {
+        insert(&mut client, "rooms", &doc! { "_id": room, "open": (room < 3) });
+    }
+    let template = doc! { "_id": { "room": "$$item._id", "day": "$$day" }, "taken": false };
+    client.works(doc! { "createJob": "slots", "schedule": { "cron": "0 1 * * *" },
+    "slots": { "over": "rooms", "filter": { "open": true }, "days": 4, "timeZone": "Europe/Berlin",
+    "template": &template, "into": "calendar" }, "$db": "d" });
+    client.works(doc! { "runJob": "slots", "wait": true, "$db": "d" });
+    assert_eq!(find(&mut client, "calendar").len(), 8);
+    // Local midnights, also over the change of the clocks.
+    let days: Vec<_> = find(&mut client, "calendar")
+        .iter()
+        .map(|slot| match at(slot, "_id.day") {
+            Some(Value::Date(day)) => day,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(days[1] - days[0], 86_400_000);
+    assert_eq!(days[2] - days[1], 82_800_000);
+    let book = doc! { "q": { "_id.room": 1 }, "u": { "$set": { "taken": true } } };
+    client.works(doc! { "update": "calendar", "updates": [&book], "$db": "d" });
+    let later = Value::Date(NOON as i64);
+    let gone = doc! { "q": { "_id.room": 2, "_id.day": { "$gt": later } }, "limit": 1 };
+    client.works(doc! { "delete": "calendar", "deletes": [&gone], "$db": "d" });
+    set(&server, &clock, NOON + DAY_MS);
+    runs(&mut client, "slots", 2);
+    let slots = find(&mut client, "calendar");
+    assert_eq!(slots.len(), 10);
+    let taken = slots
+        .iter()
+        .filter(|slot| slot.get("taken").and_then(|taken| taken.as_bool()) == Some(true));
+    assert_eq!(taken.count(), 1);
+}
+
+#[test]
+fn a_job_on_changes_keeps_copies_and_does_not_run_for_its_own() {
+    let (_disk, _clock, server, _jobs) = begin();
+    let mut client = server.client(1);
+    insert(&mut client, "customers", &doc! { "_id": 1, "name": "Ann" });
+    insert(&mut client, "orders", &doc! { "_id": 1, "customer": 1, "name": "Ann" });
+    let copy = doc! { "update": "orders", "updates": [{ "q": { "$expr": { "$eq": ["$customer", "$$event.documentKey._id"] } },
+    "u": [{ "$set": { "name": "$$event.fullDocument.name" } }], "multi": true }] };
+    let sync = doc! { "createJob": "sync", "changes": { "collection": "customers", "fullDocument": "updateLookup",
+    "pipeline": [{ "$match": { "operationType": { "$in": ["update", "replace"] } } }] },
+    "writes": [&copy], "$db": "d" };
+    client.works(sync.clone());
+    assert_eq!(code(&client.run(sync)), 48);
+    let rename = doc! { "q": { "_id": 1 }, "u": { "$set": { "name": "Bea" } } };
+    client.works(doc! { "update": "customers", "updates": [&rename], "$db": "d" });
+    runs(&mut client, "sync", 1);
+    assert_eq!(text(&find(&mut client, "orders")[0], "name"), Some("Bea"));
+    // What happens while the job is paused is handled later.
+    client.works(doc! { "pauseJob": "sync", "$db": "d" });
+    let rename = doc! { "q": { "_id": 1 }, "u": { "$set": { "name": "Cyd" } } };
+    client.works(doc! { "update": "customers", "updates": [&rename], "$db": "d" });
+    assert_eq!(text(&shown(&mut client, "sync"), "state"), Some("paused"));
+    client.works(doc! { "resumeJob": "sync", "$db": "d" });
+    runs(&mut client, "sync", 2);
+    assert_eq!(text(&find(&mut client, "orders")[0], "name"), Some("Cyd"));
+    let stamp = doc! { "update": "customers", "updates": [{ "q": { "_id": "$$event.documentKey._id" },
+    "u": { "$inc": { "seen": 1 } }, "multi": true }] };
+    let looping = |ignore: &str| {
+        doc! { "createJob": "stamp", "changes": { "collection": "customers", "ignore": ignore },
+        "writes": [&stamp], "$db": "d" }
+    };
+    assert_eq!(code(&client.run(looping("none"))), 2);
+    client.works(looping("own"));
+    client.works(doc! { "dropJob": "stamp", "$db": "d" });
+    client.works(doc! { "dropJob": "sync", "$db": "d" });
+    assert_eq!(code(&client.run(doc! { "dropJob": "sync", "$db": "d" })), 26);
+    assert!(server.0.store().jobs(|_| {}).unwrap().iter().all(|job| job.id.kind != "user"));
+}
+
+#[test]
+fn an_event_that_fails_becomes_a_dead_letter_and_the_next_ones_go_on() {
+    let (_disk, _clock, server, _jobs) = begin();
+    let mut client = server.client(1);
+    let add = doc! { "update": "sums", "updates": [{ "q": { "_id": 1 }, "upsert": true,
+    "u": [{ "$set": { "sum": { "$add": [{ "$ifNull": ["$sum", 0] }, "$$event.fullDocument.n"] } } }] }] };
+    client.works(doc! { "createJob": "sum", "changes": { "collection": "in" }, "writes": [&add],
+    "attempts": 1, "deadLetters": "dead", "$db": "d" });
+    client.works(
+        doc! { "insert": "in", "documents": [{ "n": 1 }, { "n": "two" }, { "n": 3 }], "$db": "d" },
+    );
+    wait(&mut client, "sum", |job| number(job, "runs") == Some(3));
+    assert_eq!(number(&find(&mut client, "sums")[0], "sum"), Some(4));
+    let dead = find(&mut client, "dead");
+    assert_eq!((dead.len(), text(&dead[0], "event.fullDocument.n")), (1, Some("two")));
+    // Without a collection for them the job stops, and says why.
+    client.works(doc! { "updateJob": "sum", "deadLetters": Value::Null, "$db": "d" });
+    client.works(doc! { "insert": "in", "documents": [{ "n": "four" }], "$db": "d" });
+    let job = wait(&mut client, "sum", |job| text(job, "state") == Some("paused"));
+    assert!(text(&job, "reason").unwrap().contains("failed"), "{job:?}");
+}
+
+#[test]
+fn a_standalone_runs_schedules_and_refuses_jobs_on_changes() {
+    let server = Server::of(Topology::Standalone);
+    let _jobs = server.0.start_jobs().unwrap();
+    let mut client = server.client(1);
+    client.works(doc! { "createJob": "j", "schedule": { "every": 1, "unit": "week" },
+    "writes": [{ "insert": "t", "documents": [{ "_id": 1 }] },
+        { "update": "t", "updates": [{ "q": {}, "u": [{ "$set": { "run": "$$job.run" } }] }] }],
+    "$db": "d" });
+    client.works(doc! { "runJob": "j", "wait": true, "$db": "d" });
+    assert_eq!(find(&mut client, "t"), [doc! { "_id": 1, "run": 0_i64 }]);
+    let follow = doc! { "createJob": "k", "changes": { "collection": "t" },
+    "writes": [{ "delete": "u", "deletes": [{ "q": {}, "limit": 0 }] }], "$db": "d" };
+    assert_eq!(code(&client.run(follow)), 40_573);
+}
+
+#[test]
+fn what_is_no_job_is_refused() {
+    let (_disk, _clock, server, _jobs) = begin();
+    let mut client = server.client(1);
+    let day = doc! { "every": 1, "unit": "day" };
+    let merge = doc! { "$merge": { "into": "t" } };
+    let write = doc! { "insert": "t", "documents": [{}] };
+    for (expected, job) in [
+        (2, doc! { "createJob": "j", "schedule": &day }),
+        (2, doc! { "createJob": "j", "writes": [&write] }),
+        (2, doc! { "createJob": "", "schedule": &day, "writes": [&write] }),
+        (2, doc! { "createJob": "j", "schedule": &day, "pipeline": [{ "$match": {} }] }),
+        (2, doc! { "createJob": "j", "schedule": &day, "changes": {}, "writes": [&write] }),
+        (2, doc! { "createJob": "j", "schedule": &day, "writes": [{ "drop": "t" }] }),
+        (2, doc! { "createJob": "j", "schedule": { "cron": "x" }, "writes": [&write] }),
+        (40415, doc! { "createJob": "j", "schedule": &day, "writes": [&write], "often": true }),
+        (
+            40324,
+            doc! { "createJob": "j", "schedule": &day, "collection": "c", "pipeline": [{ "$nothing": {} }, &merge] },
+        ),
+        (
+            2,
+            doc! { "createJob": "j", "changes": { "collection": "t" }, "collection": "c", "pipeline": [&merge] },
+        ),
+    ] {
+        let mut job = job;
+        job.append("$db", "d");
+        assert_eq!(code(&client.run(job.clone())), expected, "{job:?}");
+    }
+    let in_admin = doc! { "createJob": "j", "schedule": &day, "writes": [&write], "$db": "admin" };
+    assert_eq!(code(&client.run(in_admin)), 73);
+    for command in ["updateJob", "runJob", "pauseJob", "resumeJob", "dropJob"] {
+        assert_eq!(code(&client.run(doc! { (command): "none", "$db": "d" })), 26, "{command}");
+    }
+}
+
+/// Money moves from one account to another, by a schedule and by a trigger that books each transfer.
+/// However often the process dies, each run and each event has its effect once.
+#[test]
+fn runs_and_events_have_their_effect_once_across_crashes() {
+    let rounds = std::env::var("QUIRE_CRASH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    let (mut disk, clock, server, jobs) = begin();
+    let mut client = server.client(1);
+    for (id, sum) in [("a", 1000), ("b", 0)] {
+        insert(&mut client, "accounts", &doc! { "_id": id, "sum": sum });
+    }
+    let give = |id: &str, amount: i64| {
+        doc! { "q": { "_id": id }, "u": { "$inc": { "sum": amount } } }
+    };
+    let moves = doc! { "update": "accounts", "updates": [&give("a", -1), &give("b", 1)] };
+    let note = doc! { "insert": "moves", "documents": [{ "amount": 1 }] };
+    client.works(doc! { "createJob": "move", "schedule": { "every": 1, "unit": "minute" },
+    "writes": [&moves, &note], "$db": "d" });
+    let book = doc! { "update": "book", "updates": [{ "q": { "_id": "sum" }, "upsert": true,
+    "u": { "$inc": { "count": 1 } } }] };
+    client.works(doc! { "createJob": "book", "changes": { "collection": "moves" }, "writes": [&book], "$db": "d" });
+    drop(client);
+    let mut rng = Rng::new(49);
+    let mut now = NOON;
+    let mut held = Some((server, jobs));
+    for round in 0..rounds.unwrap_or(6_u64) {
+        let (server, jobs) = held.take().unwrap_or_else(|| open(&disk, &clock));
+        let mut client = server.client(1);
+        for _ in 0..rng.below(4) {
+            now += 60_000;
+            set(&server, &clock, now);
+            if rng.below(2) == 0 {
+                let before = number(&shown(&mut client, "move"), "runs").unwrap_or(0);
+                runs(&mut client, "move", before.max(1));
+            }
+        }
+        drop(jobs);
+        drop((client, server));
+        let crash = if round % 2 == 0 { Crash::Process } else { Crash::Power };
+        disk.crash(crash);
+    }
+    let (server, _jobs) = open(&disk, &clock);
+    let mut client = server.client(1);
+    now += 60_000;
+    set(&server, &clock, now);
+    let is_idle = |job: &DocBuf| number(job, "lagMS") == Some(0) && number(job, "runs") > Some(0);
+    let moved = number(&wait(&mut client, "move", is_idle), "runs").unwrap();
+    let last = wait(&mut client, "book", |job| number(job, "runs").unwrap_or(0) >= moved);
+    let booked = number(&last, "runs");
+    let moved = number(&shown(&mut client, "move"), "runs");
+    assert_eq!(booked, moved);
+    let sums: Vec<_> =
+        find(&mut client, "accounts").iter().map(|account| number(account, "sum")).collect();
+    assert_eq!(sums, [moved.map(|moved| 1000 - moved), moved]);
+    assert_eq!(find(&mut client, "moves").len() as i64, moved.unwrap());
+    assert_eq!(number(&find(&mut client, "book")[0], "count"), moved);
+}
+
+#[test]
+fn a_job_has_the_rights_of_its_owner_and_stops_without_one() {
+    let (server, mut client) = super::access::guarded();
+    let jobs = server.0.start_jobs().unwrap();
+    let in_d = |role: &str| doc! { "role": role, "db": "d" };
+    client.works(doc! { "createUser": "maker", "pwd": "m",
+    "roles": [&in_d("dbAdmin"), &in_d("read")], "$db": "admin" });
+    let mut maker = server.client(2);
+    assert_eq!(maker.log_in("admin", "maker", "m", Mechanism::Sha256), 0);
+    let job = doc! { "createJob": "j", "schedule": { "every": 1, "unit": "day" }, "attempts": 1,
+    "writes": [{ "insert": "t", "documents": [{ "a": 1 }] }], "$db": "d" };
+    maker.works(job.clone());
+    maker.works(doc! { "runJob": "j", "wait": true, "$db": "d" });
+    let job = shown(&mut maker, "j");
+    assert!(text(&job, "last.error").unwrap().contains("not authorized"), "{job:?}");
+    client
+        .works(doc! { "grantRolesToUser": "maker", "roles": [&in_d("readWrite")], "$db": "admin" });
+    maker.works(doc! { "runJob": "j", "wait": true, "$db": "d" });
+    assert_eq!(find(&mut client, "t").len(), 1);
+    client.works(doc! { "dropUser": "maker", "$db": "admin" });
+    assert_eq!(code(&client.run(doc! { "runJob": "j", "wait": true, "$db": "d" })), 26);
+    let job = shown(&mut client, "j");
+    assert!(text(&job, "reason").unwrap().contains("maker"), "{job:?}");
+    assert_eq!(find(&mut client, "t").len(), 1);
+    drop(jobs);
+}
+
+/// The pages of patterns, in both languages.
+const PAGES: [&str; 2] = [
+    include_str!("../../../../docs/patterns/jobs.md"),
+    include_str!("../../../../docs/patterns/zh/jobs.md"),
+];
+
+/// Each block of a page is a command, or the documents that the command before it returns, at once or
+/// after a while.
+#[test]
+fn the_pages_of_patterns_do_what_they_say() {
+    for section in PAGES.iter().flat_map(|page| page.split("\n## ").skip(1)) {
+        let (_disk, _clock, server, _jobs) = begin();
+        let mut client = server.client(1);
+        let mut last = DocBuf::new();
+        for block in section.split("```js\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            let Some(expected) = block.strip_prefix("// result") else {
+                last = quire_document::literal::parse_doc(block.trim()).unwrap();
+                last.append("$db", "d");
+                client.works(last.clone());
+                continue;
+            };
+            let expected = quire_document::literal::parse(expected.trim()).unwrap();
+            let expected = quire_document::literal::print(expected.as_value());
+            let began = std::time::Instant::now();
+            loop {
+                let reply = client.works(last.clone());
+                let found = at(&reply, "cursor.firstBatch").unwrap();
+                let found = quire_document::literal::print(found);
+                if found == expected {
+                    break;
+                }
+                assert!(began.elapsed() < Duration::from_secs(300), "{found} is not {expected}");
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
+        }
+    }
+}
