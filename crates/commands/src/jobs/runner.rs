@@ -85,7 +85,11 @@ impl Runner {
             self.nudged = bell.nudged();
             if rung != self.answered || self.reload.is_some_and(|due| due <= now) {
                 self.answered = rung;
-                self.load();
+                // One runner reads the table for all of them, and its steps are short.
+                match self.lane {
+                    Lane::Own => self.load(),
+                    Lane::Users => self.reload = None,
+                }
             }
             let look = self.keep_times(now, &mut passes);
             if let Some(turn) = self.service.jobs.next(|kind| self.takes(kind)) {
@@ -131,6 +135,8 @@ impl Runner {
         for job in jobs.unwrap_or_default() {
             self.offer(job, true);
         }
+        // The other runners look at the jobs that are new.
+        self.service.store.job_bell().nudge();
     }
 
     /// Adds a job to those under way.
