@@ -9,6 +9,8 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 const OPENING_SUM: i64 = 1_000_000;
+/// The orders of a round.
+const ORDERS_MAX: i64 = 100;
 
 fn works(server: &Serving, command: DocBuf) -> DocBuf {
     let reply = server.run(command.clone());
@@ -42,15 +44,21 @@ fn create_jobs(server: &Serving) {
     works(server, doc! { "createJob": "book", "changes": &changes, "writes": [&book], "$db": "d" });
 }
 
-/// Inserts orders until the connection breaks. Returns the number of the next one.
-fn order_until_broken(port: u16, mut n: i64) -> i64 {
+/// Inserts orders, at most `ORDERS_MAX`, until the connection breaks. Returns the number of the next
+/// one.
+fn order_until_broken(port: u16, first: i64) -> i64 {
+    let mut n = first;
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return n };
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     loop {
-        let insert = doc! { "insert": "orders", "documents": [{ "_id": n }, { "_id": (n + 1) }],
-        "$db": "d" };
-        n += 2;
-        if try_exchange(&mut stream, insert).is_none() {
+        let command = if n < first + ORDERS_MAX {
+            n += 2;
+            let orders = [doc! { "_id": (n - 2) }, doc! { "_id": (n - 1) }];
+            doc! { "insert": "orders", "documents": [&orders[0], &orders[1]], "$db": "d" }
+        } else {
+            doc! { "ping": 1, "$db": "admin" }
+        };
+        if try_exchange(&mut stream, command).is_none() {
             return n;
         }
     }
