@@ -102,18 +102,28 @@ struct Inner {
 }
 
 impl JobList {
-    /// Adds a job, unless it is in the list. `op` is its number for `killOp`.
+    /// Adds a job, unless it is in the list. `op` is its number for `killOp`. The row of a job that
+    /// commits by itself can have been changed by a command: it replaces the one in the list, unless
+    /// a step runs.
     pub(crate) fn offer(
         &self,
         (job, is_stored): (Job, bool),
         kind: &'static JobKind,
         op: i64,
-        now_ms: i64,
+        now_ms: impl Fn() -> i64,
     ) {
         let mut inner = self.lock();
         inner.counts.entry(kind.name).or_default();
+        if let Some(entry) = inner.entries.get_mut(&job.id) {
+            let runs = matches!(entry.state, State::Running(_));
+            if kind.is_whole() && !runs && entry.job != job {
+                entry.state = due(job.due_ms, now_ms());
+                (entry.job, entry.failures, entry.error) = (job, 0, None);
+            }
+            return;
+        }
         inner.entries.entry(job.id.clone()).or_insert_with(|| Entry {
-            state: due(job.due_ms, now_ms),
+            state: due(job.due_ms, now_ms()),
             job,
             is_stored,
             kind,
@@ -154,7 +164,15 @@ impl JobList {
     }
 
     /// Notes the end of a job's step. `size` is the size of the next one.
-    pub(crate) fn end(&self, id: &JobId, mut size: ChunkSize, end: StepEnd, now_ms: i64) {
+    /// `now_ms` reads the wall clock, while the list is locked, so that a change of the clock is not
+    /// missed.
+    pub(crate) fn end(
+        &self,
+        id: &JobId,
+        mut size: ChunkSize,
+        end: StepEnd,
+        now_ms: impl Fn() -> i64,
+    ) {
         let mut inner = self.lock();
         let Inner { entries, counts, .. } = &mut *inner;
         let Some(entry) = entries.get_mut(id) else { return };
@@ -167,7 +185,7 @@ impl JobList {
                     true => size.lost(),
                     false => size.won(),
                 }
-                entry.state = due(job.due_ms, now_ms);
+                entry.state = due(job.due_ms, now_ms());
                 (entry.job, entry.is_stored, entry.size) = (job, is_stored, size);
                 (entry.failures, entry.error) = (0, None);
             }

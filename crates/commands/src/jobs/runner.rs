@@ -143,8 +143,8 @@ impl Runner {
     pub fn offer(&self, job: Job, is_stored: bool) {
         let service = &self.service;
         if let Some(kind) = self.kinds.iter().find(|kind| kind.name == job.id.kind) {
-            let (op, now_ms) = (service.operations.next_id(), service.wall_ms());
-            service.jobs.offer((job, is_stored), kind, op, now_ms);
+            let op = service.operations.next_id();
+            service.jobs.offer((job, is_stored), kind, op, || service.wall_ms());
         }
     }
 
@@ -185,7 +185,7 @@ impl Runner {
             }
         };
         let is_gone = matches!(end, StepEnd::Ended { .. });
-        service.jobs.end(&id, size, end, service.wall_ms());
+        service.jobs.end(&id, size, end, || service.wall_ms());
         if let Some(seen) = waits {
             service.jobs.rest(&id);
             // The thread that follows commits may not do so yet.
@@ -251,7 +251,7 @@ impl Runner {
             }
         };
         (kind.count)(&self.service, done);
-        self.service.jobs.end(&id, size, end, self.service.wall_ms());
+        self.service.jobs.end(&id, size, end, || self.service.wall_ms());
         passes.stepped(&self.service, &id, done, took);
     }
 
