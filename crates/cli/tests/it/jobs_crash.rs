@@ -34,14 +34,16 @@ fn create_jobs(server: &Serving) {
         server,
         doc! { "createJob": "move", "schedule": &schedule, "writes": [&moves, &note], "$db": "d" },
     );
-    let book = doc! { "update": "booked", "updates": [{
-        "q": { "$expr": { "$eq": ["$_id", "$$event.documentKey._id"] } },
-        "u": [{ "$set": { "_id": "$$event.documentKey._id",
-            "times": { "$add": [{ "$ifNull": ["$times", 0] }, 1] } } }],
-        "upsert": true,
-    }] };
+    let event = doc! { "$documents": ["$$event"] };
+    let order = doc! { "$project": { "_id": "$documentKey._id", "times": { "$literal": 1 } } };
+    let again = doc! { "$set": { "times": { "$add": ["$times", 1] } } };
+    let book = doc! { "$merge": { "into": "booked", "whenMatched": [&again] } };
     let changes = doc! { "collection": "orders", "batchSize": 7 };
-    works(server, doc! { "createJob": "book", "changes": &changes, "writes": [&book], "$db": "d" });
+    works(
+        server,
+        doc! { "createJob": "book", "changes": &changes, "pipeline": [&event, &order, &book],
+        "$db": "d" },
+    );
 }
 
 /// Inserts orders, at most `ORDERS_MAX`, until the connection breaks. Returns the number of the next
@@ -98,7 +100,8 @@ fn runs_and_events_have_their_effect_once_when_the_server_is_killed() {
     }
     let server = Serving::start(&["--dbpath", path]);
     while all(&server, "booked").len() < all(&server, "orders").len() {
-        std::thread::park_timeout(Duration::from_millis(20));
+        let shown = text(&quire(&["jobs", "show", "d.book", "--uri", &server.uri()]).stdout);
+        assert!(shown.contains("\"active\""), "{shown}");
     }
     assert!(all(&server, "booked").iter().all(|booked| number(booked, "times") == 1));
     let uri = server.uri();
