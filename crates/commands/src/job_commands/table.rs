@@ -172,6 +172,7 @@ impl Context<'_> {
     /// # Errors
     /// The errors of `change` and of the commit.
     pub fn change_jobs<T>(&self, change: impl FnMut(&mut Writer) -> Attempt<T>) -> Result<T> {
+        let _writing = self.service.write_gate.enter(&self.interrupt)?;
         let mut unit = self.server_unit()?;
         unit.own_collection(&definitions()?, &self.interrupt)?;
         let changed = unit.write_durably(&self.interrupt, change)?;

@@ -208,7 +208,7 @@ impl Runner {
         let Turn { mut job, mut is_stored, kind, mut size, interrupt, failures } = turn;
         // A block of users' writes may have begun since the job was chosen.
         if !(kind.may_run)(&self.service) {
-            let now_ms = self.service.wall_ms();
+            let now_ms = || self.service.wall_ms();
             return self.service.jobs.end(&job.id, size, StepEnd::NotBegun, now_ms);
         }
         let before = job.done;

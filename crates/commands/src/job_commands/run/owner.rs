@@ -20,7 +20,7 @@ impl Run<'_> {
         let service = self.cx.service;
         let none = ConnectionInfo { id: 0, peer: None, local: None, certificate_subject: None };
         let mut connection = service.connect(none);
-        connection.name = format!("job {}", self.definition.key());
+        connection.name = format!("job {}", self.definition.key()).into();
         connection.runs_job = true;
         if service.access.enforced {
             let Some(owner) = &self.definition.owner else {

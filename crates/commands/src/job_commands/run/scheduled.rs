@@ -228,7 +228,9 @@ pub(super) fn check_count(definition: &Definition, count: usize) -> Result<()> {
 
 /// Returns true for an error that says nothing about the run.
 pub(super) fn is_interruption(error: &Error) -> bool {
-    error.code().is_a(ErrorClass::Interruption) && error.code() != ErrorCode::MaxTimeMSExpired
+    let is_late = error.code() == ErrorCode::MaxTimeMSExpired;
+    let is_blocked = error.code() == ErrorCode::UserWritesBlocked;
+    is_blocked || error.code().is_a(ErrorClass::Interruption) && !is_late
 }
 
 fn date(value: Option<Value<'_>>) -> Option<i64> {

@@ -136,6 +136,10 @@ impl JobTransaction<'_> {
         let params = service.exec_params(interrupt, service.read_clock());
         let mut execution = open_fed(&request, Box::new(docs.into_iter()), &views, params)?;
         let store = &service.store;
+        let _writing = service.write_gate.enter(interrupt)?;
+        if service.write_block.is_on() {
+            return Err(Error::new(ErrorCode::UserWritesBlocked, "User writes blocked"));
+        }
         let turn = self.session.join_transaction(store, self.number, None, interrupt)?;
         targets.iter().for_each(|(db, name)| turn.note_use(&format!("{db}.{name}")));
         let mut unit = turn.unit()?;
