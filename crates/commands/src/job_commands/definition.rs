@@ -14,6 +14,8 @@ use std::time::Duration;
 const ATTEMPTS: u32 = 5;
 /// The longest duration of one step of a run.
 const TIME_MAX: Duration = Duration::from_secs(600);
+/// The longest time that a definition may allow a step.
+const TIME_LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// The most events that one transaction of a trigger handles.
 const BATCH: u32 = 100;
 
@@ -273,6 +275,9 @@ impl Options {
             "maxTimeMS" => {
                 let ms = u64::try_from(arg.integer_from(1)?).unwrap_or(u64::MAX);
                 self.time_max = Duration::from_millis(ms);
+                if self.time_max > TIME_LIMIT {
+                    return Err(Error::bad_value("'maxTimeMS' of a job is at most one day"));
+                }
             }
             "maxDocuments" => {
                 self.documents_max = u64::try_from(arg.integer_from(1)?).ok();

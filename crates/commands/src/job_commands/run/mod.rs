@@ -23,6 +23,8 @@ use std::time::Instant;
 struct Run<'r> {
     cx: &'r StepContext<'r>,
     definition: &'r Definition,
+    /// When the step must have ended.
+    until: Instant,
 }
 
 /// Runs the next step of a job, and replaces `job` by its row after the step.
@@ -35,8 +37,9 @@ pub fn step(cx: &StepContext<'_>, job: &mut Job) -> Result<WholeStep> {
         return Ok(WholeStep::Gone);
     };
     *job = row;
-    cx.interrupt.set_deadline(Some(Instant::now() + definition.plan.time_max));
-    let run = Run { cx, definition: &definition };
+    let until = Instant::now() + definition.plan.time_max;
+    cx.interrupt.set_deadline(Some(until));
+    let run = Run { cx, definition: &definition, until };
     let ended = match &definition.plan.when {
         When::Schedule(schedule) => scheduled::step(&run, schedule, job),
         When::Changes(changes) => triggered::step(&run, changes, job),

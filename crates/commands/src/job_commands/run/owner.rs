@@ -43,6 +43,8 @@ impl Run<'_> {
         command.append("$db", self.definition.db.as_str());
         let bytes = command.into_bytes();
         let interrupt = Arc::clone(self.cx.interrupt);
+        // The command before can have had a time limit of its own.
+        interrupt.set_deadline(Some(self.until));
         let (reply, _) = owned.0.call(&Call::new(&bytes)?, interrupt);
         match failure(reply.as_doc()) {
             Some(error) => Err(error),
