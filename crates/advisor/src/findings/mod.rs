@@ -14,24 +14,24 @@ pub mod report;
 mod rules;
 
 pub use input::{Input, Statement};
-pub use relations::{Form, Relation};
+pub use relations::{Relation, RelationForm};
 pub use rules::RULES;
 
 /// A text in the languages of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// English.
+    /// The text in English.
     pub en: &'static str,
-    /// Simplified Chinese.
+    /// The text in simplified Chinese.
     pub zh: &'static str,
 }
 
 /// A language of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// English.
+    /// The text in English.
     English,
-    /// Simplified Chinese.
+    /// The text in simplified Chinese.
     Chinese,
 }
 
@@ -90,7 +90,7 @@ pub enum Confidence {
     Sampled {
         /// The documents that were read.
         read: u64,
-        /// All documents.
+        /// The documents of the collection.
         of: u64,
     },
     /// The cost after the change comes from the cost formula of docs/rules.md.
@@ -106,7 +106,7 @@ pub struct Cost {
     pub bytes_read: f64,
     /// Bytes of documents and index entries written each second.
     pub bytes_written: f64,
-    /// Bytes stored.
+    /// The bytes that are stored.
     pub storage: f64,
 }
 
@@ -124,9 +124,9 @@ impl Cost {
 /// A measured number, or a name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A count.
+    /// A count of things.
     Count(f64),
-    /// Bytes.
+    /// A number of bytes.
     Bytes(f64),
     /// From 0 to 1.
     Share(f64),

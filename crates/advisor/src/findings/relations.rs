@@ -28,7 +28,7 @@ const COPIED_MAX: f64 = 1_024.0;
 
 /// A form of a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum RelationForm {
     /// The children are in the parent.
     Embed,
     /// The children refer to the parent.
@@ -39,14 +39,14 @@ pub enum Form {
     ReferAndCopy,
 }
 
-impl Form {
+impl RelationForm {
     /// Returns the name in the report.
     pub fn name(self) -> &'static str {
         match self {
-            Form::Embed => "embed",
-            Form::Refer => "refer",
-            Form::Subset => "subset",
-            Form::ReferAndCopy => "refer and copy",
+            RelationForm::Embed => "embed",
+            RelationForm::Refer => "refer",
+            RelationForm::Subset => "subset",
+            RelationForm::ReferAndCopy => "refer and copy",
         }
     }
 }
@@ -65,13 +65,13 @@ pub struct Relation {
     /// Children for one parent: median, 90 %, 99 %, most.
     pub fan_out: [u64; 4],
     /// The form in the data.
-    pub present: Form,
+    pub present: RelationForm,
     /// The cheapest form that no hard rule forbids; the present one if the costs tell nothing.
-    pub best: Form,
+    pub best: RelationForm,
     /// True if the best form saves less than 20 %: the present one is as good.
     pub is_tie: bool,
     /// The cost of each form in bytes a second. Empty without a workload.
-    pub costs: Vec<(Form, f64)>,
+    pub costs: Vec<(RelationForm, f64)>,
     /// Joins along the relation each second.
     pub joins: f64,
     /// The inputs of the formula.
@@ -82,7 +82,7 @@ pub struct Relation {
 
 impl Relation {
     /// Returns the cost of a form.
-    pub fn cost_of(&self, form: Form) -> Option<f64> {
+    pub fn cost_of(&self, form: RelationForm) -> Option<f64> {
         self.costs.iter().find(|(known, _)| *known == form).map(|(_, cost)| *cost)
     }
 
@@ -99,7 +99,7 @@ impl Relation {
     /// Returns one line: `orders.customer -> customers._id`, or `orders.lines[]` for an array.
     pub fn title(&self) -> String {
         match self.present {
-            Form::Embed => format!("{}.{}[]", self.from, self.path),
+            RelationForm::Embed => format!("{}.{}[]", self.from, self.path),
             _ => format!("{}.{} -> {}.{}", self.from, self.path, self.to, self.field),
         }
     }
@@ -242,7 +242,7 @@ impl Numbers {
     }
 
     /// Returns the cost of each form that can be in bytes a second.
-    fn costs(&self) -> Vec<(Form, f64)> {
+    fn costs(&self) -> Vec<(RelationForm, f64)> {
         let Numbers { r, a, i, up, w, u, f, p, c, copied, .. } = *self;
         let kept = SUBSET.min(f);
         let whole = p + f * c;
@@ -260,13 +260,13 @@ impl Numbers {
             + i * (c + up * (LOOKUP_BYTES + p))
             + w * (c + ENTRY_BYTES + LOOKUP_BYTES + p + kept * c);
         let embed = r * whole + i * (LOOKUP_BYTES + whole) + w * whole;
-        let mut costs = vec![(Form::Embed, embed), (Form::Refer, refer)];
+        let mut costs = vec![(RelationForm::Embed, embed), (RelationForm::Refer, refer)];
         // With as few children the subset is all of them.
         if f > SUBSET && a > 0.0 {
-            costs.push((Form::Subset, subset));
+            costs.push((RelationForm::Subset, subset));
         }
         if up > 0.0 {
-            costs.push((Form::ReferAndCopy, copy));
+            costs.push((RelationForm::ReferAndCopy, copy));
         }
         costs
     }
@@ -290,22 +290,23 @@ impl Numbers {
 
     fn decide_reference(&self, one: &Reference) -> Relation {
         let names = [&one.from, &one.path, &one.to, &one.field].map(String::as_str);
-        self.decide(names, Form::Refer)
+        self.decide(names, RelationForm::Refer)
     }
 
     fn decide_array(&self, name: &str, path: &str) -> Relation {
-        self.decide([name, path, name, ""], Form::Embed)
+        self.decide([name, path, name, ""], RelationForm::Embed)
     }
 
-    fn decide(&self, [from, path, to, field]: [&str; 4], present: Form) -> Relation {
+    fn decide(&self, [from, path, to, field]: [&str; 4], present: RelationForm) -> Relation {
         let forbidden = self.forbidden();
         // Without requests on the two collections all forms cost nothing.
         let is_asked = self.has_workload && self.r + self.i + self.w + self.u > 0.0;
         let costs = if is_asked { self.costs() } else { Vec::new() };
-        let allowed = costs.iter().filter(|(form, _)| *form != Form::Embed || forbidden.is_empty());
+        let allowed =
+            costs.iter().filter(|(form, _)| *form != RelationForm::Embed || forbidden.is_empty());
         let best = allowed.min_by(|left, right| left.1.total_cmp(&right.1)).copied();
         let now = costs.iter().find(|(form, _)| *form == present).map(|(_, cost)| *cost);
-        let is_allowed = present != Form::Embed || forbidden.is_empty();
+        let is_allowed = present != RelationForm::Embed || forbidden.is_empty();
         let (best, is_tie) = match (best, now) {
             (Some((form, cost)), Some(now)) => (form, is_allowed && cost > now * (1.0 - TIE)),
             _ => (present, false),

@@ -4,7 +4,7 @@ use crate::Unseen;
 use crate::planted::World;
 use quire_advisor::findings::labels::{label, shown};
 use quire_advisor::findings::report::report;
-use quire_advisor::findings::{Form, Input, Language, RULES, Silenced, advise};
+use quire_advisor::findings::{Input, Language, RULES, RelationForm, Silenced, advise};
 use quire_advisor::{Extent, Limits, profile_database};
 
 #[test]
@@ -14,11 +14,11 @@ fn a_clean_database_is_already_right() {
     let answers: Vec<&str> = advice.relations.iter().map(|one| one.answer()).collect();
     assert_eq!(answers, ["right", "right"], "{:?}", advice.relations);
     let relation = &advice.relations[0];
-    assert_eq!((relation.present, relation.best), (Form::Refer, Form::Refer));
+    assert_eq!((relation.present, relation.best), (RelationForm::Refer, RelationForm::Refer));
     assert!(relation.costs.len() == 2 && relation.inputs.len() == 10);
     // The lines are in their orders.
     let lines = &advice.relations[1];
-    assert!(lines.title().ends_with(".lines[]") && lines.best == Form::Embed, "{lines:?}");
+    assert!(lines.title().ends_with(".lines[]") && lines.best == RelationForm::Embed, "{lines:?}");
 }
 
 /// Without a workload nothing is said about costs, and the answer about a relation is not known.

@@ -7,7 +7,7 @@ mod screen;
 
 use crate::call::{Call, print};
 use crate::exit::{FAILED, FOUND, Failure};
-use crate::profile::{Gathered, gather};
+use crate::profile::{SourceReadings, gather};
 use options::AdviseOptions;
 use quire_advisor::findings::report::report;
 use quire_advisor::findings::{Advice, Input, Silenced, advise};
@@ -21,7 +21,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         return Ok(());
     };
     let gathered = gather(&options.reading, &call.program, true)?;
-    let Gathered { profile, workload, origin } = &gathered;
+    let SourceReadings { profile, workload, origin } = &gathered;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let input = Input::new(&options.reading.db, profile, workload.as_ref(), now_ms);

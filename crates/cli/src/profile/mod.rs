@@ -31,7 +31,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
 }
 
 /// What the sources of a command line say.
-pub(crate) struct Gathered {
+pub(crate) struct SourceReadings {
     /// What the data look like; of no collection if only a log was read.
     pub(crate) profile: DatabaseProfile,
     /// What was asked.
@@ -48,8 +48,8 @@ pub(crate) fn gather(
     options: &ProfileOptions,
     tool: &str,
     asks: bool,
-) -> Result<Gathered, Failure> {
-    let mut gathered = Gathered {
+) -> Result<SourceReadings, Failure> {
+    let mut gathered = SourceReadings {
         profile: DatabaseProfile {
             collections: Vec::new(),
             extent: options.extent,
@@ -114,7 +114,7 @@ fn profiled<S: Source<Error = Failure>>(
     }
 }
 
-fn show(options: &ProfileOptions, gathered: &Gathered) -> Result<(), Failure> {
+fn show(options: &ProfileOptions, gathered: &SourceReadings) -> Result<(), Failure> {
     let profile = &gathered.profile;
     let pretty = |document| extjson::print(document, Format { pretty: true, ..Format::default() });
     match options.output {

@@ -7,7 +7,7 @@ use quire_document::{Doc, Value};
 
 /// A statement with what it counted.
 pub(super) struct Entry<'d> {
-    /// `database.collection`.
+    /// The namespace, `database.collection`.
     pub(super) namespace: &'d str,
     /// The word for what it does: `command`, `update`, `query` and others.
     pub(super) kind: &'d str,

@@ -1,7 +1,7 @@
 //! A5: data that is read together stands apart: the relations for which another form is cheaper.
 
 use crate::findings::mongosh::{collection, string};
-use crate::findings::relations::{Form, Relation, decide};
+use crate::findings::relations::{Relation, RelationForm, decide};
 use crate::findings::{Confidence, Cost, Finding, Input, Rule, Severity, Text, Value};
 
 pub(super) const RULE: Rule = Rule {
@@ -25,19 +25,19 @@ pub(super) const RULE: Rule = Rule {
 fn check(input: &Input<'_>, found: &mut Vec<Finding>) {
     let relations = decide(input).into_iter();
     // What is embedded is not apart: rules A1, P5 and P10 speak of arrays.
-    let apart = relations.filter(|one| one.present != Form::Embed);
+    let apart = relations.filter(|one| one.present != RelationForm::Embed);
     let wrong = apart.filter(|one| one.best != one.present && !one.is_tie && one.joins > 0.0);
     found.extend(wrong.map(|relation| finding(input, &relation)));
 }
 
 fn finding(input: &Input<'_>, relation: &Relation) -> Finding {
-    let cost = |form: Form| {
+    let cost = |form: RelationForm| {
         let bytes = relation.cost_of(form).unwrap_or(0.0);
         Cost { bytes_read: bytes, ..Cost::default() }
     };
     let costs = Some((cost(relation.present), cost(relation.best)));
     let (apply, undo) = match relation.best {
-        Form::Embed => embed(relation),
+        RelationForm::Embed => embed(relation),
         _ => copy(input, relation),
     };
     let mut evidence = vec![
