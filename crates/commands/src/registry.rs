@@ -304,7 +304,7 @@ pub static COMMANDS: &[Command] = &[
         "collMod",
         Write,
         ddl::coll_mod::run,
-        "Changes the options of an index, or a view.",
+        "Changes an index, a view, or the options and patterns of a collection.",
     )
     .v1(),
     Command::new(

@@ -74,6 +74,12 @@ impl Writer {
     ) -> Attempt<()> {
         let completed = self.admit(rules, collection, (Some(old), new))?;
         let new = completed.as_ref().map_or(new, DocBuf::as_doc);
+        // The client's operators do not name what the rules have changed.
+        let difference = Update::difference();
+        let update = match completed {
+            Some(_) => update.filter(|update| !update.is_replacement()).map(|_| &difference),
+            None => update,
+        };
         self.undone_on_error(|writer| {
             writer.put_record(collection, id, (old, new))?;
             writer.count_growth(collection, (old, new));
@@ -265,7 +271,7 @@ impl RuleWriter for Writer {
         if is_first {
             self.spend(new.len());
         }
-        Writer::replace(self, collection, id, old, new)
+        Writer::update(self, collection, id, old, new, &Update::difference())
     }
 
     fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()> {

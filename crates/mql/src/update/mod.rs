@@ -82,6 +82,12 @@ pub struct Outcome {
 }
 
 impl Update {
+    /// Returns an update that stands for any change of a document: [`describe`](Self::describe)
+    /// compares all fields. Applied, it changes nothing.
+    pub fn difference() -> Update {
+        Update { kind: Kind::Pipeline(PipelineUpdate::default()) }
+    }
+
     /// Compiles an update.
     pub fn parse(spec: UpdateSpec<'_>, cx: &ParseContext) -> Result<Update> {
         let kind = match spec.update {

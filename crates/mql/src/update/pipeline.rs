@@ -10,7 +10,7 @@ use quire_document::{Array, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 /// The stages, in order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PipelineUpdate {
     stages: Transforms,
 }
