@@ -255,7 +255,7 @@ impl Builder<'_> {
             Node::IdHack { collection, id } => {
                 let clustered = collection.clustered_index().is_some();
                 let table = Table::new(collection);
-                Box::new(IdLookup { table, id: id.clone(), clustered, found: None })
+                Box::new(IdLookup { table, id: id.clone(), clustered, found: None, bytes: 0 })
             }
             Node::IndexScan(scan) => {
                 let filter = compile(scan.filter.as_ref());

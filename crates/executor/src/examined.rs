@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use quire_document::Doc;
 use quire_planner::explain::NodeStats;
 use quire_planner::{Node, Plan, shape_digits, shape_hashes};
 
@@ -27,6 +28,8 @@ pub struct Counters {
     pub keys_examined: u64,
     /// Documents that were examined.
     pub docs_examined: u64,
+    /// Bytes of the documents that were examined.
+    pub bytes_read: u64,
     /// Documents returned to the client.
     pub returned: u64,
     /// True if a stage sorted.
@@ -58,6 +61,7 @@ impl Counters {
     fn add_stats(&mut self, stats: &NodeStats) {
         self.keys_examined += stats.keys_examined;
         self.docs_examined += stats.docs_examined;
+        self.bytes_read += stats.bytes_read;
         self.sorted |= stats.bytes_sorted > 0;
         self.used_disk |= stats.spills > 0;
         self.held_bytes += stats.held_bytes;
@@ -68,6 +72,7 @@ impl Counters {
     pub fn add(&mut self, other: &Counters) {
         self.keys_examined += other.keys_examined;
         self.docs_examined += other.docs_examined;
+        self.bytes_read += other.bytes_read;
         self.returned += other.returned;
         self.sorted |= other.sorted;
         self.used_disk |= other.used_disk;
@@ -80,6 +85,7 @@ impl Counters {
         Counters {
             keys_examined: self.keys_examined.saturating_sub(earlier.keys_examined),
             docs_examined: self.docs_examined.saturating_sub(earlier.docs_examined),
+            bytes_read: self.bytes_read.saturating_sub(earlier.bytes_read),
             returned: self.returned.saturating_sub(earlier.returned),
             sorted: self.sorted,
             used_disk: self.used_disk,
@@ -97,10 +103,11 @@ impl WriteById {
 
 impl Examined {
     /// Notes that a write looked up its document by `_id`.
-    pub(crate) fn note_by_id(&mut self, write: WriteById, found: bool) {
+    pub(crate) fn note_by_id(&mut self, write: WriteById, found: Option<Doc<'_>>) {
         self.by_id = Some(write);
-        self.counters.keys_examined += u64::from(found);
-        self.counters.docs_examined += u64::from(found);
+        self.counters.keys_examined += u64::from(found.is_some());
+        self.counters.docs_examined += u64::from(found.is_some());
+        self.counters.bytes_read += found.map_or(0, |doc| doc.len() as u64);
     }
 
     /// Returns the plan summary for slow-query lines and the profiler, such as `IXSCAN { a: 1 }` or
@@ -127,9 +134,54 @@ impl Examined {
         self.plan.as_ref().is_some_and(|plan| plan.from_cache)
     }
 
+    /// Returns a number that tells plans of one shape of requests apart, within a process: it is made
+    /// of the kinds of the leaves and their indexes. `None` without a plan.
+    pub fn mark(&self) -> Option<u64> {
+        match (&self.plan, self.by_id) {
+            (Some(plan), _) => Some(mark(&plan.root, 1)),
+            (None, Some(write)) => Some(u64::from(write.clustered)),
+            (None, None) => None,
+        }
+    }
+
+    /// Returns the name of the index that the plan reads first; empty without one.
+    pub fn index_name(&self) -> &str {
+        match (&self.plan, self.by_id) {
+            (Some(plan), _) => first_index(&plan.root).unwrap_or_default(),
+            (None, Some(write)) if !write.clustered => "_id_",
+            (None, _) => "",
+        }
+    }
+
     /// Returns true if the plan reads the whole collection.
     pub fn scans_collection(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| has_collection_scan(&plan.root))
+    }
+}
+
+fn mark(node: &Node, so_far: u64) -> u64 {
+    let own = match node {
+        Node::IndexScan(scan) | Node::CountScan(scan) | Node::DistinctScan { scan, .. } => {
+            u64::from(scan.index.id.0)
+        }
+        _ => 0,
+    };
+    match node.inputs() {
+        [] => {
+            let mixed = so_far ^ own ^ node.name().as_ptr() as u64;
+            mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+        }
+        inputs => inputs.iter().fold(so_far, |so_far, input| mark(input, so_far)),
+    }
+}
+
+fn first_index(node: &Node) -> Option<&str> {
+    match node {
+        Node::IndexScan(scan) | Node::CountScan(scan) | Node::DistinctScan { scan, .. } => {
+            Some(&scan.index.name)
+        }
+        Node::IdHack { collection, .. } if collection.clustered_index().is_none() => Some("_id_"),
+        other => other.inputs().iter().find_map(first_index),
     }
 }
 

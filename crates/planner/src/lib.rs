@@ -37,4 +37,4 @@ pub use request::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, ReadRequest, Verbosity,
     WriteKind, collation_of,
 };
-pub use shape::{PlanShape, RequestShape, ShapeHash, digits as shape_digits};
+pub use shape::{PlanShape, RequestShape, ShapeHash, WriteParts, digits as shape_digits};

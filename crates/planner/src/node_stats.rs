@@ -12,6 +12,8 @@ pub struct NodeStats {
     pub keys_examined: u64,
     /// Documents that were examined.
     pub docs_examined: u64,
+    /// Bytes of the documents that were examined.
+    pub bytes_read: u64,
     /// How many times an index was positioned.
     pub seeks: u64,
     /// Record ids that were looked up among those already returned.
@@ -108,6 +110,11 @@ impl NodeStats {
     /// Returns the documents read by it and its inputs.
     pub fn total_docs(&self) -> u64 {
         self.docs_examined + self.inputs.iter().map(NodeStats::total_docs).sum::<u64>()
+    }
+
+    /// Returns the bytes of the documents read by it and its inputs.
+    pub fn total_bytes(&self) -> u64 {
+        self.bytes_read + self.inputs.iter().map(NodeStats::total_bytes).sum::<u64>()
     }
 
     /// Returns the statistics of a node above this one that passes its rows on unchanged.

@@ -2,11 +2,11 @@
 //! are made of the parts that `quire_mql::shape` defines; docs/format.md describes them ("Shapes").
 
 use crate::request::{AggregateRequest, CountRequest, DistinctRequest, FindRequest, ReadRequest};
-use quire_document::{Doc, DocBuf, DocWriter};
+use quire_document::{Array, Doc, DocBuf, DocWriter, Value};
 use quire_mql::collation::{AskedCollation, Collation};
 use quire_mql::filter::Node;
 use quire_mql::shape::{
-    Detail, of_filter, of_literals, of_pipeline, of_projection, of_sort, of_variables,
+    Detail, of_filter, of_literals, of_pipeline, of_projection, of_sort, of_update, of_variables,
 };
 use std::fmt;
 
@@ -21,7 +21,66 @@ pub struct ShapeHash(pub [u8; 32]);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestShape(DocBuf);
 
+/// The parts of a statement that writes, as the client wrote them. What is not given is empty.
+#[derive(Clone, Copy, Default)]
+pub struct WriteParts<'w> {
+    /// `insert`, `update`, `delete` or `findAndModify`.
+    pub command: &'w str,
+    /// The filter; `None` for an insert.
+    pub filter: Option<Doc<'w>>,
+    /// Operators, a replacement or a pipeline.
+    pub update: Option<Value<'w>>,
+    /// The filters of `$[name]`.
+    pub array_filters: Option<Array<'w>>,
+    /// The order that chooses one of several documents.
+    pub sort: Doc<'w>,
+    /// The fields of the document that a `findAndModify` returns.
+    pub fields: Doc<'w>,
+    /// True if all matching documents are written.
+    pub multi: bool,
+    /// True if a document is inserted where none matches.
+    pub upsert: bool,
+    /// True for a `findAndModify` that deletes.
+    pub remove: bool,
+}
+
 impl RequestShape {
+    /// Returns the shape of a statement that writes to a collection, for the recorder. MongoDB gives
+    /// it none.
+    pub fn of_write(
+        namespace: &str,
+        collation: &AskedCollation,
+        parts: &WriteParts<'_>,
+    ) -> RequestShape {
+        RequestShape::build(parts.command, namespace, collation, |out| {
+            if let Some(filter) = parts.filter {
+                out.append("filter", &of_filter(filter, Detail::Request));
+            }
+            if let Some(update) = parts.update {
+                out.append("update", &of_update(update));
+            }
+            if let Some(filters) = parts.array_filters {
+                let mut list = out.array("arrayFilters");
+                for filter in filters.iter().filter_map(|filter| filter.as_document()) {
+                    list.push(&of_filter(filter, Detail::Request));
+                }
+            }
+            if !parts.sort.is_empty() {
+                out.append("sort", &of_sort(parts.sort));
+            }
+            if !parts.fields.is_empty() {
+                out.append("fields", &of_projection(parts.fields));
+            }
+            for (name, set) in
+                [("multi", parts.multi), ("upsert", parts.upsert), ("remove", parts.remove)]
+            {
+                if set {
+                    out.append(name, true);
+                }
+            }
+        })
+    }
+
     /// Returns the shape of a request; `None` for a write, which MongoDB gives no shape.
     pub fn of(request: &ReadRequest<'_>) -> Option<Self> {
         match request {

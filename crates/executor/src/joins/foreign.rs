@@ -255,6 +255,7 @@ impl ForeignSide {
     pub fn note(&mut self, plan: Option<&Plan>, stats: &NodeStats) {
         self.read.keys_examined += stats.total_keys();
         self.read.docs_examined += stats.total_docs();
+        self.read.bytes_read += stats.total_bytes();
         self.stats.keys_examined += stats.total_keys();
         self.stats.docs_examined += stats.total_docs();
         if let Some(plan) = plan {

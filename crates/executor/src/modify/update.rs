@@ -173,7 +173,7 @@ pub(super) fn change_one<T>(
             let found = writer.view().get_by_id(&collection, id.as_value())?;
             let clustered = collection.clustered_index().is_some();
             let write = WriteById { clustered, updates: statement.update.is_some() };
-            statement.examined.note_by_id(write, found.is_some());
+            statement.examined.note_by_id(write, found.as_ref().map(|record| record.doc.as_doc()));
             let Some(record) = found else { return Ok(None) };
             change(writer, &collection, record.id, record.doc.as_doc(), statement)
         })?;

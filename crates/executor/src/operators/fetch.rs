@@ -91,6 +91,7 @@ impl Operator for Fetch {
                 out.push(row);
             }
             drop(docs);
+            self.stats.bytes_read += bytes as u64;
             let is_full = wanted == ROWS_MAX || bytes >= BATCH_BYTES;
             self.step = step_for(bytes, self.ids.len());
             if out.len() > start && out.len() < limit && !self.done && is_full {

@@ -87,7 +87,8 @@ impl CollectionScan {
             let projection = self.shaper.as_ref().map(Shaper::projection);
             let kept = Kept { filter, projection, taker: None };
             self.stretch = self.splitter.read(run, collection, kept, after(last))?;
-            if self.stretch.is_some() {
+            if let Some(stretch) = &self.stretch {
+                self.stats.bytes_read += stretch.read_bytes();
                 (self.cursor, self.generation) = (None, run.generation);
                 return Ok(true);
             }
@@ -206,6 +207,7 @@ impl Operator for CollectionScan {
                 continue;
             };
             self.stats.docs_examined += 1;
+            self.stats.bytes_read += record.doc.as_doc().len() as u64;
             self.last = Some(record.id);
             if let Some(filter) = &mut self.filter
                 && !filter.matches(record.doc.as_doc(), run.scope())?
@@ -246,6 +248,7 @@ impl Operator for CollectionScan {
             let (stats, end) = (&mut self.stats, &mut self.last);
             let mut take = |piece: Piece| {
                 stats.docs_examined += piece.examined;
+                stats.bytes_read += piece.read_bytes;
                 stats.returned += piece.passed;
                 *end = Some(piece.end);
                 give(match piece.taken {

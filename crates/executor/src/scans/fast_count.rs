@@ -65,6 +65,7 @@ impl Operator for FastCount {
 
     fn stats(&self) -> NodeStats {
         let scan = self.scan.stats();
-        NodeStats { docs_examined: scan.docs_examined, ..self.stats.clone() }
+        let (docs_examined, bytes_read) = (scan.docs_examined, scan.bytes_read);
+        NodeStats { docs_examined, bytes_read, ..self.stats.clone() }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct IdLookup {
     pub clustered: bool,
     /// Set by the lookup: true if the document was found.
     pub found: Option<bool>,
+    /// The bytes of the document; 0 before the lookup.
+    pub bytes: u64,
 }
 
 impl Operator for IdLookup {
@@ -26,6 +28,7 @@ impl Operator for IdLookup {
             let collection = self.table.resolve(run)?;
             if let Some(record) = run.view().get_by_id(collection, self.id.as_value())? {
                 self.found = Some(true);
+                self.bytes = record.doc.as_doc().len() as u64;
                 out.push(Row::of_document(record.id, record.doc.into_bytes()));
             }
         }
@@ -37,6 +40,7 @@ impl Operator for IdLookup {
         NodeStats {
             keys_examined: if self.clustered { 0 } else { found },
             docs_examined: found,
+            bytes_read: self.bytes,
             returned: found,
             is_eof: self.found.is_some(),
             ..NodeStats::default()

@@ -70,8 +70,8 @@ impl RandomPicks {
 impl Operator for RandomPicks {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         if let State::New = self.state {
-            let Picks { rows, docs_examined } = pick(run, &mut self.table, self.size)?;
-            self.stats.docs_examined = docs_examined;
+            let Picks { rows, docs_examined, bytes_read } = pick(run, &mut self.table, self.size)?;
+            (self.stats.docs_examined, self.stats.bytes_read) = (docs_examined, bytes_read);
             self.state = rows.map_or(State::Scanning, State::Drawn);
         }
         let State::Drawn(rows) = &mut self.state else {
@@ -90,7 +90,8 @@ impl Operator for RandomPicks {
 
     fn stats(&self) -> NodeStats {
         let docs_examined = self.stats.docs_examined + self.scan.stats().total_docs();
-        NodeStats { docs_examined, ..self.stats.clone() }
+        let bytes_read = self.stats.bytes_read + self.scan.stats().total_bytes();
+        NodeStats { docs_examined, bytes_read, ..self.stats.clone() }
     }
 }
 
@@ -99,11 +100,12 @@ struct Picks {
     /// The documents; `None` if reading all documents is better.
     rows: Option<Vec<Row>>,
     docs_examined: u64,
+    bytes_read: u64,
 }
 
 /// Draws `size` documents.
 fn pick(run: &mut Run<'_>, table: &mut Table, size: u64) -> Result<Picks> {
-    let mut picks = Picks { rows: None, docs_examined: 0 };
+    let mut picks = Picks { rows: None, docs_examined: 0, bytes_read: 0 };
     let collection = table.resolve(run)?;
     let ids = run.view().record_ids(collection)?;
     let Some(expected) = expected(&run.view(), collection, &ids, size) else { return Ok(picks) };
@@ -127,6 +129,7 @@ fn pick(run: &mut Run<'_>, table: &mut Table, size: u64) -> Result<Picks> {
         let exists = |(id, doc): (&RecordId, Option<StoredDoc>)| {
             let mut row = Row::of_document(*id, doc?.into_bytes());
             row.detach();
+            picks.bytes_read += row.doc().len() as u64;
             bytes += row.size();
             Some(row)
         };

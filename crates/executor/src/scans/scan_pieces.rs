@@ -82,6 +82,8 @@ pub(crate) struct Piece {
     pub examined: u64,
     pub tail: u64,
     pub passed: u64,
+    /// The bytes of the examined documents.
+    pub read_bytes: u64,
     /// The bytes of memory that its rows may keep.
     bytes: usize,
     /// The last record id that it covers.
@@ -191,6 +193,7 @@ impl Pieces<'_> {
             examined: 0,
             tail: 0,
             passed: 0,
+            read_bytes: 0,
             bytes: 0,
             end: to,
             whole: true,
@@ -230,6 +233,7 @@ impl Pieces<'_> {
         let mut visit = |record: VisitedDoc<'_>| {
             piece.tail += 1;
             piece.examined += 1;
+            piece.read_bytes += record.doc.len() as u64;
             last = record.id;
             // A row that no projection has copied may keep a whole block of the engine in memory.
             if shaper.is_none() {

@@ -71,6 +71,8 @@ impl Gather {
                     let id = RecordId(record);
                     let found = run.view().get(self.table.resolve(run)?, id)?;
                     self.stats.docs_examined += 1;
+                    let bytes = found.as_ref().map_or(0, |found| found.as_doc().len());
+                    self.stats.bytes_read += bytes as u64;
                     self.running.document(record, found.as_ref().map(StoredDoc::as_doc))?;
                 }
                 Step::Row { record, metadata } => {
@@ -127,6 +129,7 @@ impl Gather {
             let Some(doc) = doc else { continue };
             self.stats.docs_examined += 1;
             let doc = doc.into_bytes();
+            self.stats.bytes_read += doc.len() as u64;
             if is_stale && !self.search.search.matches(Doc::from_valid_bytes(&doc))? {
                 continue;
             }

@@ -40,6 +40,11 @@ pub(crate) enum Step {
 }
 
 impl Stretch {
+    /// Returns the bytes of the documents that were examined for it.
+    pub fn read_bytes(&self) -> u64 {
+        self.0.iter().map(|piece| piece.read_bytes).sum()
+    }
+
     /// Returns the next result.
     ///
     /// # Errors

@@ -143,6 +143,7 @@ impl Operator for TailScan {
                 }
             };
             self.stats.docs_examined += 1;
+            self.stats.bytes_read += record.doc.as_doc().len() as u64;
             self.last = Some(record.id);
             if let Some(filter) = &mut self.filter
                 && !filter.matches(record.doc.as_doc(), run.scope())?

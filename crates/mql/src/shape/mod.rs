@@ -6,7 +6,7 @@
 //! it does not change when the parser or the optimiser does.
 //!
 //! Read in this order: `literal` (types in place of values), `filter`, `expression`, `projection`
-//! (and sorts), `pipeline`.
+//! (and sorts), `pipeline`, `update`.
 
 mod expression;
 mod filter;
@@ -15,6 +15,7 @@ mod pipeline;
 mod projection;
 #[cfg(test)]
 mod tests;
+mod update;
 
 pub use filter::Detail;
 
@@ -48,6 +49,12 @@ pub fn of_sort(sort: Doc<'_>) -> DocBuf {
 /// Returns the shape of a document of literals, such as `min`.
 pub fn of_literals(literals: Doc<'_>) -> DocBuf {
     literal::of_fields(literals)
+}
+
+/// Returns the shape of an update: its operators with their paths, its pipeline, or `?object` for a
+/// replacement.
+pub fn of_update(update: Value<'_>) -> ValueBuf {
+    update::of(update)
 }
 
 /// Returns the shape of a pipeline.

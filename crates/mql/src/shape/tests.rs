@@ -237,3 +237,22 @@ fn ten_thousand_random_filters_have_the_same_shape_with_other_literals_only() {
     }
     assert!(skeletons.len() > 5_000, "{}", skeletons.len());
 }
+
+#[test]
+fn updates_keep_operators_and_paths() {
+    for (update, shape) in [
+        (
+            "{$set: {'a.b': 5, c: {d: 1}}, $rename: {old: 'new'}}",
+            r#"{$set: {"a.b": "?number", c: "?object"}, $rename: {old: "new"}}"#,
+        ),
+        (
+            "{$push: {l: {$each: [1, 2], $slice: -5, $sort: {x: -1.0}}}}",
+            r#"{$push: {l: {$each: "?array<?number>", $slice: "?number", $sort: {x: -1}}}}"#,
+        ),
+        ("{name: 'x'}", r#""?object""#),
+        ("{}", r#""?object""#),
+        ("[{$set: {a: '$b', c: 5}}]", r#"[{$set: {a: "$b", c: "?number"}}]"#),
+    ] {
+        assert_eq!(print(&of_update(value(update).as_value())), shape, "{update}");
+    }
+}
