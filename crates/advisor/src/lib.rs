@@ -5,8 +5,9 @@
 //! dumps. [`profile_database`] reads them once and returns a [`DatabaseProfile`]: for each
 //! collection its paths with their types, values, bytes and array lengths ([`profile`]), and the
 //! references between collections ([`references`]). [`report`] and [`json_schema`] write it down.
-//! [`workload`] is what was asked: the statements by shape, which a recorder counts. [`findings`] says
-//! of both what is wrong, what it costs and which command mends it.
+//! [`workload`] is what was asked: the statements by shape, which a recorder counts; [`trace`] is the
+//! statements of a while, one by one. [`findings`] says of profile and workload what is wrong, what it
+//! costs and which command mends it.
 //!
 //! [`indexes`] is the advice about indexes, which a [`Laboratory`](indexes::Laboratory) measures;
 //! [`scaled`] makes numbers of a collection from those of a sample.
@@ -22,6 +23,7 @@ pub mod report;
 pub mod scaled;
 mod sketch;
 pub mod source;
+pub mod trace;
 pub mod workload;
 
 pub use copies::Copy;

@@ -245,6 +245,7 @@ macro_rules! named_fields {
 
 named_fields!(counts, counts_mut, u64:
     "errors" errors,
+    "lastMicros" last_micros,
     "getMores" get_mores,
     "sorts" sorts,
     "spills" spills,

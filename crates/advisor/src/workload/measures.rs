@@ -22,6 +22,8 @@ pub struct Measures {
     pub latency: Histogram,
     /// The same as sum and extremes.
     pub micros: Figure,
+    /// The microseconds of the last.
+    pub last_micros: u64,
     /// The microseconds of all batches.
     pub total_micros: Figure,
     /// The later batches of their cursors.
@@ -84,6 +86,7 @@ impl Default for Measures {
             last_ms: 0,
             latency: Histogram::default(),
             micros: Figure::default(),
+            last_micros: 0,
             total_micros: Figure::default(),
             get_mores: 0,
             keys_examined: Figure::default(),
@@ -113,6 +116,9 @@ impl Measures {
     pub fn merge(&mut self, other: &Measures) {
         self.count += other.count;
         self.errors += other.errors;
+        if other.last_ms >= self.last_ms {
+            self.last_micros = other.last_micros;
+        }
         self.first_ms = self.first_ms.min(other.first_ms);
         self.last_ms = self.last_ms.max(other.last_ms);
         self.latency.merge(&other.latency);

@@ -75,7 +75,7 @@ pub struct Joined {
 }
 
 /// Returns the parts of a shape.
-pub(super) fn of(kind: Kind, shape: Doc<'_>) -> Parts {
+pub(crate) fn of(kind: Kind, shape: Doc<'_>) -> Parts {
     let mut parts = Parts::default();
     let part = |name: &str| shape.get(name).and_then(|part| part.as_document());
     for filter in ["filter", "query"].into_iter().filter_map(part) {
