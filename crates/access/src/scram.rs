@@ -318,6 +318,13 @@ fn unescape(name: &str) -> Option<String> {
     Some(out)
 }
 
+/// Returns the HMAC with SHA-256 of a message.
+pub fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
+    let mut tag = [0; 32];
+    tag.copy_from_slice(hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message).as_ref());
+    tag
+}
+
 /// Returns cryptographically secure random bytes.
 ///
 /// # Errors

@@ -102,6 +102,8 @@ pub struct Store {
     /// The last timestamp that was put into a document for an empty one.
     last_stamp: AtomicU64,
     random: Mutex<Rng>,
+    /// The documents that rules wrote into each collection since somebody asked.
+    pub(crate) derived: Mutex<HashMap<CollectionId, u64>>,
 }
 
 impl Store {
@@ -124,6 +126,7 @@ impl Store {
             observers: Observers::default(),
             logs_changes: AtomicBool::new(false),
             log_size_trimmed: AtomicU64::new(u64::MAX),
+            derived: Mutex::default(),
             ddl: Mutex::new(next_id),
             record_ids: RwLock::default(),
             late: LateWriters::default(),

@@ -160,6 +160,13 @@ pub static COMMANDS: &[Command] = &[
         "Copies all data to a new directory of the server's machine. Quire's own command.",
     )
     .admin(),
+    Command::new(
+        "quireRecorder",
+        Other,
+        admin::recorder::run,
+        "Shows, resets or deletes what was counted for each shape. Quire's own command.",
+    )
+    .admin(),
     // Reading and writing.
     Command::new("insert", Write, insert::run, "Inserts documents into a collection.")
         .v1()
@@ -811,6 +818,14 @@ pub static COMMANDS: &[Command] = &[
         "Accepts a quorum for an index build: the only member is all of them.",
     )
     .target(Target::Collection),
+    Command::new(
+        "configureQueryAnalyzer",
+        Other,
+        admin::query_analyzer::run,
+        "Samples whole queries of a collection, which stay in memory.",
+    )
+    .admin()
+    .target(Target::Namespace),
     // Commands of sharded clusters.
     sharded("abortReshardCollection"),
     sharded("addShard"),
@@ -826,7 +841,6 @@ pub static COMMANDS: &[Command] = &[
     sharded("clearJumboFlag"),
     sharded("commitReshardCollection"),
     sharded("configureCollectionBalancing"),
-    sharded("configureQueryAnalyzer"),
     sharded("enableSharding"),
     sharded("flushRouterConfig"),
     sharded("getShardMap"),

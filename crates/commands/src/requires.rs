@@ -48,6 +48,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("fsyncUnlock", Cluster(&[Unlock])),
     ("profile", Arguments(profile)),
     ("quireBackup", Arguments(backup)),
+    ("quireRecorder", Arguments(recorder)),
     // Reading and writing.
     ("insert", Arguments(insert)),
     ("find", Collection(&[Find])),
@@ -138,6 +139,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("pauseJob", Database(&[RunJob])),
     ("resumeJob", Database(&[CreateJob])),
     ("dropJob", Database(&[DropJob])),
+    ("configureQueryAnalyzer", Arguments(query_analyzer)),
     // Commands that are refused whatever the rights.
     ("replSetResizeOplog", Cluster(&[ReplSetResizeOplog])),
     ("appendOplogNote", Login),
@@ -163,7 +165,6 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("clearJumboFlag", Login),
     ("commitReshardCollection", Login),
     ("configureCollectionBalancing", Login),
-    ("configureQueryAnalyzer", Login),
     ("enableSharding", Login),
     ("flushRouterConfig", Login),
     ("getShardMap", Login),
@@ -261,6 +262,30 @@ fn analyze_schema(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
         }
     }
     cx.require(target, Find)
+}
+
+fn query_analyzer(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let named = body.first().and_then(|first| first.value().as_str()).and_then(split_namespace);
+    let (db, collection) = named.unwrap_or(("", ""));
+    cx.require(Target::Collection(db, collection), ConfigureQueryAnalyzer)
+}
+
+/// To see counts requires what `$queryStats` requires; to forget them, what the change of sampling
+/// requires; a trace shows the values of all collections.
+fn recorder(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let what = body.first().and_then(|first| first.value().as_str());
+    match what {
+        Some("reset" | "purge") => {
+            cx.require(Target::Cluster, QueryStatsRead)?;
+            cx.require(Target::Collection("", ""), ConfigureQueryAnalyzer)
+        }
+        Some("beginTrace" | "readTrace" | "endTrace") => {
+            cx.require(Target::Cluster, QueryStatsRead)?;
+            cx.require(Target::Collection("", ""), ConfigureQueryAnalyzer)?;
+            cx.require(Target::Collection("", ""), Find)
+        }
+        _ => cx.require(Target::Cluster, QueryStatsRead),
+    }
 }
 
 fn insert(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {

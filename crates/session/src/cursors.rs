@@ -80,6 +80,8 @@ pub struct Cursor {
     pub api: DocBuf,
     /// The opening command, for `currentOp` and the slow-query log.
     pub command: DocBuf,
+    /// The hash of the fingerprint that the opening command has for the recorder.
+    pub fingerprint: Option<u64>,
     /// True if the documents must be durable before the client sees them.
     pub durable_reads: bool,
     /// True if the cursor is never closed for being idle.

@@ -253,7 +253,7 @@ impl Door {
                 let socket = Socket::connect(uri, tls.as_ref(), tool);
                 socket.map(Client::Socket).map_err(|text| Failure::new(FAILED, text))
             }
-            Door::Directory(directory) => Ok(Client::InProcess(directory.client())),
+            Door::Directory(directory) => Ok(Client::InProcess(Box::new(directory.client()))),
         }
     }
 
@@ -269,7 +269,7 @@ impl Door {
 /// Sends commands to a server or to an open directory.
 pub(crate) enum Client {
     Socket(Socket),
-    InProcess(InProcess),
+    InProcess(Box<InProcess>),
 }
 
 /// Why a command has no result.

@@ -157,6 +157,7 @@ pub static OPTIONS: &[ServeOption] = &[
     usual(row("slowms", "operationProfiling.slowOpThresholdMs", Number("MS"), Works, "Operations that take longer are logged. Default: 100.")),
     row("profile", "operationProfiling.mode", Text("LEVEL"), Works, "Records operations in system.profile: 0 or off, 1 or slowOp, 2 or all."),
     row("slowOpSampleRate", "operationProfiling.slowOpSampleRate", Text("RATE"), Works, "The share of slow operations that are logged or recorded, from 0 to 1. Default: 1."),
+    row("recorder", "operationProfiling.recorder", Text("ON"), Works, "Counts statements by shape, 'on' or 'off'. Default: on."),
     row("profileFilter", "operationProfiling.filter", Text("FILTER"), Refused("the command 'profile' sets a filter"), "The filter of recorded operations."),
     row("notablescan", "", Flag, Works, "Refuses queries without an index."),
     row("noscripting", "", Flag, NoEffect("there is no JavaScript in the server"), "Runs no JavaScript."),

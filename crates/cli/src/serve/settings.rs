@@ -46,6 +46,8 @@ pub(crate) struct Settings {
     pub(crate) change_log_bytes: Option<u64>,
     /// How long the change log keeps changes at least, in milliseconds.
     pub(crate) change_log_ms: u64,
+    /// False to count no statements.
+    pub(crate) recorder: bool,
     pub(crate) parameters: Vec<(String, String)>,
     pub(crate) profile_level: i32,
     pub(crate) slow_sample_rate: f64,
@@ -104,6 +106,7 @@ impl Settings {
             tls: TlsSettings::new(given)?,
             change_log_bytes: change_log_bytes(given)?,
             change_log_ms: change_log_ms(given)?,
+            recorder: recorder(given)?,
             parameters: parameters(given)?,
             profile_level: profile_level(given)?,
             slow_sample_rate: slow_sample_rate(given)?,
@@ -129,6 +132,14 @@ fn change_log_bytes(given: &Given) -> Result<Option<u64>, Failure> {
         None => Ok(None),
         Some(Ok(megabytes @ 1..=1_000_000_000)) => Ok(Some(megabytes << 20)),
         Some(_) => Err(Failure::options("--oplogSize is a number of megabytes, at least 1")),
+    }
+}
+
+fn recorder(given: &Given) -> Result<bool, Failure> {
+    match given.text("recorder") {
+        None | Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(_) => Err(Failure::options("--recorder is 'on' or 'off'")),
     }
 }
 

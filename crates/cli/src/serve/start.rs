@@ -83,6 +83,7 @@ fn serve_until_stopped(
         data_directory: settings.dbpath.clone(),
         certificate: encryption.clone().map(|encryption| encryption as _),
         change_log: change_log(&settings),
+        recorder: settings.recorder,
     };
     let service = Service::open(engine, options).map_err(|error| match error.code() {
         ErrorCode::BadValue => Failure::options(error.message()),

@@ -163,11 +163,12 @@ impl Writer {
     }
 
     /// Counts a write of a rule against the budget if a task makes it.
-    fn spend(&mut self, bytes: usize) {
+    fn spend(&mut self, collection: &Collection, bytes: usize) {
         if let Some(derived) = &mut self.derived
             && derived.running.is_some()
         {
             derived.budget.spend(bytes);
+            self.store.note_derived(collection.id);
         }
     }
 
@@ -254,7 +255,7 @@ impl RuleWriter for Writer {
     }
 
     fn insert(&mut self, collection: &Collection, doc: Doc<'_>) -> Attempt<RecordId> {
-        self.spend(doc.len());
+        self.spend(collection, doc.len());
         Writer::insert(self, collection, doc)
     }
 
@@ -269,13 +270,13 @@ impl RuleWriter for Writer {
             derived.running.is_some() && derived.replaced.insert((collection.id, id))
         });
         if is_first {
-            self.spend(new.len());
+            self.spend(collection, new.len());
         }
         Writer::update(self, collection, id, old, new, &Update::difference())
     }
 
     fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()> {
-        self.spend(0);
+        self.spend(collection, 0);
         Writer::delete(self, collection, id, old)
     }
 

@@ -287,6 +287,8 @@ fn derived_writes_beyond_the_budget_become_a_job_of_the_same_commit() {
         steps += 1;
     }
     assert_eq!((written(), steps), (2500, 2));
+    assert_eq!(store.take_derived().get(&copies.id), Some(&2500));
+    assert!(store.take_derived().is_empty());
     assert_clean(&store);
     // A write that is undone leaves no job.
     let mut writer = store.writer(WriterMode::Statement).unwrap();

@@ -32,6 +32,8 @@ pub mod outgoing;
 pub mod parameters;
 pub mod ping;
 pub mod profile;
+pub mod query_analyzer;
+pub mod recorder;
 pub mod refused;
 pub mod repl_set;
 pub mod repl_set_changes;

@@ -114,6 +114,7 @@ impl Context<'_> {
                 transaction: self.generic.txn_number.filter(|_| self.in_transaction()),
                 api: self.generic.api.to_doc(),
                 command: opening.command.to_owned(),
+                fingerprint: self.tally.fingerprint.map(|print| print.hash),
                 durable_reads: self.command.takes_read_concern()
                     && !self.in_transaction()
                     && self.read_level().is_durable(),

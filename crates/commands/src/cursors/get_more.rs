@@ -6,6 +6,7 @@ use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
 use crate::frame::fail_points::FAIL_GET_MORE;
+use crate::frame::fingerprint::Fingerprint;
 use crate::frame::generic_fields::{ApiParameters, max_time};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Label, Result};
@@ -70,6 +71,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         examined
     });
     cx.tally.originating = Some(cursor.command.clone());
+    cx.tally.earlier = before;
+    let print = |hash| Fingerprint { hash, ..Fingerprint::default() };
+    cx.tally.fingerprint = cursor.fingerprint.map(print);
     (cx.tally.returned, cx.tally.cursor) = (Some(end.docs as u64), Some(id));
     cx.tally.cursor_exhausted = end.is_last();
     cx.service.metrics.getmores.add(1);

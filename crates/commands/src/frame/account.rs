@@ -4,6 +4,7 @@
 use crate::frame::command::{Command, Kind};
 use crate::frame::command_shape::command_shape;
 use crate::frame::context::Context;
+use crate::frame::fingerprint::{DELETE, UPDATE};
 use crate::frame::log::{LogLine, Severity};
 use crate::frame::reply::number;
 use crate::frame::service::{Connection, Service, now_ms};
@@ -40,7 +41,8 @@ pub struct Ended<'e> {
 }
 
 impl Ended<'_> {
-    fn db(&self) -> &str {
+    /// Returns the database of the collection.
+    pub fn db(&self) -> &str {
         split_namespace(self.namespace).map_or(self.namespace, |(db, _)| db)
     }
 }
@@ -55,9 +57,37 @@ impl Context<'_> {
         began: Instant,
         ended: Result<Tally, &Error>,
     ) {
-        let (tally, error) = match ended {
+        self.count_statement((op, true), namespace, statement, began, ended);
+    }
+
+    /// Counts a statement of a `bulkWrite`, which is logged and profiled as one command.
+    pub fn end_bulk_statement(
+        &self,
+        op: Class,
+        namespace: &Namespace,
+        statement: Doc<'_>,
+        began: Instant,
+        ended: Result<Tally, &Error>,
+    ) {
+        self.count_statement((op, false), namespace, statement, began, ended);
+    }
+
+    fn count_statement(
+        &self,
+        (op, is_told): (Class, bool),
+        namespace: &Namespace,
+        statement: Doc<'_>,
+        began: Instant,
+        ended: Result<Tally, &Error>,
+    ) {
+        let (mut tally, error) = match ended {
             Ok(tally) => (tally, None),
             Err(error) => (Tally::default(), Some(error)),
+        };
+        tally.fingerprint = match op {
+            Class::Insert => self.insert_print(namespace),
+            Class::Update => self.write_print(UPDATE, namespace, statement),
+            _ => self.write_print(DELETE, namespace, statement),
         };
         let ended = Ended {
             op,
@@ -71,7 +101,10 @@ impl Context<'_> {
             reply_bytes: 0,
         };
         count_examined(self.service, &ended);
-        tell(self.service, self.connection, &ended, true);
+        note(self.service, self.connection, &ended);
+        if is_told {
+            tell(self.service, self.connection, &ended, true);
+        }
     }
 }
 
@@ -91,6 +124,7 @@ pub fn end_command(
         Kind::Other => metrics.commands_latency.note(ended.micros),
     }
     count_examined(service, ended);
+    note(service, connection, ended);
     service.usage.note(&service.store, ended.namespace, ended.op, command.kind, ended.micros);
     if command.handshake {
         return;
@@ -98,6 +132,15 @@ pub fn end_command(
     let of_data = command.kind != Kind::Other || ended.tally.explained.is_some();
     let recorded = of_data && !command.has_statements && !ended.tally.failed_early;
     tell(service, connection, ended, recorded);
+}
+
+/// Counts a statement for the recorder, and samples it if its collection is sampled.
+fn note(service: &Service, connection: &Connection, ended: &Ended<'_>) {
+    service.recorder.note(connection, ended);
+    let samples = service.recorder.samples();
+    if samples.any() && ended.error.is_none() {
+        samples.note(&service.store.catalog(), ended);
+    }
 }
 
 fn count_examined(service: &Service, ended: &Ended<'_>) {

@@ -11,6 +11,7 @@ use crate::frame::generic_fields::{check_api, generic_fields};
 use crate::frame::gossip;
 use crate::frame::operation::Operation;
 use crate::frame::operation_session;
+use crate::frame::recorder::trace::Traced;
 use crate::frame::reply;
 use crate::frame::service::{Connection, Outcome, Request, Sequence, Service, Topology};
 use crate::frame::tally::Tally;
@@ -90,6 +91,21 @@ fn handle_within(
     };
     connection.audit_command(command, request, ended.error);
     end_command(service, connection, command, &ended);
+    if service.recorder.tracing().is_on() {
+        let (namespace, micros, failed) = (ended.namespace, ended.micros, ended.error.is_some());
+        let reply = Doc::from_valid_bytes(out.get(start..).unwrap_or_default());
+        let traced = Traced {
+            connection,
+            command,
+            request,
+            namespace,
+            began: started,
+            micros,
+            failed,
+            reply,
+        };
+        service.recorder.tracing().add(&traced);
+    }
     attempt.outcome
 }
 

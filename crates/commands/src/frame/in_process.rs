@@ -85,6 +85,7 @@ impl ServiceOptions {
             access_control: false,
             certificate: None,
             change_log: ChangeLogOptions::default(),
+            recorder: true,
             data_directory: data_directory.map(Path::to_owned),
             request_bytes_max: usize::MAX,
         }

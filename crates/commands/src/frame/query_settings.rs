@@ -4,6 +4,7 @@
 
 use crate::frame::command_shape::command_shape;
 use crate::frame::context::Context;
+use crate::frame::fingerprint::Fingerprint;
 use quire_catalog::{Namespace, QuerySettings};
 use quire_collections::Store;
 use quire_document::limits::USER_DOCUMENT_BYTES_MAX;
@@ -96,6 +97,9 @@ impl Context<'_> {
         request: ReadRequest<'_>,
         is_explained: bool,
     ) -> Result<()> {
+        if !is_explained {
+            self.note_request(&request);
+        }
         self.query_settings = self.service.query_settings.of(&request);
         match &self.query_settings {
             Some(settings) if settings.rejects && !is_explained => {
@@ -103,6 +107,29 @@ impl Context<'_> {
                 Err(Error::new(ErrorCode::QueryRejectedBySettings, text))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Returns the fingerprint of an insert into a collection, for the recorder.
+    pub fn insert_print(&self, namespace: &Namespace) -> Option<Fingerprint> {
+        self.service.recorder.is_on().then(|| Fingerprint::of_insert(namespace.as_str()))
+    }
+
+    /// Returns the fingerprint of a statement that writes, for the recorder.
+    pub fn write_print(
+        &self,
+        tag: u64,
+        namespace: &Namespace,
+        statement: Doc<'_>,
+    ) -> Option<Fingerprint> {
+        let print = || Fingerprint::of_write(tag, namespace.as_str(), statement);
+        self.service.recorder.is_on().then(print)
+    }
+
+    /// Makes the fingerprint of a request that this command plans, for the recorder.
+    pub fn note_request(&mut self, request: &ReadRequest<'_>) {
+        if self.service.recorder.is_on() {
+            self.tally.fingerprint = Fingerprint::of_read(request);
         }
     }
 

@@ -22,6 +22,7 @@ use crate::frame::operation::Operations;
 use crate::frame::parameters::Parameters;
 use crate::frame::profiler::Profiler;
 use crate::frame::query_settings::QuerySettingsOfServer;
+use crate::frame::recorder::{ConnectionCells, Recorder};
 use crate::frame::set_name;
 use crate::frame::usage::Usage;
 use crate::frame::write_block::WriteBlock;
@@ -85,6 +86,8 @@ pub struct ServiceOptions {
     pub request_bytes_max: usize,
     /// The log of changes, which change streams read.
     pub change_log: ChangeLogOptions,
+    /// False to count no statements (`--recorder off`).
+    pub recorder: bool,
 }
 
 /// One database server without its sockets.
@@ -105,6 +108,7 @@ pub struct Service {
     pub(crate) sessions: Sessions,
     pub(crate) concern_defaults: ConcernDefaults,
     pub(crate) query_settings: QuerySettingsOfServer,
+    pub(crate) recorder: Recorder,
     pub(crate) cluster_parameters: ClusterParameters,
     pub(crate) config_version: ConfigVersion,
     pub(crate) change_log_size: ChangeLogSize,
@@ -194,10 +198,15 @@ pub struct Connection {
     pub(crate) uuid: [u8; 16],
     /// True if a job runs its commands: it has not logged in, and has the rights of its owner.
     pub(crate) runs_job: bool,
+    /// The cells in which the recorder counts its statements; `None` without a recorder.
+    pub(crate) cells: Option<Arc<ConnectionCells>>,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if let Some(cells) = &self.cells {
+            self.service.recorder.disconnect(cells);
+        }
         if self.runs_job {
             return;
         }
@@ -261,6 +270,7 @@ impl Service {
         set_name::settle(&mut options, &store)?;
         let concern_defaults = ConcernDefaults::load(&store)?;
         let query_settings = QuerySettingsOfServer::load(&store)?;
+        let recorder = Recorder::open(options.recorder, &store)?;
         let cluster_parameters = ClusterParameters::load(&store)?;
         let config_version = ConfigVersion::load(&store)?;
         let change_log_size = ChangeLogSize::load(&store, &options.change_log)?;
@@ -291,6 +301,7 @@ impl Service {
             sessions: Sessions::default(),
             concern_defaults,
             query_settings,
+            recorder,
             cluster_parameters,
             config_version,
             change_log_size,
@@ -325,6 +336,7 @@ impl Service {
         let name = format!("conn{}", info.id).into();
         let service = Arc::clone(self);
         let uuid = self.audit.as_ref().map_or([0; 16], |_| rng::uuid());
+        let cells = self.recorder.connect();
         Connection {
             service,
             info,
@@ -338,6 +350,7 @@ impl Service {
             login_ms: 0,
             uuid,
             runs_job: false,
+            cells,
         }
     }
 
@@ -359,6 +372,8 @@ impl Service {
     /// Flushes and closes the engine. No connection must be left.
     pub fn close(&self) -> Result<()> {
         self.audit(None, "shutdown", &DocBuf::new(), 0);
+        // What cannot be stored now is lost: the counts of less than a minute.
+        let _ = self.recorder.store_window(&self.store);
         self.engine.close().map_err(crate::frame::reply::from_storage)
     }
 

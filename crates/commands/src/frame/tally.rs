@@ -1,6 +1,7 @@
 //! The keys, documents and plan of one operation: the part of slow-query lines and of profiler
 //! entries that the commands fill in.
 
+use crate::frame::fingerprint::Fingerprint;
 use crate::frame::reply::number;
 use quire_document::{DocBuf, DocWriter};
 use quire_executor::{Counters, Examined};
@@ -10,6 +11,10 @@ use quire_executor::{Counters, Examined};
 pub struct Tally {
     /// The examined keys and documents, and the plan.
     pub examined: Option<Examined>,
+    /// The fingerprint for the recorder; `None` for an operation of no shape.
+    pub fingerprint: Option<Fingerprint>,
+    /// For a getMore: what the batches before it examined and returned.
+    pub earlier: Counters,
     /// The cursor that the operation left open or continued.
     pub cursor: Option<i64>,
     /// True if the cursor has no more documents.

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The deletion of expired documents: a job for each index that has some.
 pub(super) const TTL: &str = "ttl";
 /// What the rules of collections have to write after the commit that caused it.
-const DERIVED: &str = "derived";
+pub(super) const DERIVED: &str = "derived";
 /// The build of a declared pattern.
 const PATTERN_BUILD: &str = "patternBuild";
 /// The deletion of the results of old retryable writes.

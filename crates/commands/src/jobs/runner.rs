@@ -2,13 +2,16 @@
 //! next. It sleeps until a job is due or the bell rings.
 
 use super::expiry::Passes;
+use super::kinds::{DERIVED, TTL};
 use crate::frame::job_kind::{JobKind, StepContext, WholeStep, Work};
 use crate::frame::job_list::{StepEnd, Turn};
 use crate::frame::log::{LogLine, Severity};
+use crate::frame::recorder::Known;
 use crate::frame::service::{Service, now_ms};
+use quire_advisor::workload::{Cause, Kind};
 use quire_collections::{Attempt, Job, Progress, Stepped, Writer, reap_job};
-use quire_document::DocBuf;
 use quire_document::memory;
+use quire_document::{Doc, DocBuf};
 use quire_error::{Error, Result};
 use quire_storage::Interrupt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -241,6 +244,7 @@ impl Runner {
             return;
         }
         let (id, took) = (job.id.clone(), began.elapsed());
+        let namespace = (kind.namespace)(&self.service, &job);
         let done = u64::try_from(job.done.saturating_sub(before)).unwrap_or(0);
         let end = match ended {
             Ok(Stepped::Goes) => StepEnd::Went { job, is_stored, done, took },
@@ -251,6 +255,10 @@ impl Runner {
             }
         };
         (kind.count)(&self.service, done);
+        // What a rule's job writes is charged where it is written.
+        if done > 0 && kind.name != DERIVED {
+            charge(&self.service, kind, &namespace, done, took);
+        }
         self.service.jobs.end(&id, size, end, || self.service.wall_ms());
         passes.stepped(&self.service, &id, done, took);
     }
@@ -271,4 +279,16 @@ impl Runner {
             attributes,
         });
     }
+}
+
+/// Charges the work of a step to its cause in the counts of the recorder.
+fn charge(service: &Service, kind: &JobKind, namespace: &str, done: u64, took: Duration) {
+    let cause = match kind.name {
+        TTL => Cause::Ttl,
+        _ => Cause::Job,
+    };
+    let writes = if kind.op == "remove" { Kind::Delete } else { Kind::Update };
+    let known = Known::own(writes, cause, namespace, Doc::empty());
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    service.recorder.note_own(known, done, micros);
 }

@@ -1,5 +1,6 @@
-//! The upkeep of what is in memory: idle cursors and sessions, old transactions, past states. A look
-//! takes microseconds, and waits for no write except the date of the clock, once a day.
+//! The upkeep of what is in memory: idle cursors and sessions, old transactions, past states, the
+//! counts of the recorder. A look takes microseconds, and waits for no write except the date of the
+//! clock, once a day, and the recorder's window, once a minute.
 
 use crate::frame::service::{Service, now_ms};
 use quire_storage::Interrupt;
@@ -11,13 +12,18 @@ const LOOK: Duration = Duration::from_millis(500);
 /// The interval between two looks at the sessions in memory.
 const SESSIONS_LOOK: Duration = Duration::from_secs(10);
 
+/// The interval between two times that the counts of the recorder are stored.
+const RECORDER_STORE: Duration = Duration::from_secs(60);
+
 /// Looks until `stop`. Every `clientCursorMonitorFrequencySecs` seconds it closes cursors that were
 /// idle for `cursorTimeoutMillis`; it ends idle sessions, and aborts transactions older than
 /// `transactionLifetimeLimitSeconds`.
 pub(super) fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     let (mut cursors_seen, mut sessions_seen) = (Instant::now(), Instant::now());
+    let mut recorder_stored = Instant::now();
     let number = |name| u64::try_from(service.parameters.number(name)).unwrap_or(0);
     while let Ok(false) = stop.wait(Some(LOOK), || false) {
+        service.recorder.set_clock(now_ms());
         let pause = number("clientCursorMonitorFrequencySecs");
         if cursors_seen.elapsed() >= Duration::from_secs(pause) {
             cursors_seen = Instant::now();
@@ -33,6 +39,10 @@ pub(super) fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
         if let Some(_writing) = service.write_gate.try_enter() {
             // It is stored in the next round if this one fails.
             let _ = service.keep_clock();
+            if recorder_stored.elapsed() >= RECORDER_STORE {
+                recorder_stored = Instant::now();
+                let _ = service.recorder.store_window(&service.store);
+            }
         }
     }
 }

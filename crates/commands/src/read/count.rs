@@ -12,6 +12,7 @@ use quire_planner::{CountRequest, ReadRequest};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
+    cx.note_request(&ReadRequest::Count(&request));
     let params = cx.exec_params();
     let unit = cx.unit()?;
     let mut views = unit.views()?;

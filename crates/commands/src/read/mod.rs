@@ -15,5 +15,7 @@ pub mod on_view;
 mod oplog;
 pub mod pipeline_sources;
 pub mod query_settings;
+pub mod query_stats;
 pub mod run_pipeline;
+mod transformed_shape;
 pub mod what_if;

@@ -47,6 +47,7 @@ const SERVED: &[ServedStage] = &[
     served("$listCatalog", crate::ddl::list_catalog::stage, None),
     served("$listClusterCatalog", crate::ddl::list_cluster_catalog::stage, None),
     served("$listLocalSessions", crate::sessions::list_sessions::local, None),
+    served("$listSampledQueries", crate::admin::query_analyzer::sampled, None),
     served("$listSessions", crate::sessions::list_sessions::all, None),
     served(
         "$planCacheStats",
@@ -54,6 +55,7 @@ const SERVED: &[ServedStage] = &[
         Some(cached_plans),
     ),
     served("$querySettings", crate::read::query_settings::stage, None),
+    served("$queryStats", crate::read::query_stats::stage, None),
     ServedStage {
         of_name: true,
         ..served("$schemaStats", crate::read::analyze_schema::stage, None)

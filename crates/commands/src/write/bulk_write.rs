@@ -4,9 +4,11 @@ use crate::cursors::cursor_reply::{Opening, Rows};
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::context::Context;
 use crate::frame::query_args::{flag, hint, owned, write_policy};
+use crate::frame::tally::Tally;
+use crate::frame::usage::Class;
 use crate::write::delete::{self, DeleteStatement};
 use crate::write::statement_ids::StatementIds;
-use crate::write::update::{UpdateStatement, checked_update, run_one};
+use crate::write::update::{self, UpdateStatement, checked_update, run_one};
 use crate::write::write_reply::{IdRoom, STATEMENTS_MAX, Shortening};
 use crate::write::writes::{fails_command, write_repeated};
 use quire_catalog::{Namespace, Uuid};
@@ -16,6 +18,7 @@ use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_executor::UnitOfWork;
 use quire_executor::modify::insert_many;
 use quire_session::{Source, Unit};
+use std::time::Instant;
 
 /// One element of `nsInfo`.
 struct Target {
@@ -25,6 +28,8 @@ struct Target {
 
 /// One operation: the position of its collection in `nsInfo`, and the action.
 struct Op<'a> {
+    /// The operation as the client wrote it.
+    written: Doc<'a>,
     place: usize,
     action: Action<'a>,
 }
@@ -159,19 +164,25 @@ fn one(
     (unit, place): (&mut Unit, usize),
     totals: &mut Totals,
 ) -> Result<DocBuf> {
-    let namespace = &target.namespace;
+    let (namespace, began) = (&target.namespace, Instant::now());
     if let Some(uuid) = &target.uuid {
         cx.service.store.catalog().check_uuid(namespace, uuid)?;
     }
     match &op.action {
         Action::Insert(doc) => {
             if unit.repeated(place)?.is_none() {
-                cx.begin_statements(unit, place..place + 1)?;
-                let mut outcome = insert_many(unit, namespace, &[*doc], true, &cx.interrupt)?;
-                if let Some((_, error)) = outcome.errors.pop() {
-                    return Err(error);
-                }
-                unit.note(outcome.committed.as_ref());
+                let inserted = insert_one(cx, namespace, *doc, (unit, place));
+                cx.end_bulk_statement(
+                    Class::Insert,
+                    namespace,
+                    op.written,
+                    began,
+                    match &inserted {
+                        Ok(()) => Ok(Tally { inserted: Some(1), ..Tally::default() }),
+                        Err(error) => Err(error),
+                    },
+                );
+                inserted?;
             }
             totals.inserted += 1;
             Ok(quire_document::doc! { "n": 1 })
@@ -181,7 +192,10 @@ fn one(
                 Some(before) => crate::write::repeated::update(&before)?,
                 None => {
                     totals.room.check()?;
-                    run_one(cx, namespace, statement, let_vars, (unit, place))?
+                    let ended = run_one(cx, namespace, statement, let_vars, (unit, place));
+                    let tally = ended.as_ref().map(update::tally);
+                    cx.end_bulk_statement(Class::Update, namespace, op.written, began, tally);
+                    ended?
                 }
             };
             if let Some(id) = &outcome.upserted {
@@ -200,11 +214,29 @@ fn one(
             }))
         }
         Action::Delete(statement) => {
-            let ended = delete::run_one(cx, namespace, statement, let_vars, (unit, place))?;
+            let ended = delete::run_one(cx, namespace, statement, let_vars, (unit, place));
+            let tally = ended.as_ref().map(delete::tally);
+            cx.end_bulk_statement(Class::Remove, namespace, op.written, began, tally);
+            let ended = ended?;
             totals.deleted += ended.deleted as i64;
             Ok(quire_document::doc! { "n": ended.deleted as i32 })
         }
     }
+}
+
+fn insert_one(
+    cx: &Context<'_>,
+    namespace: &Namespace,
+    doc: Doc<'_>,
+    (unit, place): (&mut Unit, usize),
+) -> Result<()> {
+    cx.begin_statements(unit, place..place + 1)?;
+    let mut outcome = insert_many(unit, namespace, &[doc], true, &cx.interrupt)?;
+    if let Some((_, error)) = outcome.errors.pop() {
+        return Err(error);
+    }
+    unit.note(outcome.committed.as_ref());
+    Ok(())
 }
 
 fn write_reply(
@@ -340,7 +372,7 @@ fn parse_insert(op: Doc<'_>) -> Result<Op<'_>> {
         }
     }
     let document = document.ok_or_else(|| missing(OWNER, "document"))?;
-    Ok(Op { place: at, action: Action::Insert(document) })
+    Ok(Op { written: op, place: at, action: Action::Insert(document) })
 }
 
 fn parse_update(op: Doc<'_>) -> Result<Op<'_>> {
@@ -368,7 +400,7 @@ fn parse_update(op: Doc<'_>) -> Result<Op<'_>> {
         return Err(missing(OWNER, "updateMods"));
     }
     statement.check_sort()?;
-    Ok(Op { place: at, action: Action::Update(Box::new(statement)) })
+    Ok(Op { written: op, place: at, action: Action::Update(Box::new(statement)) })
 }
 
 fn parse_delete(op: Doc<'_>) -> Result<Op<'_>> {
@@ -389,5 +421,5 @@ fn parse_delete(op: Doc<'_>) -> Result<Op<'_>> {
     }
     let filter = filter.ok_or_else(|| missing(OWNER, "filter"))?;
     let statement = DeleteStatement { filter, one: !multi, hint: chosen, collation };
-    Ok(Op { place: at, action: Action::Delete(statement) })
+    Ok(Op { written: op, place: at, action: Action::Delete(statement) })
 }

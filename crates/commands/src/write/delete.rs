@@ -96,7 +96,8 @@ pub fn run_one(
     Ok(outcome)
 }
 
-fn tally(outcome: &DeleteOutcome) -> Tally {
+/// Returns the counts of a statement.
+pub fn tally(outcome: &DeleteOutcome) -> Tally {
     let examined = Some(outcome.examined.clone());
     Tally { examined, deleted: Some(outcome.deleted), ..Tally::default() }
 }

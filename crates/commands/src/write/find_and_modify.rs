@@ -2,6 +2,7 @@
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
+use crate::frame::fingerprint::FIND_AND_MODIFY;
 use crate::frame::query_args::{collation, hint, owned, write_policy};
 use crate::write::find_and_modify_arguments::Arguments;
 use crate::write::projecting::Projecting;
@@ -18,6 +19,7 @@ use quire_executor::modify::{
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let arguments = parse(cx, body)?;
     let namespace = write_target(cx, body)?;
+    cx.tally.fingerprint = cx.write_print(FIND_AND_MODIFY, &namespace, body);
     let change = match arguments.update {
         None => FoundChange::Remove,
         Some(update) => FoundChange::Update {

@@ -134,7 +134,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-fn tally(outcome: &UpdateOutcome) -> Tally {
+/// Returns the counts of a statement.
+pub fn tally(outcome: &UpdateOutcome) -> Tally {
     Tally {
         examined: Some(outcome.examined.clone()),
         matched: Some(outcome.matched),

@@ -38,6 +38,7 @@ mod plan_fuzz;
 mod pool;
 mod profile;
 mod query_settings;
+mod recorder;
 mod refusals;
 mod requests;
 mod retryable;

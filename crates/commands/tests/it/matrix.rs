@@ -170,6 +170,8 @@ fn the_rest_of_families() -> Vec<Row> {
         ("shop", aggregate(doc! { "$planCacheStats": {} }), vec![READ, MANAGE]),
         ("admin", server_stage(doc! { "$queryStats": {} }), vec![MONITOR]),
         ("admin", server_stage(doc! { "$querySettings": {} }), vec![CLUSTER]),
+        ("admin", doc! { "quireRecorder": "show" }, vec![MONITOR]),
+        ("admin", doc! { "configureQueryAnalyzer": "shop.orders", "mode": "off" }, vec![CLUSTER]),
         (
             "admin",
             doc! { "setQuerySettings": &*"0".repeat(64), "settings": { "queryFramework": "sbe" } },

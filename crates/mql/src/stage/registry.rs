@@ -117,14 +117,17 @@ pub const STAGES: &[StageRow] = &[
         },
         served::NEVER_INSIDE,
     ),
-    not_built(
+    served(
         "$listSampledQueries",
+        "7.0",
+        "The sampled queries of a collection, or of all.",
         Facts {
             source: Source::Admin,
             // The manual names only the role clusterMonitor. This is an action of that role.
             rights: &[on_cluster(StageAction::Inprog)],
             ..LISTED
         },
+        served::NEVER_INSIDE,
     ),
     served(
         "$listSessions",
@@ -160,13 +163,16 @@ pub const STAGES: &[StageRow] = &[
         },
         served::NEVER_INSIDE,
     ),
-    not_built(
+    served(
         "$queryStats",
+        "6.0",
+        "The statistics of the shapes of reads, which the recorder has counted.",
         Facts {
             source: Source::Admin,
             rights: &[on_cluster(StageAction::QueryStatsRead)],
             ..LISTED
         },
+        served::NEVER_INSIDE,
     ),
     rank_fusion::RANK_FUSION,
     redact::REDACT,
