@@ -18,6 +18,7 @@ mod profile;
 mod progress;
 mod requests;
 pub mod serve;
+mod trace;
 mod version;
 
 pub use call::Call;
@@ -75,6 +76,16 @@ pub static COMMANDS: &[Subcommand] = &[
         name: "advise",
         summary: "Names the problems of a Quire, a MongoDB or a dump, with costs and commands.",
         run: advise::run,
+    },
+    Subcommand {
+        name: "record",
+        summary: "Writes the statements that a server runs for a while into a file.",
+        run: trace::record::run,
+    },
+    Subcommand {
+        name: "replay",
+        summary: "Runs the statements of such a file again and compares their times.",
+        run: trace::replay::run,
     },
 ];
 

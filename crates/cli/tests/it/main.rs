@@ -27,6 +27,7 @@ mod retries;
 mod serving;
 mod tls;
 mod tour;
+mod trace;
 
 use quire_document::DocBuf;
 use quire_wire::client::{Request, parse_response};
