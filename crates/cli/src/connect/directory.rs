@@ -19,7 +19,9 @@ impl Directory {
     pub(crate) fn open(path: &Path) -> Result<Directory, Failure> {
         let opened = crate::engine::open(path, LsmOptions::default())?;
         opened.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-        let options = ServiceOptions::in_process("lsm", Some(path));
+        // What a tool does is not what the application asks.
+        let options =
+            ServiceOptions { recorder: false, ..ServiceOptions::in_process("lsm", Some(path)) };
         let service = Service::open(opened.engine, options).map_err(|error| {
             Failure::new(FAILED, format!("cannot open the data in {}: {error}", path.display()))
         })?;
