@@ -13,6 +13,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("wire", 2),
     ("access", 2),
     ("tls", 2),
+    ("geometry", 2),
     ("mql", 2),
     ("advisor", 2),
     ("catalog", 3),
