@@ -21,6 +21,9 @@ fn bind(search: &dyn Search, collection: Option<&Collection>) -> Result<Arc<dyn 
     let Some(searches) = kinds.into_iter().find(|kind| kind.operator == search.operator()) else {
         return Err(Error::not_built(search.operator()));
     };
+    if let Some(bound) = (searches.choose)(search, collection)? {
+        return Ok(bound);
+    }
     let ready = collection.into_iter().flat_map(Collection::ready_indexes);
     // A hidden index counts too: then the planner finds no plan.
     let mut found = ready.filter(|index| index.keys.searches(search).is_some());

@@ -9,7 +9,7 @@ use quire_document::{Doc, Value};
 use quire_error::Result;
 
 use super::{
-    Arena, Bounds, GeneratedKeys, Intervals, KeyField, KeySpec, Predicate, Searches, hashed,
+    Arena, Bounds, GeneratedKeys, Intervals, KeyField, KeySpec, Predicate, Searches, geo, hashed,
     ordinary, text, wildcard,
 };
 use crate::{IndexSpec, Multikey, MultikeyPaths};
@@ -19,13 +19,15 @@ pub const KINDS: &[&Kind] = &[
     &ordinary::KIND,
     &hashed::KIND,
     &text::KIND,
+    &geo::KIND,
+    &geo::flat::KIND,
     &wildcard::KIND,
     #[cfg(test)]
     &super::toy_tests::KIND,
 ];
 
 /// Names of MongoDB's index kinds that are not built. A key pattern may contain them.
-const NOT_BUILT: &[&str] = &["2d", "2dsphere"];
+const NOT_BUILT: &[&str] = &[];
 
 /// Returns true if a change of a document changes the top-level field of this name.
 pub type Differs<'d> = dyn Fn(&str) -> bool + 'd;

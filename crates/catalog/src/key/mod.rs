@@ -12,6 +12,7 @@
 mod bounds;
 mod collated;
 mod generated;
+mod geo;
 mod hashed;
 mod interval;
 mod kind;

@@ -17,7 +17,10 @@ use quire_mql::collation::Collation;
 use quire_mql::filter::{Node as Condition, Search};
 
 use super::{Intervals, KeySpec};
-use crate::IndexSpec;
+use crate::{Collection, IndexSpec};
+
+/// A search that knows its index, or needs none to test documents.
+pub type Bound = Arc<dyn Search>;
 
 /// The operator that an index kind answers.
 pub struct Searches {
@@ -26,6 +29,9 @@ pub struct Searches {
     /// Returns true if the index can answer a search of the operator, for example because it has the
     /// path of the search.
     pub answers: fn(&KeySpec, &dyn Search) -> bool,
+    /// Binds a search whose indexes the kind chooses itself; `None` to bind it to the one that
+    /// [`answers`](Self::answers).
+    pub choose: fn(&dyn Search, Option<&Collection>) -> Result<Option<Bound>>,
     /// Returns the search for an index of this specification. The result can test documents.
     pub bind: fn(&IndexSpec, &dyn Search) -> Result<Arc<dyn Search>>,
     /// Plans a bound search; `None` if the index cannot answer it beside these conditions.

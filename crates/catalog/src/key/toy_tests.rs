@@ -52,6 +52,7 @@ pub(super) const KIND: Kind = Kind {
 const SEARCHES: Searches = Searches {
     operator: "$toy",
     answers: |_, _| true,
+    choose: |_, _| Ok(None),
     bind: |spec, search| match search.as_any().downcast_ref::<Toy>() {
         Some(toy) => {
             let path = spec.key.as_doc().fields().next().map(|(path, _)| path.to_owned());

@@ -34,6 +34,12 @@ pub trait Search: Any + Debug + Send + Sync {
     /// As [`matches`](Self::matches).
     fn metadata_of(&self, doc: Doc<'_>) -> Result<DocBuf>;
 
+    /// Returns true if a filter can have the search only as one of the conditions that all must hold, not
+    /// below `$or`.
+    fn is_conjunct_only(&self) -> bool {
+        false
+    }
+
     /// Writes the condition as explain's `parsedQuery` shows it.
     fn write(&self, writer: &mut DocWriter<'_>);
 

@@ -3,7 +3,7 @@
 use super::node::Node;
 use super::parse::{Argument, Parser};
 use super::{
-    all, bits, compare, constant, elem_match, exists, expr, json_schema, logical, membership,
+    all, bits, compare, constant, elem_match, exists, expr, geo, json_schema, logical, membership,
     modulo, not_built, of_type, regex, size, text,
 };
 use quire_document::Value;
@@ -47,6 +47,7 @@ const FAMILIES: &[&[QueryOperator]] = &[
     size::OPERATORS,
     bits::OPERATORS,
     constant::OPERATORS,
+    geo::OPERATORS,
     not_built::OPERATORS,
 ];
 

@@ -20,6 +20,7 @@ mod facts;
 mod fill;
 mod fusion;
 mod fusion_input;
+mod geo_near;
 mod granularity;
 mod graph_lookup;
 mod group;

@@ -4,7 +4,7 @@
 use super::facts::{Facts, InFusion, Reads, Source, Standing};
 use super::rights::{On, READ, Right, StageAction, When, on_cluster, on_source};
 use super::{
-    Stage, bucket, bucket_auto, change_stream, count, densify, documents, facet, fill,
+    Stage, bucket, bucket_auto, change_stream, count, densify, documents, facet, fill, geo_near,
     graph_lookup, group, limit, lookup, matching, merge, out, project, rank_fusion, redact,
     replace_root, sample, score, score_fusion, served, set_window_fields, sort, sort_by_count,
     union_with, unwind,
@@ -60,15 +60,7 @@ pub const STAGES: &[StageRow] = &[
     documents::DOCUMENTS,
     facet::FACET,
     fill::FILL,
-    not_built(
-        "$geoNear",
-        Facts {
-            standing: Standing::First,
-            in_facet: false,
-            in_fusion: InFusion::Searches(&["distanceField", "includeLocs"]),
-            ..Facts::PLAIN
-        },
-    ),
+    geo_near::GEO_NEAR,
     graph_lookup::GRAPH_LOOKUP,
     group::GROUP,
     served(

@@ -23,6 +23,9 @@ pub(crate) fn check(filter: &Condition, request: &FindRequest, natural: bool) ->
     if count(filter) > 1 {
         return refused(format!("Too many {name} expressions"));
     }
+    if search.is_conjunct_only() && position(filter.conjuncts()).is_none() {
+        return refused(format!("geo ${name} must be top-level expression"));
+    }
     if is_below_nor(filter) {
         return refused(format!("{name} expression not allowed in nor"));
     }

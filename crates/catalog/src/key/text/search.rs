@@ -21,8 +21,14 @@ use crate::key::{
 };
 
 /// The operator that text indexes answer.
-pub(super) const SEARCHES: Searches =
-    Searches { operator: "$text", answers: |_, _| true, bind, plan, wrong_number };
+pub(super) const SEARCHES: Searches = Searches {
+    operator: "$text",
+    answers: |_, _| true,
+    choose: |_, _| Ok(None),
+    bind,
+    plan,
+    wrong_number,
+};
 
 /// A `$text` of a text index.
 #[derive(Debug)]

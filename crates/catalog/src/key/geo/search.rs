@@ -1,0 +1,221 @@
+//! The plan of a `$near`: the index whose geometries it searches, and the bounds that other conditions
+//! give to other fields of its keys.
+
+use std::sync::Arc;
+
+use quire_document::{Doc, DocWriter};
+use quire_error::{Error, ErrorCode, Result};
+use quire_geometry::{Near, NearCenter};
+use quire_mql::filter::{NEAR_METADATA, NearQuery, Node as Condition, PathNode, Search};
+
+use super::flat::Plane;
+use super::intervals;
+use super::running::Rings;
+use crate::key::ordinary::field_bounds;
+use crate::key::{
+    Answer, Intervals, KeySpec, Part, Predicate, SearchMethod, SearchPlan, Searched, Searches,
+    Searching,
+};
+use crate::{Collection, IndexSpec};
+
+/// How 2dsphere indexes answer `$near`.
+pub(super) const OF_SPHERE: Searches =
+    Searches { operator: "$near", answers: answers_sphere, choose, bind, plan, wrong_number };
+
+/// How 2d indexes answer `$near`.
+pub(super) const OF_PLANE: Searches =
+    Searches { operator: "$near", answers: answers_plane, choose, bind, plan, wrong_number };
+
+fn near(search: &dyn Search) -> Option<&NearQuery> {
+    search.as_any().downcast_ref()
+}
+
+/// Returns the position of the field with the geometries of a search.
+fn geometry_field(keys: &KeySpec, search: &NearQuery) -> Option<usize> {
+    let is_it =
+        |field: &crate::key::KeyField| field.part == Part::Hash && field.path == search.path();
+    keys.fields().iter().position(is_it)
+}
+
+fn answers_sphere(keys: &KeySpec, search: &dyn Search) -> bool {
+    near(search).is_some_and(|search| {
+        matches!(search.near().center, NearCenter::Meters(_) | NearCenter::Radians(_))
+            && geometry_field(keys, search).is_some()
+    })
+}
+
+fn answers_plane(keys: &KeySpec, search: &dyn Search) -> bool {
+    near(search).is_some_and(|search| {
+        !matches!(search.near().center, NearCenter::Meters(_))
+            && geometry_field(keys, search).is_some()
+    })
+}
+
+/// Finds the path of a search that does not name it, and checks that an index can answer it.
+///
+/// # Errors
+/// 26 NamespaceNotFound and 27 IndexNotFound if the path cannot be found, 16433 for a flat center outside
+/// of the index, 291 NoQueryExecutionPlans if no index answers the search.
+fn choose(search: &dyn Search, collection: Option<&Collection>) -> Result<Option<Arc<dyn Search>>> {
+    let Some(search) = near(search) else { return Ok(None) };
+    let mut search = search.clone();
+    let Some(collection) = collection else {
+        if search.path().is_empty() {
+            let text = "$geoNear requires a collection with a 2d or 2dsphere index";
+            return Err(Error::new(ErrorCode::NamespaceNotFound, text));
+        }
+        return Ok(Some(Arc::new(search)));
+    };
+    if search.path().is_empty() {
+        search = search.at(only_path(collection)?);
+    }
+    // A 2d index is preferred, and computes distances on the sphere in its own way.
+    let near = search.near();
+    if let NearCenter::Radians(center) = near.center {
+        let by_cosine = search.with(Near { center: NearCenter::ByCosine(center), ..near.clone() });
+        let mut indexes = collection.ready_indexes();
+        if indexes.any(|index| index.keys.searches(&by_cosine).is_some()) {
+            search = by_cosine;
+        }
+    }
+    let mut answering =
+        collection.ready_indexes().filter(|index| index.keys.searches(&search).is_some());
+    let Some(index) = answering.next() else {
+        return Err(wrong_number(0).unwrap_or_else(|| Error::internal("no geo index")));
+    };
+    if let (Some(plane), NearCenter::Flat(center)) =
+        (Plane::in_keys(&index.keys), search.near().center)
+    {
+        plane.check(center)?;
+    }
+    Ok(Some(Arc::new(search)))
+}
+
+/// Returns the path of the only 2d index, or else of the only 2dsphere index.
+fn only_path(collection: &Collection) -> Result<&str> {
+    let not_found = |text: String| Err(Error::new(ErrorCode::IndexNotFound, text));
+    for kind in [super::flat::NAME, super::NAME] {
+        let of_kind = collection.ready_indexes().filter(|index| index.keys.kind().name == kind);
+        let paths: Vec<&str> = of_kind
+            .filter_map(|index| {
+                let fields = index.keys.fields().iter();
+                fields.into_iter().find(|field| field.part == Part::Hash).map(|field| &*field.path)
+            })
+            .collect();
+        match paths[..] {
+            [] => {}
+            [path] => return Ok(path),
+            _ => {
+                return not_found(format!(
+                    "There is more than one {kind} index on {}; unsure which to use for $geoNear",
+                    collection.namespace
+                ));
+            }
+        }
+    }
+    not_found("$geoNear requires a 2d or 2dsphere index, but none were found".into())
+}
+
+fn wrong_number(indexes: usize) -> Option<Error> {
+    let text = "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query";
+    (indexes == 0).then(|| Error::new(ErrorCode::NoQueryExecutionPlans, text))
+}
+
+fn bind(_: &IndexSpec, search: &dyn Search) -> Result<Arc<dyn Search>> {
+    match near(search) {
+        Some(search) => Ok(Arc::new(search.clone())),
+        None => Err(Error::internal("a geo index answers another search")),
+    }
+}
+
+/// Returns the bounds of the fields beside the geometries.
+fn bounds_beside(keys: &KeySpec, searched: &Searched<'_>) -> Vec<Intervals> {
+    let bound = |(number, field): (usize, &crate::key::KeyField)| {
+        let of_field = searched.beside.iter().find_map(|condition| {
+            let Condition::Path(PathNode { path, test, .. }) = condition else { return None };
+            if field.part != Part::Value || path.as_str() != field.path || searched.long_keys {
+                return None;
+            }
+            let path = path.as_str();
+            let multikey = true;
+            let predicate = Predicate { test, negated: false, path, multikey, collation: None };
+            field_bounds(keys, number, &predicate)
+        });
+        of_field.map_or_else(Intervals::all, |(intervals, _)| intervals)
+    };
+    keys.fields().iter().enumerate().map(bound).collect()
+}
+
+fn plan(keys: &KeySpec, searched: &Searched<'_>) -> Option<SearchPlan> {
+    let search = near(searched.search)?;
+    let field = geometry_field(keys, search)?;
+    // Strings of an index with a collation are sort keys; the documents tell instead.
+    let bounds = match keys.collation {
+        None => bounds_beside(keys, searched),
+        Some(_) => vec![Intervals::all(); keys.fields().len()],
+    };
+    let method =
+        NearMethod { search: Arc::new(search.clone()), bounds, field, plane: Plane::in_keys(keys) };
+    Some(SearchPlan {
+        answers: vec![Answer::None; searched.beside.len()],
+        scans: Vec::new(),
+        method: Arc::new(method),
+    })
+}
+
+/// A planned `$near`.
+#[derive(Debug)]
+pub(super) struct NearMethod {
+    pub search: Arc<NearQuery>,
+    /// The bounds of all fields but the geometries'.
+    pub bounds: Vec<Intervals>,
+    /// The position of the geometries' field.
+    pub field: usize,
+    /// The squares of a 2d index; `None` for the cells of the sphere.
+    pub plane: Option<Plane>,
+}
+
+impl NearMethod {
+    /// Returns the intervals of the geometries' field that have all whose distance is at most `to`.
+    pub fn within(&self, to: f64) -> Intervals {
+        let center = &self.search.near().center;
+        match (&self.plane, center.ranges(to)) {
+            (Some(plane), _) => plane.near(center, to),
+            (None, Some(ranges)) => intervals(&ranges),
+            (None, None) => Intervals::all(),
+        }
+    }
+}
+
+impl SearchMethod for NearMethod {
+    fn check_stage(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn write_facts(&self, _: &mut DocWriter<'_>) {}
+
+    fn check(&self, _: Doc<'_>) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn gather_stage(&self) -> &'static str {
+        if self.plane.is_some() { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" }
+    }
+
+    fn order(&self) -> Option<&'static str> {
+        NEAR_METADATA.first().copied()
+    }
+
+    fn always_gathers(&self) -> bool {
+        true
+    }
+
+    fn begin(&self) -> Box<dyn Searching> {
+        Box::new(Rings::new(NearMethod {
+            search: Arc::clone(&self.search),
+            bounds: self.bounds.clone(),
+            field: self.field,
+            plane: self.plane,
+        }))
+    }
+}

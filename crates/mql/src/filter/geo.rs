@@ -1,0 +1,291 @@
+//! `$geoWithin` (and its old name `$within`), `$geoIntersects`: tests of geometries; and `$near`,
+//! `$nearSphere`: a search, which an index answers, nearest first. The geometry is in crate `geometry`.
+
+use std::any::Any;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::node::{Node, Test};
+use super::open::{Search, ValueTest};
+use super::parse::{Argument, Level, Parser};
+use super::registry::{Parse, QueryOperator};
+use quire_document::path::{Leaf, Path};
+use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use quire_error::{Error, Result};
+use quire_geometry::{Intersecting, Near, Region, Stored};
+
+/// The registry rows of these operators.
+pub(super) const OPERATORS: &[QueryOperator] = &[
+    QueryOperator {
+        name: "$geoWithin",
+        parse: Parse::Field(|_, argument| within("$geoWithin", argument)),
+        doc: "Matches geometries that lie within another one.",
+        since: "2.4",
+    },
+    QueryOperator {
+        name: "$within",
+        parse: Parse::Field(|_, argument| within("$within", argument)),
+        doc: "Old name of `$geoWithin`.",
+        since: "1.0",
+    },
+    QueryOperator {
+        name: "$geoIntersects",
+        parse: Parse::Field(|_, argument| intersects(argument)),
+        doc: "Matches geometries that have a point in common with another one.",
+        since: "2.4",
+    },
+    QueryOperator {
+        name: "$near",
+        parse: Parse::Field(|parser, argument| near("$near", parser, argument)),
+        doc: "Matches geometries near a point, nearest first, by a 2dsphere or 2d index.",
+        since: "1.0",
+    },
+    QueryOperator {
+        name: "$nearSphere",
+        parse: Parse::Field(|parser, argument| near("$nearSphere", parser, argument)),
+        doc: "As `$near`, with distances on a sphere.",
+        since: "1.8",
+    },
+    QueryOperator {
+        name: "$geoNear",
+        parse: Parse::Field(|parser, argument| near("$near", parser, argument)),
+        doc: "Old name of `$near`.",
+        since: "2.4",
+    },
+];
+
+/// A test of a geometry.
+#[derive(Clone, Debug)]
+pub struct GeoTest {
+    name: &'static str,
+    operand: ValueBuf,
+    relation: GeoRelation,
+}
+
+/// The relation between a stored geometry and that of the query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GeoRelation {
+    /// The region contains the geometry.
+    Within(Region),
+    /// The two have a point in common.
+    Meets(Intersecting),
+}
+
+impl GeoTest {
+    /// Returns the relation that the test asks for.
+    pub fn relation(&self) -> &GeoRelation {
+        &self.relation
+    }
+}
+
+/// Fails unless the operator is alone with its modifiers.
+fn check_alone(name: &str, siblings: Doc<'_>) -> Result<()> {
+    let is_extra = |other: &str| other != name && other != "$uniqueDocs";
+    match siblings.fields().find(|(other, _)| is_extra(other)) {
+        None => Ok(()),
+        Some((other, _)) => {
+            Err(Error::bad_value(format!("can't parse extra field: {other} beside {name}")))
+        }
+    }
+}
+
+fn test(name: &'static str, argument: Argument<'_>, relation: GeoRelation) -> Node {
+    let test = GeoTest { name, operand: ValueBuf::new(argument.value), relation };
+    Node::path(argument.path, Test::Open(Arc::new(test)))
+}
+
+fn within(name: &'static str, argument: Argument<'_>) -> Result<Node> {
+    check_alone(name, argument.siblings)?;
+    let region = Region::parse(argument.value)?;
+    Ok(test(name, argument, GeoRelation::Within(region)))
+}
+
+fn intersects(argument: Argument<'_>) -> Result<Node> {
+    check_alone("$geoIntersects", argument.siblings)?;
+    let other = Intersecting::parse(argument.value)?;
+    Ok(test("$geoIntersects", argument, GeoRelation::Meets(other)))
+}
+
+impl ValueTest for GeoTest {
+    fn operator(&self) -> &'static str {
+        self.name
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn test(&self, value: Value<'_>) -> Result<bool> {
+        let passes = |stored: &Stored| match &self.relation {
+            GeoRelation::Within(region) => region.contains(stored),
+            GeoRelation::Meets(other) => other.meets(stored),
+        };
+        Ok(geometries(value).iter().any(passes))
+    }
+
+    fn leaf(&self) -> Leaf {
+        Leaf::Whole
+    }
+
+    fn write(&self, writer: &mut DocWriter<'_>) {
+        writer.append(self.name, self.operand.as_value());
+    }
+}
+
+/// Returns the geometries of a value: itself, or the elements of an array.
+pub fn geometries(value: Value<'_>) -> Vec<Stored> {
+    match (Stored::parse(value), value) {
+        (Ok(stored), _) => vec![stored],
+        (Err(_), Value::Array(array)) => {
+            array.iter().filter_map(|element| Stored::parse(element).ok()).collect()
+        }
+        (Err(_), _) => Vec::new(),
+    }
+}
+
+/// A search for what is near a point.
+#[derive(Clone, Debug)]
+pub struct NearQuery {
+    /// The operator as it was written.
+    name: &'static str,
+    operand: ValueBuf,
+    /// The path of the geometries.
+    path: Path,
+    /// The center and the distances.
+    near: Near,
+}
+
+/// The metadata of a search near a point.
+pub const NEAR_METADATA: &[&str] = &["geoNearDistance", "geoNearPoint"];
+
+fn near(name: &'static str, parser: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
+    if !parser.features.near || parser.level == Level::Element {
+        let text = "$geoNear, $near, and $nearSphere are not allowed in this context";
+        // Below `$elemMatch` it is a bad value, elsewhere an operator in the wrong place.
+        return Err(match parser.features.near {
+            true => Error::bad_value(text),
+            false => Error::location(5626500, text),
+        });
+    }
+    let known = ["$near", "$nearSphere", "$geoNear", "$minDistance", "$maxDistance", "$uniqueDocs"];
+    for (other, _) in argument.siblings.fields() {
+        if ["$geoWithin", "$within", "$geoIntersects"].contains(&other) {
+            return Err(Error::bad_value(format!("geo near must be alone, not beside {other}")));
+        }
+        if !known.contains(&other) {
+            let text = format!("invalid argument in geo near query: {other}");
+            return Err(Error::location(34413, text));
+        }
+    }
+    let count = |names: &[&str]| {
+        argument.siblings.fields().filter(|(name, _)| names.contains(name)).count()
+    };
+    if count(&known[..3]) > 1 {
+        return Err(Error::bad_value("Too many geoNear expressions"));
+    }
+    let beside = ["$minDistance", "$maxDistance"].map(|name| argument.siblings.get(name));
+    let near = Near::parse(name, argument.value, beside)?;
+    Ok(Node::Search(Arc::new(NearQuery::new(name, argument.path, argument.value, near))))
+}
+
+impl NearQuery {
+    /// Returns a search for the geometries at a path. `name` and `operand` are what explain shows.
+    pub fn new(name: &'static str, path: &str, operand: Value<'_>, near: Near) -> Self {
+        NearQuery { name, operand: ValueBuf::new(operand), path: Path::new(path), near }
+    }
+
+    /// Returns the same search with another center or other distances.
+    #[must_use]
+    pub fn with(&self, near: Near) -> Self {
+        NearQuery { near, ..self.clone() }
+    }
+
+    /// Returns the same search at another path.
+    #[must_use]
+    pub fn at(&self, path: &str) -> Self {
+        NearQuery { path: Path::new(path), ..self.clone() }
+    }
+
+    /// Returns the path of the geometries; empty if the collection's only geo index gives it.
+    pub fn path(&self) -> &str {
+        self.path.as_str()
+    }
+
+    /// Returns the center and the distances.
+    pub fn near(&self) -> &Near {
+        &self.near
+    }
+
+    /// Returns the distance of a document's nearest geometry within the bounds, and that geometry.
+    pub fn nearest<'d>(&self, doc: Doc<'d>) -> Option<(f64, Value<'d>)> {
+        let mut best: Option<(f64, Value<'_>)> = None;
+        let mut take = |value: Value<'d>| {
+            let Ok(stored) = Stored::parse(value) else { return false };
+            if let Some(distance) = self.near.distance(&stored)
+                && best.is_none_or(|(least, _)| distance < least)
+            {
+                best = Some((distance, value));
+            }
+            true
+        };
+        let _ = self.path.visit(doc, Leaf::Whole, |found| {
+            if let Some(value) = found.value
+                && !take(value)
+                && let Value::Array(array) = value
+            {
+                array.iter().for_each(|element| {
+                    take(element);
+                });
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        best
+    }
+
+    /// Returns the metadata of a document at a distance.
+    pub fn metadata(distance: f64, geometry: Value<'_>) -> DocBuf {
+        DocBuf::build(|writer| {
+            writer.append(NEAR_METADATA[0], distance).append(NEAR_METADATA[1], geometry);
+        })
+    }
+}
+
+impl Search for NearQuery {
+    fn operator(&self) -> &'static str {
+        "$near"
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn matches(&self, doc: Doc<'_>) -> Result<bool> {
+        Ok(self.nearest(doc).is_some())
+    }
+
+    fn metadata(&self) -> &'static [&'static str] {
+        NEAR_METADATA
+    }
+
+    fn metadata_of(&self, doc: Doc<'_>) -> Result<DocBuf> {
+        let metadata = |(distance, geometry)| NearQuery::metadata(distance, geometry);
+        Ok(self.nearest(doc).map(metadata).unwrap_or_default())
+    }
+
+    fn is_conjunct_only(&self) -> bool {
+        true
+    }
+
+    fn write(&self, writer: &mut DocWriter<'_>) {
+        writer.document(self.path.as_str()).append(self.name, self.operand.as_value());
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "GEONEAR  field={} maxdist={} isNearSphere={}",
+            self.path(),
+            self.near.max,
+            u8::from(self.name == "$nearSphere")
+        )
+    }
+}
