@@ -19,6 +19,7 @@ mod durability;
 mod fail_points;
 mod fsync;
 mod full_disk;
+mod geo;
 mod hidden_metadata;
 mod index_builds;
 mod index_filters;
