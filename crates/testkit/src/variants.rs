@@ -195,8 +195,9 @@ struct Again {
 impl Again {
     fn repeat(&mut self, read: &Read) {
         let free = !ORDERED.iter().any(|word| read.text.contains(word));
-        // Only its index answers a `$text`, and a hint beside it is an error.
-        let may_hint = read.command.get("hint").is_none() && !read.text.contains("$text");
+        // Only its index answers a search, and a hint beside it is an error.
+        let is_search = ["$text", "$near", "$geoNear"].iter().any(|name| read.text.contains(name));
+        let may_hint = read.command.get("hint").is_none() && !is_search;
         if free && may_hint {
             let natural = Node::from_doc(doc! { "$natural": 1 }.as_doc());
             self.compare(read, "no index", &read.with("hint", natural), false);
