@@ -319,6 +319,9 @@ impl Computed {
     ) -> Attempt<Option<Option<Vec<u8>>>> {
         let value = task.value.as_value();
         if self.local.as_str() == "_id" {
+            if !writer.is_deferred() && self.max_fanout() == 0 {
+                return Ok(Some(None));
+            }
             if let Some(record) = writer.view().get_by_id(owner, value)? {
                 visit(writer, &record)?;
             }

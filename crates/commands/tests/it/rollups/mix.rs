@@ -235,6 +235,34 @@ fn declared_after_the_load_equals_declared_before() {
     }
 }
 
+/// With `maxFanout: 0` jobs write all parents; when nothing is left they have what they have when each
+/// commit writes them.
+#[test]
+fn all_in_the_background_and_then_quiet_equals_all_in_the_foreground() {
+    for seed in 300..300 + seeds(2) {
+        let (_server, mut foreground) = shop();
+        let server = Server::new();
+        let mut background = server.client(1);
+        background.works(doc! { "create": "products", "$db": "test" });
+        let mut late = super::declared();
+        late.append("maxFanout", 0);
+        background.works(doc! { "collMod": "products", "patterns": [&late], "$db": "test" });
+        for client in [&mut foreground, &mut background] {
+            let (mut draws, mut txn) = (Draws(Generator::new(seed)), 0);
+            for _ in 0..40 {
+                run(client, &mut draws, &mut txn);
+            }
+        }
+        super::sides::settle(&server, &mut background, "products", "reviews");
+        assert_exact(&mut background, &format!("seed {seed}"));
+        let none = DocBuf::new();
+        assert_eq!(
+            all(&mut foreground, "products", &none),
+            all(&mut background, "products", &none)
+        );
+    }
+}
+
 /// Writers at once, and a reader that checks each snapshot that it gets.
 #[test]
 fn every_snapshot_beside_concurrent_writers_is_exact() {

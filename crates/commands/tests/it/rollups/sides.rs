@@ -13,7 +13,7 @@ fn collmod(client: &mut Client, collection: &str, pattern: &DocBuf) -> DocBuf {
 }
 
 /// Waits until no pattern of a collection has work left.
-fn settle(server: &Server, client: &mut Client, collection: &str, name: &str) {
+pub fn settle(server: &Server, client: &mut Client, collection: &str, name: &str) {
     let jobs = server.0.start_jobs().unwrap();
     loop {
         let stats = client.works(doc! { "collStats": collection, "$db": "test" });
