@@ -3,8 +3,10 @@
 
 use super::random::{settle, wrong_copies};
 use super::{declare, find, insert, orders, rows, shop, update, with, write_code};
+use crate::change_streams::open;
 use crate::{Server, code, number, text};
 use quire_document::{DocBuf, Value, doc};
+use quire_storage::{Faults, SimulatedDisk};
 
 /// The commands of a page in docs/patterns: each line with `db.runCommand` works, is refused, or finds
 /// documents, as its comment says.
@@ -198,4 +200,34 @@ fn expiry_keeps_what_restrict_protects() {
         quire_collections::expire_documents(store, i64::from(i32::MAX), &interrupt).unwrap();
     assert_eq!((expired.deleted, expired.failures.len()), (1, 0));
     assert_eq!(text(&find(&mut client, "customers", 1), "name"), Some("c1"));
+}
+
+/// A stream shows a derived write as an update, and what the pattern adds to a client's own update.
+#[test]
+fn change_streams_show_what_patterns_write() {
+    let server = open(&SimulatedDisk::new(Faults::none(1)));
+    let mut client = server.client(1);
+    insert(&mut client, "customers", &doc! { "_id": 1, "name": "a" });
+    insert(&mut client, "customers", &doc! { "_id": 2, "name": "b" });
+    client.works(doc! { "create": "orders", "patterns": [&orders()], "$db": "shop" });
+    insert(&mut client, "orders", &doc! { "_id": 1, "customerId": 1 });
+    let stages = doc! { "p": [{ "$changeStream": {} }] };
+    let stages = stages.get("p").unwrap();
+    let opened = client
+        .works(doc! { "aggregate": "orders", "pipeline": stages, "cursor": {}, "$db": "shop" });
+    let cursor = number(&opened, "cursor.id").unwrap();
+    update(&mut client, "customers", &doc! { "_id": 1 }, &doc! { "$set": { "name": "x" } });
+    let set = doc! { "$set": { "customerId": 2 } };
+    update(&mut client, "orders", &doc! { "_id": 1 }, &set);
+    let more = doc! { "getMore": cursor, "collection": "orders", "$db": "shop" };
+    let events = client.works(more);
+    assert_eq!(text(&events, "cursor.nextBatch.0.operationType"), Some("update"));
+    let updated = |at: usize| format!("cursor.nextBatch.{at}.updateDescription.updatedFields");
+    let field = |at: usize, name: &str| {
+        let fields = crate::at(&events, &updated(at)).unwrap().as_document().unwrap();
+        fields.get(name).and_then(|value| Some(value.as_str()?.to_owned()))
+    };
+    assert_eq!(field(0, "customer.name").as_deref(), Some("x"));
+    assert_eq!(text(&events, "cursor.nextBatch.1.operationType"), Some("update"));
+    assert_eq!(field(1, "customer.name").as_deref(), Some("b"));
 }
