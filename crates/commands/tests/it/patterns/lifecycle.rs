@@ -231,3 +231,23 @@ fn change_streams_show_what_patterns_write() {
     assert_eq!(text(&events, "cursor.nextBatch.1.operationType"), Some("update"));
     assert_eq!(field(1, "customer.name").as_deref(), Some("b"));
 }
+
+#[test]
+fn validate_finds_and_repairs_what_differs() {
+    let (_server, mut client) = shop(&with(&orders(), doc! { "maxFanout": 0 }));
+    insert(&mut client, "orders", &doc! { "_id": 1, "customerId": 1 });
+    insert(&mut client, "orders", &doc! { "_id": 2, "customerId": 2 });
+    // No job runs in this server, so the copy stays behind.
+    update(&mut client, "customers", &doc! { "_id": 1 }, &doc! { "$set": { "name": "x" } });
+    let validate = doc! { "validate": "orders", "patterns": true, "$db": "shop" };
+    let found = client.works(validate.clone());
+    assert_eq!(number(&found, "patterns.customer.drift"), Some(1));
+    assert_eq!(number(&found, "patterns.customer.documents.0"), Some(1));
+    assert_eq!(crate::at(&found, "valid").unwrap().as_bool(), Some(false));
+    let repaired = client.works(with(&validate, doc! { "repair": true }));
+    assert_eq!(number(&repaired, "patterns.customer.repaired"), Some(1));
+    assert_eq!(crate::at(&repaired, "valid").unwrap().as_bool(), Some(true));
+    assert_eq!(text(&find(&mut client, "orders", 1), "customer.name"), Some("x"));
+    let found = client.works(validate);
+    assert_eq!(number(&found, "patterns.customer.drift"), Some(0));
+}
