@@ -22,6 +22,8 @@ const CIRCLES: &[(&str, &str, &[&str])] = &[
     // A module that reads and one that writes the same bytes.
     ("document", "key", &["number", "read"]),
     // Nodes of a recursive language: an operand can be any node, and its parser calls that of nodes.
+    // A search is an access path, and begins with a candidate of one.
+    ("planner", "indexes", &["access", "search"]),
     ("mql", "accumulator", &["n_values", "ranked", "spec"]),
     (
         "mql",

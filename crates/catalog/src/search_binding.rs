@@ -6,7 +6,7 @@ use quire_error::{Error, Result};
 use quire_mql::filter::{Node as Condition, Search};
 
 use crate::Collection;
-use crate::key::KINDS;
+use crate::key::{KINDS, SearchedCollection};
 
 /// Binds the searches of a condition to the indexes of a collection, so that they can test documents.
 ///
@@ -21,7 +21,11 @@ fn bind(search: &dyn Search, collection: Option<&Collection>) -> Result<Arc<dyn 
     let Some(searches) = kinds.into_iter().find(|kind| kind.operator == search.operator()) else {
         return Err(Error::not_built(search.operator()));
     };
-    if let Some(bound) = (searches.choose)(search, collection)? {
+    let searched = collection.map(|collection| SearchedCollection {
+        name: collection.namespace.to_string(),
+        indexes: collection.ready_indexes().map(|index| &*index.keys).collect(),
+    });
+    if let Some(bound) = (searches.choose)(search, searched.as_ref())? {
         return Ok(bound);
     }
     let ready = collection.into_iter().flat_map(Collection::ready_indexes);

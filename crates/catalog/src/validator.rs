@@ -352,10 +352,10 @@ mod tests {
 
     #[test]
     fn memory_that_is_refused_says_nothing_about_the_document() {
-        // Each step doubles the string, so the evaluation needs far more than it may have.
-        let text = doc! { "$concat": ["$$value", "$$value"] };
+        // Each step doubles the array, so the evaluation needs far more than it may have.
+        let twice = doc! { "$concatArrays": ["$$value", "$$value"] };
         let steps: quire_document::ArrayBuf = (0..40).collect();
-        let grow = doc! { "$reduce": { "input": &steps, "initialValue": "$s", "in": &text } };
+        let grow = doc! { "$reduce": { "input": &steps, "initialValue": ["$s"], "in": &twice } };
         let validation = compiled(doc! { "$expr": { "$ne": [&grow, 1] } }).unwrap();
         let validator = validation.validator().unwrap();
         let refused = validator.accepts(doc! { "s": "x".repeat(64).as_str() }.as_doc(), 0, None);

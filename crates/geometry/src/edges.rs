@@ -7,7 +7,7 @@ use s2::point::Point;
 
 use crate::position::ON_EDGE;
 
-/// An edge.
+/// The two ends of an edge.
 pub(crate) type Edge = (Point, Point);
 
 /// The smallest box around an edge, a little enlarged.
@@ -60,15 +60,32 @@ pub(crate) fn crosses_itself(edges: &[Edge]) -> bool {
     sweep(&mut all, |one, other| crosses(one.2, other.2))
 }
 
+/// Returns the axis along which the fewest edges overlap: the one on which the widths of all edges add
+/// up to the least part of the width of the whole.
+fn best_axis(all: &[(Extent, bool, &Edge)]) -> usize {
+    let overlap = |axis: usize| {
+        let low = all.iter().map(|edge| edge.0.low[axis]).fold(f64::INFINITY, f64::min);
+        let high = all.iter().map(|edge| edge.0.high[axis]).fold(f64::NEG_INFINITY, f64::max);
+        let widths: f64 = all.iter().map(|edge| edge.0.high[axis] - edge.0.low[axis]).sum();
+        // A hair for each edge, so that an axis without any width is the worst one.
+        (widths + 1e-12 * all.len() as f64) / (high - low + 1e-300)
+    };
+    [0, 1, 2]
+        .into_iter()
+        .min_by(|one, other| overlap(*one).total_cmp(&overlap(*other)))
+        .unwrap_or(0)
+}
+
 /// Calls `relate` for the pairs whose boxes meet, until it returns true.
 fn sweep<'e>(
     all: &mut [(Extent, bool, &'e Edge)],
     mut relate: impl FnMut(&(Extent, bool, &'e Edge), &(Extent, bool, &'e Edge)) -> bool,
 ) -> bool {
-    all.sort_by(|one, other| one.0.low[0].total_cmp(&other.0.low[0]));
+    let axis = best_axis(all);
+    all.sort_by(|one, other| one.0.low[axis].total_cmp(&other.0.low[axis]));
     let mut open: Vec<usize> = Vec::new();
     for (at, edge) in all.iter().enumerate() {
-        open.retain(|before| all[*before].0.high[0] >= edge.0.low[0]);
+        open.retain(|before| all[*before].0.high[axis] >= edge.0.low[axis]);
         if open.iter().any(|before| all[*before].0.meets(&edge.0) && relate(&all[*before], edge)) {
             return true;
         }

@@ -6,8 +6,8 @@ use s2::point::Point;
 
 use crate::flat;
 use crate::geojson::position;
-use crate::geometry::Stored;
 use crate::position::{Position, number_pair};
+use crate::stored::Stored;
 
 /// The radius of the sphere by which angles become meters.
 pub const EARTH_RADIUS_METERS: f64 = 6_378_100.0;
@@ -29,7 +29,7 @@ pub enum NearCenter {
 /// A search for what is near a center.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Near {
-    /// The center.
+    /// The center of the search.
     pub center: NearCenter,
     /// The least distance, in the unit of the center.
     pub min: f64,

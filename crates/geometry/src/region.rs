@@ -10,9 +10,10 @@ use s2::point::Point;
 use crate::edges::{Edge, distance};
 use crate::flat::Flat;
 use crate::geojson::parse_geojson;
-use crate::geometry::{Geometry, Piece, Stored};
+use crate::geometry::{Geometry, Piece};
 use crate::polygon::Polygon;
 use crate::position::{ON_EDGE, Position, angle, number_pair};
+use crate::stored::Stored;
 
 /// The region of a `$geoWithin`.
 #[derive(Debug, Clone, PartialEq)]

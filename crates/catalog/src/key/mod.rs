@@ -42,7 +42,8 @@ pub use generated::{Arena, GeneratedKeys};
 pub use interval::{Interval, Intervals};
 pub use kind::{KINDS, Kind, KindOption, PathView, State, Views};
 pub use search::{
-    Answer, FoundKey, SearchMethod, SearchPlan, SearchScan, Searched, Searches, Searching, Step,
+    Answer, FoundKey, SearchMethod, SearchPlan, SearchScan, Searched, SearchedCollection, Searches,
+    Searching, Step,
 };
 
 /// The key specification of an index.

@@ -17,10 +17,19 @@ use quire_mql::collation::Collation;
 use quire_mql::filter::{Node as Condition, Search};
 
 use super::{Intervals, KeySpec};
-use crate::{Collection, IndexSpec};
+use crate::IndexSpec;
 
 /// A search that knows its index, or needs none to test documents.
 pub type Bound = Arc<dyn Search>;
+
+/// The collection of a search, and the contents of the indexes that readers may use.
+#[derive(Debug)]
+pub struct SearchedCollection<'c> {
+    /// The name of the collection, for messages.
+    pub name: String,
+    /// The contents of the keys of each index.
+    pub indexes: Vec<&'c KeySpec>,
+}
 
 /// The operator that an index kind answers.
 pub struct Searches {
@@ -31,7 +40,7 @@ pub struct Searches {
     pub answers: fn(&KeySpec, &dyn Search) -> bool,
     /// Binds a search whose indexes the kind chooses itself; `None` to bind it to the one that
     /// [`answers`](Self::answers).
-    pub choose: fn(&dyn Search, Option<&Collection>) -> Result<Option<Bound>>,
+    pub choose: fn(&dyn Search, Option<&SearchedCollection<'_>>) -> Result<Option<Bound>>,
     /// Returns the search for an index of this specification. The result can test documents.
     pub bind: fn(&IndexSpec, &dyn Search) -> Result<Arc<dyn Search>>,
     /// Plans a bound search; `None` if the index cannot answer it beside these conditions.

@@ -61,7 +61,8 @@ fn indexes_are_built_over_existing_documents() {
     assert_eq!(code(&doc! { "key": { "b": 1 }, "name": "a_1" }), 86);
     assert_eq!(code(&doc! { "key": { "a": 1 }, "name": "a_1", "unique": true }), 86);
     assert_eq!(code(&doc! { "key": { "a": 1 }, "name": "a_1", "hidden": true }), 85);
-    assert_eq!(code(&doc! { "key": { "a": "2dsphere" }, "name": "h" }), 115);
+    // The numbers of `a` are no geometry.
+    assert_eq!(code(&doc! { "key": { "a": "2dsphere" }, "name": "h" }), 16755);
     assert_clean(&store);
 }
 

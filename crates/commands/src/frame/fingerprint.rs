@@ -179,15 +179,16 @@ impl Mixer {
 
     /// Mixes in a value with its content.
     fn exact(&mut self, value: Value<'_>) {
+        self.word(value.kind() as u64);
         match value {
             Value::Document(doc) => self.whole(doc),
             Value::Array(array) => self.bytes(array.as_bytes()),
             Value::String(text) => self.text(text),
-            Value::Bool(flag) => self.word(u64::from(flag) + 2),
+            Value::Bool(flag) => self.word(u64::from(flag)),
             Value::Int32(number) => self.word(number as u64),
             Value::Int64(number) => self.word(number as u64),
             Value::Double(number) => self.word(number.to_bits()),
-            other => self.word(other.kind() as u64),
+            _ => {}
         }
     }
 

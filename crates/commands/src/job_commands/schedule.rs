@@ -63,7 +63,7 @@ impl Schedule {
             }
             Schedule::Every { ms, from_ms } => {
                 let passed = after_ms.checked_sub(*from_ms)?.div_euclid(*ms);
-                from_ms.checked_add(passed.checked_add(1)?.checked_mul(*ms)?)
+                from_ms.checked_add(passed.checked_add(1)?.max(0).checked_mul(*ms)?)
             }
         }
     }

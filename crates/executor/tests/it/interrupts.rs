@@ -26,6 +26,7 @@ fn stages() -> Vec<(&'static str, Option<Vec<DocBuf>>)> {
         ("$bucket", one(doc! { "$bucket": { "groupBy": "$l", "boundaries": [0, 500, 2000] } })),
         ("$bucketAuto", one(doc! { "$bucketAuto": { "groupBy": "$l", "buckets": 5 } })),
         ("$changeStream", None),
+        ("$geoNear", None),
         ("$changeStreamSplitLargeEvent", None),
         ("$count", one(doc! { "$count": "n" })),
         (

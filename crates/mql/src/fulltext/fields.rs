@@ -1,17 +1,9 @@
 //! The texts of a document that an index holds, each with its language and the weight of its field.
 
 use super::language::Language;
+use super::version::TextVersion;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
-
-/// The version of a text index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum TextVersion {
-    One,
-    Two,
-    Three,
-}
 
 /// The fields of a text index.
 #[derive(Clone, Debug, PartialEq)]

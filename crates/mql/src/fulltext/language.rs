@@ -1,7 +1,7 @@
 //! The languages of text search: their names, stemmers and lists of stop words.
 
-use super::fields::TextVersion;
 use super::stop_words;
+use super::version::TextVersion;
 use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;
 use std::fmt;

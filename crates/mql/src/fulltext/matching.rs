@@ -1,11 +1,12 @@
 //! Whether a document passes a search, by its texts alone.
 
-use super::fields::{TextFields, TextVersion};
+use super::fields::TextFields;
 use super::folding::{lower, without_diacritics};
 use super::language::Language;
 use super::query::ParsedSearch;
 use super::score::Scores;
 use super::tokens::{Style, for_each_term};
+use super::version::TextVersion;
 use crate::filter::TextQuery;
 use quire_document::Doc;
 use quire_error::Result;

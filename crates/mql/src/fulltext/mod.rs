@@ -2,7 +2,7 @@
 //! a `$text`.
 //!
 //! The rules are those of MongoDB's manual ("Text Indexes", "Text Search Languages", "$text"). Read in
-//! this order: `language` (names, stemmers, stop words), `delimiters`, `folding` (letter case and
+//! this order: `version`, `language` (names, stemmers, stop words), `delimiters`, `folding` (letter case and
 //! diacritics), `tokens` (from a text to its terms), `fields` (the texts of a document), `score`,
 //! `query` (the search string) and `matching` (whether a document passes a search).
 
@@ -15,9 +15,11 @@ mod query;
 mod score;
 mod stop_words;
 mod tokens;
+mod version;
 
-pub use fields::{TextFields, TextVersion};
+pub use fields::TextFields;
 pub use language::Language;
 pub use matching::TextMatcher;
 pub use query::ParsedSearch;
 pub use score::Scores;
+pub use version::TextVersion;

@@ -1,8 +1,8 @@
 //! The search string of a `$text`: terms, phrases in quotes, and both with a minus sign before them.
 
-use super::fields::TextVersion;
 use super::language::Language;
 use super::tokens::{Style, for_each_term};
+use super::version::TextVersion;
 use crate::filter::TextQuery;
 use quire_error::Result;
 use std::collections::BTreeSet;

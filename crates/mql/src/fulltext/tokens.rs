@@ -1,9 +1,9 @@
 //! From a text to its terms: words in lower case, without stop words, stemmed and without diacritics.
 
 use super::delimiters::{is_ascii_delimiter, is_delimiter};
-use super::fields::TextVersion;
 use super::folding::{push_all_lower, without_diacritics};
 use super::language::Language;
+use super::version::TextVersion;
 use crate::context::{count_work, units};
 use quire_error::Result;
 

@@ -129,7 +129,7 @@ fn errors() {
         ("[{}]", 40323),
         ("[{$limit: 5, $skip: 2}]", 40323),
         ("[{$nope: 1}]", 40324),
-        ("[{$geoNear: {}}]", 115),
+        ("[{$geoNear: {}}]", 5860400),
         ("[{$lookup: {}}]", 9),
         ("[{$lookup: {from: \"b\", pipeline: [{$out: \"c\"}], as: \"r\"}}]", 51047),
         ("[{$lookup: {from: \"b\", pipeline: [], as: \"a..b\"}}]", 15998),

@@ -4,9 +4,10 @@
 //! See "2dsphere Indexes" in MongoDB's manual. A cell is a long, its S2 id; the geometries are in crate
 //! `geometry`. A key says only that a geometry may be in its cell, so each match is checked on its
 //! document. Read in this order: this file, `search.rs` (the plan of `$near`), `running.rs` (its rings),
-//! and `flat.rs` (the 2d index, which has squares of the plane instead of cells).
+//! and `plane.rs` and `flat.rs` (the 2d index, which has squares of the plane instead of cells).
 
 pub(super) mod flat;
+mod plane;
 mod running;
 mod search;
 

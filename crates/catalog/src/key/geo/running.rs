@@ -12,7 +12,8 @@ use quire_error::Result;
 use quire_geometry::{EARTH_RADIUS_METERS, NearCenter};
 use quire_mql::filter::NearQuery;
 
-use super::search::NearMethod;
+use super::intervals;
+use super::plane::Plane;
 use crate::key::{FoundKey, Intervals, SearchScan, Searching, Step};
 
 /// The keys of one read.
@@ -23,6 +24,30 @@ const FIRST_METERS: f64 = 500.0;
 const MANY: usize = 50;
 /// About the bytes of a document that waits, besides its geometry.
 const ENTRY_BYTES: usize = 96;
+
+/// A planned `$near`.
+#[derive(Debug)]
+pub(super) struct NearMethod {
+    pub search: Arc<NearQuery>,
+    /// The bounds of all fields but the geometries'.
+    pub bounds: Vec<Intervals>,
+    /// The position of the geometries' field.
+    pub field: usize,
+    /// The squares of a 2d index; `None` for the cells of the sphere.
+    pub plane: Option<Plane>,
+}
+
+impl NearMethod {
+    /// Returns the intervals of the geometries' field that have all whose distance is at most `to`.
+    pub fn within(&self, to: f64) -> Intervals {
+        let center = &self.search.near().center;
+        match (&self.plane, center.ranges(to)) {
+            (Some(plane), _) => plane.near(center, to),
+            (None, Some(ranges)) => intervals(&ranges),
+            (None, None) => Intervals::all(),
+        }
+    }
+}
 
 /// A running `$near`.
 pub(super) struct Rings {

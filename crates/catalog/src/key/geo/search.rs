@@ -8,15 +8,14 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_geometry::{Near, NearCenter};
 use quire_mql::filter::{NEAR_METADATA, NearQuery, Node as Condition, PathNode, Search};
 
-use super::flat::Plane;
-use super::intervals;
-use super::running::Rings;
+use super::plane::{self, Plane};
+use super::running::{NearMethod, Rings};
+use crate::IndexSpec;
 use crate::key::ordinary::field_bounds;
 use crate::key::{
-    Answer, Intervals, KeySpec, Part, Predicate, SearchMethod, SearchPlan, Searched, Searches,
-    Searching,
+    Answer, Intervals, KeySpec, Part, Predicate, SearchMethod, SearchPlan, Searched,
+    SearchedCollection, Searches, Searching,
 };
-use crate::{Collection, IndexSpec};
 
 /// How 2dsphere indexes answer `$near`.
 pub(super) const OF_SPHERE: Searches =
@@ -56,7 +55,10 @@ fn answers_plane(keys: &KeySpec, search: &dyn Search) -> bool {
 /// # Errors
 /// 26 NamespaceNotFound and 27 IndexNotFound if the path cannot be found, 16433 for a flat center outside
 /// of the index, 291 NoQueryExecutionPlans if no index answers the search.
-fn choose(search: &dyn Search, collection: Option<&Collection>) -> Result<Option<Arc<dyn Search>>> {
+fn choose(
+    search: &dyn Search,
+    collection: Option<&SearchedCollection<'_>>,
+) -> Result<Option<Arc<dyn Search>>> {
     let Some(search) = near(search) else { return Ok(None) };
     let mut search = search.clone();
     let Some(collection) = collection else {
@@ -73,42 +75,37 @@ fn choose(search: &dyn Search, collection: Option<&Collection>) -> Result<Option
     let near = search.near();
     if let NearCenter::Radians(center) = near.center {
         let by_cosine = search.with(Near { center: NearCenter::ByCosine(center), ..near.clone() });
-        let mut indexes = collection.ready_indexes();
-        if indexes.any(|index| index.keys.searches(&by_cosine).is_some()) {
+        if collection.indexes.iter().any(|keys| keys.searches(&by_cosine).is_some()) {
             search = by_cosine;
         }
     }
-    let mut answering =
-        collection.ready_indexes().filter(|index| index.keys.searches(&search).is_some());
-    let Some(index) = answering.next() else {
+    let mut answering = collection.indexes.iter().filter(|keys| keys.searches(&search).is_some());
+    let Some(keys) = answering.next() else {
         return Err(wrong_number(0).unwrap_or_else(|| Error::internal("no geo index")));
     };
-    if let (Some(plane), NearCenter::Flat(center)) =
-        (Plane::in_keys(&index.keys), search.near().center)
-    {
+    if let (Some(plane), NearCenter::Flat(center)) = (Plane::in_keys(keys), search.near().center) {
         plane.check(center)?;
     }
     Ok(Some(Arc::new(search)))
 }
 
 /// Returns the path of the only 2d index, or else of the only 2dsphere index.
-fn only_path(collection: &Collection) -> Result<&str> {
+fn only_path<'c>(collection: &SearchedCollection<'c>) -> Result<&'c str> {
     let not_found = |text: String| Err(Error::new(ErrorCode::IndexNotFound, text));
-    for kind in [super::flat::NAME, super::NAME] {
-        let of_kind = collection.ready_indexes().filter(|index| index.keys.kind().name == kind);
-        let paths: Vec<&str> = of_kind
-            .filter_map(|index| {
-                let fields = index.keys.fields().iter();
-                fields.into_iter().find(|field| field.part == Part::Hash).map(|field| &*field.path)
-            })
-            .collect();
+    for kind in [plane::NAME, super::NAME] {
+        let of_kind = collection.indexes.iter().filter(|keys| keys.kind().name == kind);
+        let path = |keys: &&'c KeySpec| {
+            let mut fields = keys.fields().iter();
+            fields.find(|field| field.part == Part::Hash).map(|field| &*field.path)
+        };
+        let paths: Vec<&str> = of_kind.filter_map(path).collect();
         match paths[..] {
             [] => {}
             [path] => return Ok(path),
             _ => {
                 return not_found(format!(
                     "There is more than one {kind} index on {}; unsure which to use for $geoNear",
-                    collection.namespace
+                    collection.name
                 ));
             }
         }
@@ -149,10 +146,10 @@ fn bounds_beside(keys: &KeySpec, searched: &Searched<'_>) -> Vec<Intervals> {
 fn plan(keys: &KeySpec, searched: &Searched<'_>) -> Option<SearchPlan> {
     let search = near(searched.search)?;
     let field = geometry_field(keys, search)?;
-    // Strings of an index with a collation are sort keys; the documents tell instead.
-    let bounds = match keys.collation {
-        None => bounds_beside(keys, searched),
-        Some(_) => vec![Intervals::all(); keys.fields().len()],
+    // Where a collation compares strings, the documents tell instead.
+    let bounds = match (&keys.collation, searched.collation) {
+        (None, None) => bounds_beside(keys, searched),
+        _ => vec![Intervals::all(); keys.fields().len()],
     };
     let method =
         NearMethod { search: Arc::new(search.clone()), bounds, field, plane: Plane::in_keys(keys) };
@@ -161,30 +158,6 @@ fn plan(keys: &KeySpec, searched: &Searched<'_>) -> Option<SearchPlan> {
         scans: Vec::new(),
         method: Arc::new(method),
     })
-}
-
-/// A planned `$near`.
-#[derive(Debug)]
-pub(super) struct NearMethod {
-    pub search: Arc<NearQuery>,
-    /// The bounds of all fields but the geometries'.
-    pub bounds: Vec<Intervals>,
-    /// The position of the geometries' field.
-    pub field: usize,
-    /// The squares of a 2d index; `None` for the cells of the sphere.
-    pub plane: Option<Plane>,
-}
-
-impl NearMethod {
-    /// Returns the intervals of the geometries' field that have all whose distance is at most `to`.
-    pub fn within(&self, to: f64) -> Intervals {
-        let center = &self.search.near().center;
-        match (&self.plane, center.ranges(to)) {
-            (Some(plane), _) => plane.near(center, to),
-            (None, Some(ranges)) => intervals(&ranges),
-            (None, None) => Intervals::all(),
-        }
-    }
 }
 
 impl SearchMethod for NearMethod {
