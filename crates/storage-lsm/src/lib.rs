@@ -4,10 +4,10 @@
 //!
 //! docs/storage.md describes the engine on one page: its files, what happens at an open, a commit,
 //! a flush, a merge and a crash, what always holds, and the order of the locks. The folders are its
-//! chapters: [`directory`] (the files, their lock, the format), [`memory`] (memtables), [`table`]
-//! (the files of tables, and the lists of them), [`log`], [`store`] (batches, views, background
-//! threads, a full disk), [`space`] (what deletes leave behind), [`read`] (snapshots and scans),
-//! [`recovery`] (how much of the files can be used after a crash) and [`repair`].
+//! chapters: `directory` (the files, their lock, the format), `memory` (memtables), `table`
+//! (the files of tables, and the lists of them), `log`, `store` (batches, views, background
+//! threads, a full disk), `space` (what deletes leave behind), `read` (snapshots and scans),
+//! `recovery` (how much of the files can be used after a crash) and `repair`.
 
 mod backend;
 mod backup;

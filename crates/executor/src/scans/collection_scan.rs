@@ -14,7 +14,7 @@ use crate::operators::filtering::Matcher;
 use crate::operators::projection::Shaper;
 use crate::operators::{BATCH_BYTES, Operator, Passed, at_most, make_and_drop};
 use crate::row::Row;
-use crate::scans::scan_pieces::{Found, Kept, Piece};
+use crate::scans::scan_pieces::{Examined, Found, Kept, Piece};
 use crate::scans::split_scan::{Splitter, Step, Stretch};
 use crate::scans::tail_scan::position_lost;
 use crate::table::Table;
@@ -87,8 +87,7 @@ impl CollectionScan {
             let projection = self.shaper.as_ref().map(Shaper::projection);
             let kept = Kept { filter, projection, taker: None };
             self.stretch = self.splitter.read(run, collection, kept, after(last))?;
-            if let Some(stretch) = &self.stretch {
-                self.stats.bytes_read += stretch.read_bytes();
+            if self.stretch.is_some() {
                 (self.cursor, self.generation) = (None, run.generation);
                 return Ok(true);
             }
@@ -160,13 +159,13 @@ impl CollectionScan {
         while out.len() < limit {
             match stretch.next()? {
                 Step::Row(row, examined) => {
-                    self.stats.docs_examined += examined;
+                    count(&mut self.stats, examined);
                     self.stats.returned += 1;
                     self.last = Some(row.record);
                     out.push(row);
                 }
                 Step::Nothing(end, examined) => {
-                    self.stats.docs_examined += examined;
+                    count(&mut self.stats, examined);
                     self.last = Some(end);
                 }
                 Step::End => {
@@ -177,6 +176,11 @@ impl CollectionScan {
         }
         Ok(true)
     }
+}
+
+fn count(stats: &mut NodeStats, examined: Examined) {
+    stats.docs_examined += examined.docs;
+    stats.bytes_read += examined.bytes;
 }
 
 /// Returns the next record id.
@@ -247,8 +251,7 @@ impl Operator for CollectionScan {
             let kept = Kept { filter, projection, taker: Some(taker) };
             let (stats, end) = (&mut self.stats, &mut self.last);
             let mut take = |piece: Piece| {
-                stats.docs_examined += piece.examined;
-                stats.bytes_read += piece.read_bytes;
+                count(stats, piece.examined);
                 stats.returned += piece.passed;
                 *end = Some(piece.end);
                 give(match piece.taken {

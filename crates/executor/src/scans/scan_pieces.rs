@@ -77,13 +77,11 @@ pub(crate) struct Piece {
     pub rows: vec::IntoIter<Found>,
     /// What the stage above takes of the documents; there are no rows then.
     pub taken: Option<Taken>,
-    /// The number of examined documents, how many of them came after the last row, and how many
-    /// matched.
-    pub examined: u64,
-    pub tail: u64,
+    /// The examined documents, and those of them that came after the last row.
+    pub examined: Examined,
+    pub tail: Examined,
+    /// The number of documents that matched.
     pub passed: u64,
-    /// The bytes of the examined documents.
-    pub read_bytes: u64,
     /// The bytes of memory that its rows may keep.
     bytes: usize,
     /// The last record id that it covers.
@@ -98,8 +96,22 @@ pub(crate) struct Piece {
 pub(crate) struct Found {
     id: RecordId,
     doc: Bytes,
-    /// The number of documents examined since the previous match in the piece, including this one.
-    pub examined: u64,
+    /// The documents examined since the previous match in the piece, including this one.
+    pub examined: Examined,
+}
+
+/// Documents that were examined: their number, and their bytes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Examined {
+    pub docs: u64,
+    pub bytes: u64,
+}
+
+impl Examined {
+    fn add(&mut self, doc: Doc<'_>) {
+        self.docs += 1;
+        self.bytes += doc.len() as u64;
+    }
 }
 
 impl Found {
@@ -190,10 +202,9 @@ impl Pieces<'_> {
         let mut piece = Piece {
             rows: Vec::new().into_iter(),
             taken: None,
-            examined: 0,
-            tail: 0,
+            examined: Examined::default(),
+            tail: Examined::default(),
             passed: 0,
-            read_bytes: 0,
             bytes: 0,
             end: to,
             whole: true,
@@ -231,9 +242,8 @@ impl Pieces<'_> {
         let Worker { matcher, shaper, .. } = worker;
         let mut last = from;
         let mut visit = |record: VisitedDoc<'_>| {
-            piece.tail += 1;
-            piece.examined += 1;
-            piece.read_bytes += record.doc.len() as u64;
+            piece.tail.add(record.doc);
+            piece.examined.add(record.doc);
             last = record.id;
             // A row that no projection has copied may keep a whole block of the engine in memory.
             if shaper.is_none() {

@@ -12,7 +12,7 @@ use quire_error::Result;
 
 use crate::env::Run;
 use crate::row::Row;
-use crate::scans::scan_pieces::{Kept, Piece, Pieces};
+use crate::scans::scan_pieces::{Examined, Kept, Piece, Pieces};
 
 /// The intended number of rows of a piece: their blocks fit into the cache of one core.
 const PIECE_ROWS: u64 = 512;
@@ -31,20 +31,15 @@ const KEPT_BYTES_ALONE: usize = 1 << 20;
 /// The results of a stretch of record ids.
 pub(crate) struct Stretch(VecDeque<Piece>);
 
-/// The next result of a stretch, with the number of documents that were examined for it.
+/// The next result of a stretch, with the documents that were examined for it.
 pub(crate) enum Step {
-    Row(Row, u64),
+    Row(Row, Examined),
     /// No match up to this record id.
-    Nothing(RecordId, u64),
+    Nothing(RecordId, Examined),
     End,
 }
 
 impl Stretch {
-    /// Returns the bytes of the documents that were examined for it.
-    pub fn read_bytes(&self) -> u64 {
-        self.0.iter().map(|piece| piece.read_bytes).sum()
-    }
-
     /// Returns the next result.
     ///
     /// # Errors
@@ -57,7 +52,7 @@ impl Stretch {
         }
         // The document that failed is counted before its error is returned.
         let (end, tail) = (piece.end, std::mem::take(&mut piece.tail));
-        if tail == 0
+        if tail.docs == 0
             && let Some(error) = piece.failed.take()
         {
             return Err(error);
@@ -161,7 +156,7 @@ impl Queue<'_> {
         while !self.ended {
             let Some(piece) = done.lock().remove(&self.pieces) else { break };
             self.pieces += 1;
-            self.examined += piece.examined;
+            self.examined += piece.examined.docs;
             self.whole = piece.whole;
             self.ended = !piece.whole || piece.failed.is_some();
             (self.take)(piece)?;

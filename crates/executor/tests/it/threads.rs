@@ -83,7 +83,12 @@ fn finds_are_those_of_one_thread() {
         };
         for batch in [97, 3000, 1_000_000] {
             let (alone, helped) = (run(1, batch), run(4, batch));
-            assert!(alone == helped, "{filter} {sort} {limit} {batch}");
+            assert!(
+                alone == helped,
+                "{filter} {sort} {limit} {batch}: {:?}, not {:?}",
+                helped.1,
+                alone.1
+            );
         }
     }
 }

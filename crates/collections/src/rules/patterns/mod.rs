@@ -120,8 +120,19 @@ pub(crate) fn depend(
     pattern: &Pattern,
     value: Value<'_>,
 ) {
-    writer.guard_key(&guarded(owner, pattern, value, b'w'));
+    observe(writer, owner, pattern, value);
     writer.mark_key(&guarded(owner, pattern, value, b'r'));
+}
+
+/// Makes this commit conflict with every commit that has claimed the value ([`claim`]) since its
+/// view was taken, but not with those that claim it later.
+pub(crate) fn observe(
+    writer: &mut dyn RuleWriter,
+    owner: CollectionId,
+    pattern: &Pattern,
+    value: Value<'_>,
+) {
+    writer.guard_key(&guarded(owner, pattern, value, b'w'));
 }
 
 /// Makes this commit, which changes what a pattern reads for one value, conflict with every commit

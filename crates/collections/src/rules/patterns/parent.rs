@@ -15,7 +15,7 @@ use super::copies::refers;
 use super::dependents::Dependents;
 use super::groups::Groups;
 use super::task::PatternTask;
-use super::{Upkeep, client_wrote, depend, usable_index, values};
+use super::{Upkeep, client_wrote, depend, observe, usable_index, values};
 use crate::failure::Attempt;
 use crate::rules::{Proposal, Rule, RuleWriter};
 use crate::{CollectionCursor, IndexCursor, IndexRange, Record, WritePolicy};
@@ -230,6 +230,14 @@ impl Computed {
         let groups = self.groups(from.id, owner.id);
         let stored = groups.read(&writer.view(), value)?;
         let mut group = stored.unwrap_or_else(|| ChildGroup::stale(&self.rollup));
+        // The commit that changes a child has claimed the value. A later one must not commit what
+        // it has read before another change: the task of that change may have run already.
+        match (writer.is_deferred(), group.is_stale()) {
+            (true, true) => depend(writer, owner.id, &self.pattern, value),
+            // Children that change at the same time change the row, and have a task of their own.
+            (true, false) => observe(writer, owner.id, &self.pattern, value),
+            (false, _) => {}
+        }
         if group.is_stale() {
             group.refill(self.computed_group(Some(&from), value, writer)?);
             groups.write(writer, value, &group)?;

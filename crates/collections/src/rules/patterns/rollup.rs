@@ -5,7 +5,8 @@
 //! have from the state that it sees, so it does not matter how often and in which order tasks run.
 //!
 //! A commit that changes a child claims (pattern, value), and one that gives a parent its values
-//! depends on it. So a parent that is inserted beside a child is never without it.
+//! depends on it. So a parent that is inserted beside a child is never without it, and a task that
+//! an earlier commit deferred writes nothing that a newer child has changed meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,7 +75,6 @@ impl Rule for Children {
         let Some(read) = self.0.iter().find(|read| read.does(&task)) else { return Ok(None) };
         let computed = &read.computed;
         let value = task.value.clone();
-        claim(writer, owner.id, &pattern, value.as_value());
         let mut derived: Option<Vec<Option<ValueBuf>>> = None;
         let left = computed.visit_parents(&owner, &task, writer, |writer, record| {
             let values = match &derived {
