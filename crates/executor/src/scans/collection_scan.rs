@@ -14,7 +14,7 @@ use crate::operators::filtering::Matcher;
 use crate::operators::projection::Shaper;
 use crate::operators::{BATCH_BYTES, Operator, Passed, at_most, make_and_drop};
 use crate::row::Row;
-use crate::scans::scan_pieces::{Examined, Found, Kept, Piece};
+use crate::scans::scan_pieces::{ExaminedDocs, Found, Kept, Piece};
 use crate::scans::split_scan::{Splitter, Step, Stretch};
 use crate::scans::tail_scan::position_lost;
 use crate::table::Table;
@@ -178,7 +178,7 @@ impl CollectionScan {
     }
 }
 
-fn count(stats: &mut NodeStats, examined: Examined) {
+fn count(stats: &mut NodeStats, examined: ExaminedDocs) {
     stats.docs_examined += examined.docs;
     stats.bytes_read += examined.bytes;
 }

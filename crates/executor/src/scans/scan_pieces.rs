@@ -78,8 +78,8 @@ pub(crate) struct Piece {
     /// What the stage above takes of the documents; there are no rows then.
     pub taken: Option<Taken>,
     /// The examined documents, and those of them that came after the last row.
-    pub examined: Examined,
-    pub tail: Examined,
+    pub examined: ExaminedDocs,
+    pub tail: ExaminedDocs,
     /// The number of documents that matched.
     pub passed: u64,
     /// The bytes of memory that its rows may keep.
@@ -97,17 +97,17 @@ pub(crate) struct Found {
     id: RecordId,
     doc: Bytes,
     /// The documents examined since the previous match in the piece, including this one.
-    pub examined: Examined,
+    pub examined: ExaminedDocs,
 }
 
 /// Documents that were examined: their number, and their bytes.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Examined {
+pub(crate) struct ExaminedDocs {
     pub docs: u64,
     pub bytes: u64,
 }
 
-impl Examined {
+impl ExaminedDocs {
     fn add(&mut self, doc: Doc<'_>) {
         self.docs += 1;
         self.bytes += doc.len() as u64;
@@ -202,8 +202,8 @@ impl Pieces<'_> {
         let mut piece = Piece {
             rows: Vec::new().into_iter(),
             taken: None,
-            examined: Examined::default(),
-            tail: Examined::default(),
+            examined: ExaminedDocs::default(),
+            tail: ExaminedDocs::default(),
             passed: 0,
             bytes: 0,
             end: to,

@@ -12,7 +12,7 @@ use quire_error::Result;
 
 use crate::env::Run;
 use crate::row::Row;
-use crate::scans::scan_pieces::{Examined, Kept, Piece, Pieces};
+use crate::scans::scan_pieces::{ExaminedDocs, Kept, Piece, Pieces};
 
 /// The intended number of rows of a piece: their blocks fit into the cache of one core.
 const PIECE_ROWS: u64 = 512;
@@ -33,9 +33,9 @@ pub(crate) struct Stretch(VecDeque<Piece>);
 
 /// The next result of a stretch, with the documents that were examined for it.
 pub(crate) enum Step {
-    Row(Row, Examined),
+    Row(Row, ExaminedDocs),
     /// No match up to this record id.
-    Nothing(RecordId, Examined),
+    Nothing(RecordId, ExaminedDocs),
     End,
 }
 

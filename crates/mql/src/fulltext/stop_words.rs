@@ -1,6 +1,6 @@
 //! The stop words of each language: words that are neither indexed nor searched.
 //!
-//! The English list is the one of the Snowball project (https://snowballstem.org, BSD licence). Those of
+//! The English list is the one of the Snowball project (<https://snowballstem.org>, BSD licence). Those of
 //! the other languages are in the crate `stop-words`, from the same project by way of PostgreSQL and
 //! NLTK; its English list has other words.
 
