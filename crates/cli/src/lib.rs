@@ -18,6 +18,7 @@ mod profile;
 mod progress;
 mod requests;
 pub mod serve;
+mod status;
 mod trace;
 mod version;
 
@@ -42,6 +43,11 @@ pub struct Subcommand {
 /// Every subcommand, in the order of the help.
 pub static COMMANDS: &[Subcommand] = &[
     Subcommand { name: "serve", summary: "Starts the server.", run: serve::run },
+    Subcommand {
+        name: "status",
+        summary: "Shows what a server is doing: connections, operations, memory, waits.",
+        run: status::run,
+    },
     Subcommand {
         name: "check",
         summary: "Checks every document and index entry of a stopped directory.",

@@ -3,7 +3,8 @@
 //! One thread for each connection reads a message, runs the command and writes the reply, so a
 //! request never changes threads. Read in this order: [`server`] (start and stop), `shared` (what
 //! the threads share), `connection` (the loop), `handshake` and `tls` (encryption), `inbox` (from
-//! bytes to messages) and `watch` (detects lost clients).
+//! bytes to messages) and `watch` (detects lost clients). [`metrics`] answers Prometheus at a port of
+//! its own.
 
 mod audit;
 mod budget;
@@ -13,6 +14,7 @@ mod handshake;
 mod inbox;
 mod listener;
 pub mod log;
+pub mod metrics;
 mod refuse;
 pub mod server;
 mod shared;

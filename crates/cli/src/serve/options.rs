@@ -119,6 +119,8 @@ pub static OPTIONS: &[ServeOption] = &[
     // Network.
     usual(row("port", "net.port", Number("PORT"), Works, "The port to listen on. Default: 27017; 0 chooses a free one.")),
     usual(row("bind_ip", "net.bindIp", Text("HOSTS"), Works, "The addresses to listen on, separated by commas. Default: 127.0.0.1. A path is a unix socket.")),
+    row("metricsPort", "net.metricsPort", Number("PORT"), Works, "Answers Prometheus at http://127.0.0.1:PORT/metrics. Default: not at all; 0 chooses a free port."),
+    row("metricsBindIp", "net.metricsBindIp", Text("ADDRESS"), Works, "The address of --metricsPort, whose readers need no login. Default: 127.0.0.1."),
     row("bind_ip_all", "net.bindIpAll", Flag, Works, "Listens on all addresses."),
     row("allow-anonymous", "security.allowAnonymous", Flag, Works, "Allows connections from other machines without logins."),
     row("advertise", "net.advertise", Text("HOST:PORT"), Works, "The address that hello shows to clients. Default: the address of each connection."),

@@ -34,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) advertise: Option<String>,
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) connections_max: usize,
+    /// Where Prometheus reads; `None` for nowhere.
+    pub(crate) metrics: Option<SocketAddr>,
     pub(crate) log: LogSettings,
     pub(crate) pidfile: Option<PathBuf>,
     /// True if clients must log in.
@@ -93,6 +95,7 @@ impl Settings {
             advertise: given.text("advertise").map(advertised).transpose()?,
             endpoints: endpoints(given, as_mongod)?,
             connections_max: connections_max(given)?,
+            metrics: metrics(given)?,
             log: LogSettings {
                 path: given.text("logpath").map(PathBuf::from),
                 format: log_format(given)?,
@@ -240,6 +243,22 @@ fn connections_max(given: &Given) -> Result<usize, Failure> {
         Ok(count) if count > 0 => Ok(count),
         _ => Err(Failure::options("--maxConns must be greater than 0")),
     }
+}
+
+fn metrics(given: &Given) -> Result<Option<SocketAddr>, Failure> {
+    let Some(port) = given.text("metricsPort") else {
+        return match given.text("metricsBindIp") {
+            Some(_) => Err(Failure::options("--metricsBindIp needs --metricsPort")),
+            None => Ok(None),
+        };
+    };
+    let port = port.trim().parse();
+    let port = port.map_err(|_| Failure::options("--metricsPort must be between 0 and 65535"))?;
+    let text = given.text("metricsBindIp").unwrap_or("127.0.0.1");
+    let address: IpAddr = text.parse().map_err(|_| {
+        Failure::options(format!("--metricsBindIp takes an IP address, not '{text}'"))
+    })?;
+    Ok(Some(SocketAddr::new(address, port)))
 }
 
 fn port(given: &Given) -> Result<u16, Failure> {

@@ -13,6 +13,7 @@ use quire_commands::{ChangeLogMode, ChangeLogOptions, Service, ServiceOptions, T
 use quire_document::{DocBuf, doc};
 use quire_error::ErrorCode;
 use quire_server::log::{LineFormat, Output, ServerLog};
+use quire_server::metrics::{self, MetricsEndpoint};
 use quire_server::{Endpoint, Listeners, Server, ServerOptions, StartError, Stop, signals};
 use quire_storage::{Engine, SystemClock};
 use quire_storage_lsm::LsmOptions;
@@ -63,6 +64,8 @@ fn serve_until_stopped(
 ) -> Result<(), Failure> {
     let encryption = settings.tls.clone().map(TlsSettings::open).transpose()?.map(Arc::new);
     let listeners = Listeners::bind(&settings.endpoints).map_err(|error| cannot_listen(&error))?;
+    let metrics = settings.metrics.map(metrics::bind).transpose();
+    let metrics = metrics.map_err(|error| cannot_listen(&error))?;
     let engine = open_engine(&settings, log)?;
     let asked = stop.clone();
     let options = ServiceOptions {
@@ -107,6 +110,12 @@ fn serve_until_stopped(
     };
     let mut server = Server::start(Arc::clone(&service), listeners, server_options)
         .map_err(|error| cannot_listen(&error))?;
+    let metrics = metrics.map(|listener| MetricsEndpoint::start(&service, listener)).transpose();
+    let metrics = metrics.map_err(|error| cannot_listen(&error))?;
+    if let Some(metrics) = &metrics {
+        let attributes = doc! { "url": metrics.url().as_str() };
+        log.control(Severity::Info, 3, "Metrics are served", attributes);
+    }
     let _pidfile = settings.pidfile.as_deref().map(Pidfile::write).transpose()?;
     announce(&server, &settings, call, log);
     let engine = Arc::clone(service.store().engine());
@@ -128,7 +137,7 @@ fn serve_until_stopped(
     };
     log.control(Severity::Info, 23138, "Shutting down", doc! { "reason": reason.as_str() });
     server.stop();
-    drop(jobs);
+    drop((jobs, metrics));
     service.close().map_err(|error| {
         Failure::new(FAILED, format!("the data could not be closed cleanly: {error}"))
     })?;

@@ -9,7 +9,7 @@ use crate::frame::host::{host_name, proc_number};
 use crate::frame::metrics::{CommandCounts, Latency};
 use crate::frame::service::{Refusals, Service, Topology, now_ms};
 use quire_catalog::Collection;
-use quire_document::{Doc, DocWriter, Value};
+use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use quire_mql::expression::is_true;
 
@@ -46,7 +46,18 @@ const SECTIONS: &[Section] = &[
 ];
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let service = cx.service;
+    write(cx.service, body, reply);
+    Ok(())
+}
+
+impl Service {
+    /// Returns what `serverStatus` shows by default.
+    pub fn status(&self) -> DocBuf {
+        DocBuf::build(|out| write(self, Doc::empty(), out))
+    }
+}
+
+fn write(service: &Service, body: Doc<'_>, reply: &mut DocWriter<'_>) {
     let uptime = service.started.elapsed();
     reply.append("host", host_name().as_str()).append("version", MONGODB_VERSION);
     reply.append("process", "mongod");
@@ -62,7 +73,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             write(service, body.get(name), &mut reply.document(name));
         }
     }
-    Ok(())
 }
 
 /// Returns true if the request includes a section, false if it excludes it, `None` if it does not

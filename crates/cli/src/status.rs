@@ -1,0 +1,395 @@
+//! `quire status`: what a server is doing, on one screen or as a line each few seconds. The numbers
+//! are those of `serverStatus`; the rates are differences of two looks.
+
+use crate::call::{Call, print};
+use crate::connect::{self, Client, Target};
+use crate::exit::Failure;
+use comfy_table::{CellAlignment, Table, presets};
+use lexopt::{Arg, Parser, ValueExt};
+use quire_document::extjson::{self, Format};
+use quire_document::{DocBuf, Value, doc};
+use std::time::{Duration, Instant};
+
+/// The time between the two looks of one screen.
+const LOOK: Duration = Duration::from_secs(1);
+/// The lines after which the names of the columns are printed again.
+const LINES: usize = 20;
+/// The most seconds between two lines.
+const SECONDS_MAX: f64 = 86_400.0;
+
+fn help() -> String {
+    format!(
+        "Usage: quire status [OPTIONS]
+
+Shows what a server is doing: connections, operations a second and their times, memory, waits. A
+user needs the role clusterMonitor.
+
+Data:
+{}
+
+Output:
+  --every SECONDS      A line each SECONDS, until the program is stopped.
+  --count N            Ends after N lines.
+  --json               The reply of serverStatus as JSON.
+  -h, --help           Shows this help.",
+        connect::HELP
+    )
+}
+
+struct StatusOptions {
+    target: Target,
+    every: Option<Duration>,
+    count: Option<u64>,
+    json: bool,
+}
+
+impl StatusOptions {
+    /// Parses the command line; `None` if help was requested.
+    fn parse(call: &Call) -> Result<Option<StatusOptions>, Failure> {
+        let bad = |text: String| {
+            Failure::options(format!("{text}\n\n'quire status --help' lists the options"))
+        };
+        let mut options =
+            StatusOptions { target: Target::default(), every: None, count: None, json: false };
+        let mut parser = Parser::from_args(call.words.iter().cloned());
+        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
+            if let Some(taken) = options.target.take(&word) {
+                options.target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
+                continue;
+            }
+            match word {
+                Arg::Long("help") | Arg::Short('h') => return Ok(None),
+                Arg::Long("json") => options.json = true,
+                Arg::Long("every") => {
+                    let seconds: f64 = value(&mut parser).map_err(bad)?;
+                    if !(0.1..=SECONDS_MAX).contains(&seconds) {
+                        return Err(bad(format!("--every takes 0.1 to {SECONDS_MAX} seconds")));
+                    }
+                    options.every = Some(Duration::from_secs_f64(seconds));
+                }
+                Arg::Long("count") => options.count = Some(value(&mut parser).map_err(bad)?),
+                other => return Err(bad(other.unexpected().to_string())),
+            }
+        }
+        match options {
+            StatusOptions { every: Some(_), json: true, .. } => {
+                Err(bad("--every and --json exclude each other".to_owned()))
+            }
+            StatusOptions { every: None, count: Some(_), .. } => {
+                Err(bad("--count needs --every".to_owned()))
+            }
+            options if options.target.is_given() && !options.target.names_a_server() => {
+                Err(bad("--dbpath names a stopped server, which does nothing".to_owned()))
+            }
+            options => Ok(Some(options)),
+        }
+    }
+}
+
+fn value<T: std::str::FromStr<Err: Into<Box<dyn std::error::Error + Send + Sync>>>>(
+    parser: &mut Parser,
+) -> Result<T, String> {
+    let word = parser.value().map_err(|error| error.to_string())?;
+    word.parse().map_err(|error| error.to_string())
+}
+
+/// Runs `quire status`.
+pub(crate) fn run(call: &Call) -> Result<(), Failure> {
+    let Some(options) = StatusOptions::parse(call)? else {
+        print(&help());
+        return Ok(());
+    };
+    let door = options.target.open("quire status")?;
+    let mut client = door.client()?;
+    let done = match options.every {
+        None if options.json => Look::take(&mut client).map(|look| print(&look.json())),
+        None => screen(&mut client),
+        Some(every) => lines(&mut client, every, options.count),
+    };
+    drop(client);
+    door.close()?;
+    done
+}
+
+/// One reply of `serverStatus`.
+struct Look {
+    status: DocBuf,
+    at: Instant,
+}
+
+impl Look {
+    fn take(client: &mut Client) -> Result<Look, Failure> {
+        let reply = client.call("admin", doc! { "serverStatus": 1 }, None);
+        let status = reply.map_err(|error| error.failure("cannot read the status"))?;
+        Ok(Look { status, at: Instant::now() })
+    }
+
+    fn json(&self) -> String {
+        extjson::print(self.status.as_doc(), Format { pretty: true, ..Format::default() })
+    }
+
+    fn value(&self, path: &str) -> Option<Value<'_>> {
+        let mut value = Value::Document(self.status.as_doc());
+        for name in path.split('.') {
+            value = value.as_document()?.get(name)?;
+        }
+        Some(value)
+    }
+
+    fn text(&self, path: &str) -> &str {
+        self.value(path).and_then(|value| value.as_str()).unwrap_or_default()
+    }
+
+    fn number(&self, path: &str) -> f64 {
+        match self.value(path) {
+            Some(Value::Int32(number)) => f64::from(number),
+            Some(Value::Int64(number)) => number as f64,
+            Some(Value::Double(number)) => number,
+            _ => 0.0,
+        }
+    }
+
+    /// Returns how much a counter has grown each second since an earlier look.
+    fn rate(&self, path: &str, since: &Look) -> f64 {
+        let seconds = (self.at - since.at).as_secs_f64().max(0.001);
+        (self.number(path) - since.number(path)).max(0.0) / seconds
+    }
+
+    /// Returns the mean time of a class of operations since an earlier look, in milliseconds.
+    fn millis(&self, class: &str, since: &Look) -> Option<f64> {
+        let grown = |name: &str| {
+            let path = format!("opLatencies.{class}.{name}");
+            self.number(&path) - since.number(&path)
+        };
+        let operations = grown("ops");
+        (operations > 0.0).then(|| grown("latency") / operations / 1000.0)
+    }
+}
+
+/// The types of operations: what people call them, and their counters.
+const OPERATIONS: &[(&str, &str)] = &[
+    ("queries", "opcounters.query"),
+    ("inserts", "opcounters.insert"),
+    ("updates", "opcounters.update"),
+    ("deletes", "opcounters.delete"),
+    ("getMores", "opcounters.getmore"),
+    ("commands", "opcounters.command"),
+];
+
+/// Prints one screen.
+fn screen(client: &mut Client) -> Result<(), Failure> {
+    let before = Look::take(client)?;
+    std::thread::sleep(LOOK);
+    let now = Look::take(client)?;
+    print(&format!("{}\n{}", title(&now), table(&before, &now)));
+    Ok(())
+}
+
+fn title(now: &Look) -> String {
+    let set = match now.text("repl.setName") {
+        "" => "standalone".to_owned(),
+        name => format!("replica set {name}"),
+    };
+    let (host, version) = (now.text("host"), now.text("version"));
+    format!("{host}, {set}, follows MongoDB {version}, up {}", span(now.number("uptime")))
+}
+
+fn table(before: &Look, now: &Look) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["", "now", "a second", "since the start"]);
+    (1..4).for_each(|at| {
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    });
+    let rate = |path: &str| amount(now.rate(path, before));
+    let all = |path: &str| amount(now.number(path));
+    let none = String::new;
+    let connections = format!(
+        "{} of {}",
+        all("connections.current"),
+        amount(now.number("connections.current") + now.number("connections.available"))
+    );
+    let created = "connections.totalCreated";
+    table.add_row(["connections".to_owned(), connections, rate(created), all(created)]);
+    let active = "connections.active";
+    table.add_row(["running operations".to_owned(), all(active), none(), none()]);
+    for (name, path) in OPERATIONS {
+        table.add_row([(*name).to_owned(), none(), rate(path), all(path)]);
+    }
+    for class in ["reads", "writes"] {
+        let millis = now.millis(class, before).map_or_else(|| "-".to_owned(), time);
+        table.add_row([format!("mean time of {class}"), millis, none(), none()]);
+    }
+    for (name, path) in [
+        ("documents returned", "metrics.document.returned"),
+        ("documents examined", "metrics.queryExecutor.scannedObjects"),
+        ("keys examined", "metrics.queryExecutor.scanned"),
+        ("collection scans", "metrics.queryExecutor.collectionScans.total"),
+        ("write conflicts", "metrics.operation.writeConflicts"),
+        ("failed operations", "asserts.user"),
+    ] {
+        table.add_row([name.to_owned(), none(), rate(path), all(path)]);
+    }
+    for (name, path) in [("received", "network.bytesIn"), ("sent", "network.bytesOut")] {
+        let (rate, all) = (size(now.rate(path, before)), size(now.number(path)));
+        table.add_row([name.to_owned(), none(), rate, all]);
+    }
+    for (name, path) in [
+        ("open cursors", "metrics.cursor.open.total"),
+        ("open transactions", "transactions.currentOpen"),
+    ] {
+        table.add_row([name.to_owned(), all(path), none(), none()]);
+    }
+    let resident = size(now.number("mem.resident") * 1_048_576.0);
+    table.add_row(["memory of the process".to_owned(), resident, none(), none()]);
+    for (name, used, limit) in [
+        ("memory of requests", "mem.requests.usedBytes", "mem.requests.limitBytes"),
+        (
+            "cache",
+            "wiredTiger.cache.bytes currently in the cache",
+            "wiredTiger.cache.maximum bytes configured",
+        ),
+    ] {
+        let text = format!("{} of {}", size(now.number(used)), size(now.number(limit)));
+        table.add_row([name.to_owned(), text, none(), none()]);
+    }
+    let mut text = table.to_string();
+    if matches!(now.value("storageEngine.isShortOfSpace"), Some(Value::Bool(true))) {
+        text.push_str("\n\nTHE DISK IS FULL: writes are refused until there is room.");
+    }
+    text
+}
+
+/// Prints a line at each look, until it has printed `count` of them.
+fn lines(client: &mut Client, every: Duration, count: Option<u64>) -> Result<(), Failure> {
+    let mut before = Look::take(client)?;
+    let (mut printed, mut next) = (0, before.at);
+    while count.is_none_or(|count| printed < count) {
+        if printed % LINES as u64 == 0 {
+            print(&names_of_columns());
+        }
+        next += every;
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        let now = Look::take(client)?;
+        print(&line(&before, &now));
+        (before, printed) = (now, printed + 1);
+    }
+    Ok(())
+}
+
+fn names_of_columns() -> String {
+    let mut text = String::new();
+    for (name, _) in OPERATIONS {
+        text.push_str(&format!("{name:>9}"));
+    }
+    for name in ["read ms", "write ms", "in/s", "out/s", "active", "conn", "resident"] {
+        text.push_str(&format!("{name:>10}"));
+    }
+    text
+}
+
+fn line(before: &Look, now: &Look) -> String {
+    let mut text = String::new();
+    for (_, path) in OPERATIONS {
+        text.push_str(&format!("{:>9}", amount(now.rate(path, before))));
+    }
+    let millis = |class| {
+        now.millis(class, before).map_or_else(|| "-".to_owned(), |millis| format!("{millis:.2}"))
+    };
+    for cell in [
+        millis("reads"),
+        millis("writes"),
+        size(now.rate("network.bytesIn", before)),
+        size(now.rate("network.bytesOut", before)),
+        amount(now.number("connections.active")),
+        amount(now.number("connections.current")),
+        size(now.number("mem.resident") * 1_048_576.0),
+    ] {
+        text.push_str(&format!("{cell:>10}"));
+    }
+    text
+}
+
+/// Returns a number of things, short enough for a column.
+fn amount(number: f64) -> String {
+    match number {
+        number if number >= 1e9 => format!("{:.1}G", number / 1e9),
+        number if number >= 1e7 => format!("{:.1}M", number / 1e6),
+        number if number < 10.0 && (0.05..0.95).contains(&number.fract()) => format!("{number:.1}"),
+        number => format!("{number:.0}"),
+    }
+}
+
+/// Returns a number of bytes in a unit that suits it.
+fn size(bytes: f64) -> String {
+    match bytes {
+        bytes if bytes >= 1_073_741_824.0 => format!("{:.1} GiB", bytes / 1_073_741_824.0),
+        bytes if bytes >= 1_048_576.0 => format!("{:.1} MiB", bytes / 1_048_576.0),
+        bytes if bytes >= 1024.0 => format!("{:.1} KiB", bytes / 1024.0),
+        bytes => format!("{bytes:.0} B"),
+    }
+}
+
+fn time(millis: f64) -> String {
+    match millis {
+        millis if millis >= 1000.0 => format!("{:.2} s", millis / 1000.0),
+        millis if millis >= 1.0 => format!("{millis:.1} ms"),
+        millis => format!("{:.0} µs", millis * 1000.0),
+    }
+}
+
+/// Returns a time in the two largest units that it has.
+fn span(seconds: f64) -> String {
+    let seconds = seconds as u64;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min {} s", seconds % 60),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (1, hours, _) => format!("1 day {hours} h"),
+        (days, hours, _) => format!("{days} days {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::tests::parsed;
+
+    #[test]
+    fn options_exclude_each_other() {
+        let every = |words: &[&str]| {
+            parsed("quire status", words, StatusOptions::parse).map(|options| options.every)
+        };
+        assert_eq!(every(&[]), Ok(None));
+        assert_eq!(
+            every(&["--every", "0.5", "--count", "2"]),
+            Ok(Some(Duration::from_millis(500)))
+        );
+        for wrong in [
+            &["--every", "0"][..],
+            &["--every", "x"],
+            &["--every", "nan"],
+            &["--count", "2"],
+            &["--every", "1", "--json"],
+            &["--dbpath", "d"],
+            &["now"],
+        ] {
+            assert!(every(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(every(&["--help"]), Err("help".into()));
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([0.0, 0.5, 12.4, 12_345_678.0].map(amount), ["0", "0.5", "12", "12.3M"]);
+        assert_eq!([10.0, 2048.0, 3_145_728.0].map(size), ["10 B", "2.0 KiB", "3.0 MiB"]);
+        assert_eq!([0.25, 12.34, 1500.0].map(time), ["250 µs", "12.3 ms", "1.50 s"]);
+        assert_eq!(
+            [59.0, 61.0, 7260.0, 90_000.0].map(span),
+            ["59 s", "1 min 1 s", "2 h 1 min", "1 day 1 h"]
+        );
+    }
+}
