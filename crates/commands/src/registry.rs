@@ -665,6 +665,7 @@ pub static COMMANDS: &[Command] = &[
         job_commands::create_job::run,
         "Quire's own: creates a job that runs on a schedule or on changes.",
     )
+    .defines_max_time()
     .write_concern(),
     Command::new(
         "updateJob",
@@ -672,6 +673,7 @@ pub static COMMANDS: &[Command] = &[
         job_commands::update_job::run,
         "Quire's own: changes the definition of a job.",
     )
+    .defines_max_time()
     .write_concern(),
     Command::new(
         "listJobs",

@@ -123,6 +123,8 @@ pub struct Command {
     /// True if it continues what another command began: `maxTimeMS` limits its wait for data and
     /// not its duration, and it needs no API version.
     pub continues_cursor: bool,
+    /// True if `maxTimeMS` is a field of what it defines, and not the limit of the command.
+    pub defines_max_time: bool,
     /// True if it exists only with `enableTestCommands`.
     pub test_only: bool,
     /// True if no fail point applies to it, because it turns them off.
@@ -175,6 +177,7 @@ impl Command {
             in_transaction: InTransaction::Refused,
             has_statements: false,
             continues_cursor: false,
+            defines_max_time: false,
             test_only: false,
             outside_fail_points: false,
             explain: None,
@@ -271,6 +274,11 @@ impl Command {
 
     pub(crate) const fn statements(mut self) -> Self {
         self.has_statements = true;
+        self
+    }
+
+    pub(crate) const fn defines_max_time(mut self) -> Self {
+        self.defines_max_time = true;
         self
     }
 

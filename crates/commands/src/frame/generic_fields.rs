@@ -107,7 +107,7 @@ fn generic_field<'c>(
         return Ok(());
     }
     match name {
-        "maxTimeMS" if command.continues_cursor => {}
+        "maxTimeMS" if command.continues_cursor || command.defines_max_time => {}
         "maxTimeMS" => generic.max_time_ms = max_time(&arg)?,
         "maxTimeMSOpOnly" => {
             let text = "Can not specify maxTimeMSOpOnly for non internal clients";

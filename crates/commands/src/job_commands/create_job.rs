@@ -9,11 +9,15 @@ use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{FreshViews, OpenViews, open};
+use quire_mql::stage::check_behind_changes;
 use quire_planner::AggregateRequest;
 use quire_storage::rng;
 
 use super::definition::{Action, Pipeline};
 use super::run::variables;
+
+/// The errors of a pipeline that do not depend on values: unknown stages, variables and operators.
+const ALWAYS_WRONG: &[i32] = &[40323, 40324, 17276, 168];
 
 /// Creates a job in the command's database. `paused: true` leaves it paused.
 ///
@@ -70,16 +74,32 @@ pub fn define(
     let db = cx.db.to_owned();
     let definition = Definition { db, name: name.to_owned(), uuid, owner, created_ms, given, plan };
     match &definition.plan.when {
-        When::Changes(_) => {
+        When::Changes(changes) => {
             let is_member = matches!(cx.service.options.topology, Topology::ReplicaSet(_));
             if !is_member || !cx.service.store.logs_changes() {
                 let text = "a job on changes needs a replica set with a change log";
                 return Err(Error::location(40573, text));
             }
+            check_behind_changes(&changes.stages)?;
+            check_pipeline_on_changes(cx, &definition)?;
         }
         When::Schedule(_) => check_pipeline(cx, &definition)?,
     }
     Ok(definition)
+}
+
+/// Refuses what no event can make right in a pipeline on changes: an unknown stage, variable or
+/// operator, and `$out`. Without an event other errors say nothing.
+fn check_pipeline_on_changes(cx: &Context<'_>, definition: &Definition) -> Result<()> {
+    if let Action::Pipeline(pipeline) = &definition.plan.action
+        && pipeline.replaces()
+    {
+        return Err(Error::bad_value("a job on changes cannot end with $out"));
+    }
+    match check_pipeline(cx, definition) {
+        Err(error) if ALWAYS_WRONG.contains(&error.code().number()) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Plans the pipeline of a job, so that its errors are those of the command.
@@ -88,10 +108,11 @@ fn check_pipeline(cx: &Context<'_>, definition: &Definition) -> Result<()> {
     let Pipeline { collection, stages, last } = pipeline;
     pipeline.target(&definition.db)?;
     let of = collection.as_deref().unwrap_or("$cmd.aggregate");
+    let event = matches!(definition.plan.when, When::Changes(_)).then(Doc::empty);
     let request = AggregateRequest {
         namespace: format!("{}.{of}", definition.db),
         pipeline: stages.iter().chain([last]).cloned().collect(),
-        let_vars: variables(definition, cx.service.wall_ms(), 0, None),
+        let_vars: variables(definition, cx.service.wall_ms(), 0, event),
         ..AggregateRequest::default()
     };
     let views = OpenViews::Fresh(FreshViews::new(&cx.service.store)?);

@@ -6,7 +6,7 @@ use crate::frame::args::{Arg, arguments, fields};
 use quire_access::UserName;
 use quire_catalog::Namespace;
 use quire_document::{Binary, Doc, DocBuf, Value};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 use quire_mql::stage::row_of;
 use std::time::Duration;
 
@@ -151,6 +151,8 @@ pub fn given(body: Doc<'_>) -> DocBuf {
                 given.append(arg.name(), arg.value());
             }
         }
+        // Of other commands it is the limit of the command itself.
+        given.append_some("maxTimeMS", body.get("maxTimeMS"));
     })
 }
 
@@ -185,7 +187,10 @@ impl JobPlan {
         let when = when.ok_or_else(|| one_of("schedule", "changes"))?;
         let action = match (writes, stages, slots) {
             (Some(writes), None, None) if collection.is_none() => {
-                writes.iter().try_for_each(|write| check_write(write.as_doc()))?;
+                if writes.is_empty() {
+                    return Err(Error::bad_value("'writes' of a job is empty"));
+                }
+                writes.iter().try_for_each(|write| check_write(db, write.as_doc()))?;
                 Action::Writes(writes)
             }
             (None, Some(stages), None) => Action::Pipeline(split(collection, stages)?),
@@ -381,7 +386,7 @@ fn split(collection: Option<String>, mut stages: Vec<DocBuf>) -> Result<Pipeline
 }
 
 /// Checks a command of `writes`. Its statements are checked when they run.
-fn check_write(write: Doc<'_>) -> Result<()> {
+fn check_write(db: &str, write: Doc<'_>) -> Result<()> {
     let first = write.first();
     let first = first.as_ref().map(|first| (first.key(), first.value()));
     let Some(("insert" | "update" | "delete" | "findAndModify", Value::String(name))) = first
@@ -389,7 +394,12 @@ fn check_write(write: Doc<'_>) -> Result<()> {
         let text = "'writes' has commands insert, update, delete and findAndModify";
         return Err(Error::bad_value(text));
     };
-    Namespace::new("db", name)?;
+    let target = Namespace::new(db, name)?;
+    target.check_creatable()?;
+    if name.starts_with("system.") {
+        let text = format!("a job cannot write to {target}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
     let own = ["lsid", "txnNumber", "autocommit", "startTransaction", "$db", "writeConcern"];
     match own.iter().find(|field| write.contains(field)) {
         Some(field) => Err(Error::bad_value(format!("a write of a job has no field {field}"))),

@@ -1,5 +1,6 @@
 //! `dropJob`, a command of Quire's own: removes a job. A run that has not committed has no effect.
 
+use super::run::drop_results;
 use super::table::{Stored, id, remove};
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
@@ -21,5 +22,5 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         remove(writer, &key).map(drop)
     })?;
     cx.service.jobs.forget(&id);
-    Ok(())
+    drop_results(&cx.service.store, &definition.uuid)
 }

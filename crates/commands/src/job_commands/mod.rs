@@ -17,5 +17,5 @@ mod slots;
 mod table;
 pub mod update_job;
 
-pub use run::step;
+pub use run::{drop_left_results, step};
 pub use table::KIND;

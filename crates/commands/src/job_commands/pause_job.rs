@@ -1,9 +1,11 @@
 //! `pauseJob` and `resumeJob`, commands of Quire's own. A paused job keeps its position: a job on
-//! changes goes on with the first change that it has not seen.
+//! changes goes on with the first change that it has not seen, and a run of a schedule that was asked
+//! for, or has merged a part of its results, is done when the job goes on.
 
 use super::create_job::{define, stored_number};
 use super::definition::When;
-use super::table::{Stored, beginning, document, id, pause, put, row_of};
+use super::run::with_fields;
+use super::table::{Stored, beginning, document, id, is_under_way, pause, put, row_of};
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use quire_collections::Job;
@@ -40,10 +42,16 @@ pub fn resume(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -
     let given = old.given.clone();
     let definition = define(cx, &old.name, (old.uuid, old.created_ms), given)?;
     let time = cx.service.clock.now().to_u64();
-    let (mut position, due_ms) = beginning(&definition, cx.service.wall_ms(), time)?;
-    let kept = doc.get("position").and_then(|kept| kept.as_document());
-    if let (Some(kept), When::Changes(_)) = (kept, &definition.plan.when) {
-        position = kept.to_owned();
+    let (mut position, mut due_ms) = beginning(&definition, cx.service.wall_ms(), time)?;
+    match (doc.get("position").and_then(|kept| kept.as_document()), &definition.plan.when) {
+        (Some(kept), When::Changes(_)) => position = kept.to_owned(),
+        (Some(kept), When::Schedule(_)) => {
+            position = with_fields(&kept.to_owned(), &position);
+            if is_under_way(kept) {
+                due_ms = 0;
+            }
+        }
+        (None, _) => {}
     }
     let begun = row_of(&definition, position, due_ms);
     let (steps, done) = (stored_number(doc.get("steps")), stored_number(doc.get("done")));

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// The interval at which a command that waits looks at the job.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Asks for a run. With `wait: true` it returns when the run has ended, and fails if the first attempt
-/// does.
+/// Asks for a run. With `wait: true` it returns when the run has ended, and fails if an attempt fails,
+/// also if others follow.
 ///
 /// # Errors
 /// 26 NamespaceNotFound; 20 IllegalOperation for a paused job and one on changes; the error of the run.
@@ -59,14 +59,24 @@ fn await_run(cx: &Context<'_>, definition: &Definition, before: &Job) -> Result<
     let (key, runs) = (definition.key(), |row: &Job| counter(row.position.as_doc(), "runs"));
     loop {
         cx.pause(LOOK)?;
-        let found = find(&cx.service.store, &key)?.and_then(|found| found.row);
-        let Some(row) = found else { return Err(not_found(cx.db, &definition.name)) };
+        let found = find(&cx.service.store, &key)?;
+        let found = found.ok_or_else(|| not_found(cx.db, &definition.name))?;
+        let Some(row) = found.row else {
+            let text =
+                "the job was paused before the run had ended; it is done when the job goes on";
+            return Err(Error::new(ErrorCode::OperationFailed, text));
+        };
+        let failed = |error: &str| {
+            let text = format!("the run of the job failed: {error}");
+            Err(Error::new(ErrorCode::OperationFailed, text))
+        };
         if runs(&row) > runs(before) {
             let last = row.position.get("last").and_then(|last| last.as_document());
-            return Ok(last.map(Doc::to_owned));
+            let error = last.and_then(|last| last.get("error")?.as_str());
+            return error.map_or_else(|| Ok(last.map(Doc::to_owned)), failed);
         }
         if let Some(error) = cx.service.jobs.error_of(&row.id) {
-            return Err(Error::new(ErrorCode::OperationFailed, error));
+            return failed(&error);
         }
     }
 }

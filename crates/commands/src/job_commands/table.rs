@@ -5,15 +5,21 @@
 use super::definition::{Definition, When, key};
 use crate::frame::context::Context;
 use quire_catalog::Namespace;
-use quire_collections::{Attempt, Job, JobId, Record, Store, Writer, prepare_insert};
+use quire_collections::{
+    Attempt, CollectionCursor, Job, JobId, Record, Store, Writer, prepare_insert,
+};
 use quire_document::{Binary, Doc, DocBuf, Timestamp, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
+use quire_storage::Direction;
 use std::sync::Arc;
 
 /// The kind of the rows.
 pub const KIND: &str = "user";
 /// The collection of the definitions.
 const DEFINITIONS: &str = "admin.system.jobs";
+/// The definitions that are read at a time.
+const PAGE_DOCS: usize = 256;
+const PAGE_BYTES: usize = 1 << 20;
 
 /// A stored job.
 pub struct Stored {
@@ -51,6 +57,26 @@ pub fn find(store: &Arc<Store>, key: &str) -> Result<Option<Stored>> {
     Ok(Some(Stored { definition, doc, row }))
 }
 
+/// Returns the documents of all definitions.
+///
+/// # Errors
+/// The errors of reading.
+pub fn all(store: &Arc<Store>) -> Result<Vec<DocBuf>> {
+    let view = store.read_view()?;
+    let view = view.view();
+    let Some(collection) = view.collection(&definitions()?).map(Arc::clone) else {
+        return Ok(Vec::new());
+    };
+    let mut cursor = CollectionCursor::new(&collection, Direction::Forward);
+    let (mut docs, mut page, mut more) = (Vec::new(), Vec::new(), true);
+    while more {
+        page.clear();
+        more = cursor.next_page(&view, &collection, PAGE_DOCS, PAGE_BYTES, &mut page)?;
+        docs.extend(page.iter().map(|record| record.doc.as_doc().to_owned()));
+    }
+    Ok(docs)
+}
+
 /// Returns true if a row is that of the job with this definition, and not of an earlier one.
 pub fn is_of(row: &Job, definition: &Definition) -> bool {
     matches!(row.parameters.get("uuid"), Some(Value::Binary(uuid)) if uuid.bytes == definition.uuid)
@@ -80,6 +106,11 @@ pub fn beginning(definition: &Definition, now_ms: i64, time: u64) -> Result<(Doc
             Ok((doc! { "from": (Timestamp::from_u64(from)) }, 0))
         }
     }
+}
+
+/// Returns true for the position of a schedule whose next run was asked for, or has begun.
+pub fn is_under_way(position: Doc<'_>) -> bool {
+    ["asked", "due", "spilled"].into_iter().any(|name| position.contains(name))
 }
 
 /// Writes the document of a definition. `extra` has the fields of a paused job.

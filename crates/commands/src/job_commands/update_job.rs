@@ -2,7 +2,8 @@
 
 use super::create_job::define;
 use super::definition::{When, given};
-use super::table::{Stored, document, put, row_of};
+use super::run::with_fields;
+use super::table::{Stored, document, is_under_way, put, row_of};
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
@@ -33,7 +34,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     let next = match (&row, &definition.plan.when) {
         (Some(row), When::Schedule(_)) if changes.as_doc().contains("schedule") => {
             let begun = super::table::beginning(&definition, cx.service.wall_ms(), 0)?;
-            let again = row_of(&definition, begun.0, begun.1);
+            let due_ms = if is_under_way(row.position.as_doc()) { 0 } else { begun.1 };
+            let again = row_of(&definition, with_fields(&row.position, &begun.0), due_ms);
             Some(quire_collections::Job { steps: row.steps + 1, done: row.done, ..again })
         }
         // The same row is written, so that a run of the old definition conflicts.

@@ -17,6 +17,7 @@ mod upkeep;
 
 use crate::frame::job_kind::JobKind;
 use crate::frame::service::Service;
+use crate::job_commands::drop_left_results;
 use kinds::KINDS;
 use quire_storage::{Interrupt, Interruption};
 use runner::Lane;
@@ -49,6 +50,8 @@ impl Service {
     /// # Errors
     /// The errors of starting a thread.
     pub fn start_jobs_of(self: &Arc<Self>, more: &'static [JobKind]) -> std::io::Result<Jobs> {
+        // What cannot be dropped now is in nobody's way, and is dropped at the next start.
+        let _ = drop_left_results(&self.store);
         let stop = Interrupt::new();
         let mut jobs =
             Jobs { service: Arc::clone(self), stop, stops: Vec::new(), threads: Vec::new() };

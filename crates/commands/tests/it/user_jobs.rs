@@ -120,7 +120,8 @@ fn a_large_result_is_merged_part_by_part() {
     let limited = doc! { "updateJob": "fill", "maxDocuments": 10, "attempts": 1, "deadLetters": "dead",
     "$db": "d" };
     client.works(limited);
-    client.works(doc! { "runJob": "fill", "wait": true, "$db": "d" });
+    let given_up = client.run(doc! { "runJob": "fill", "wait": true, "$db": "d" });
+    assert_eq!(code(&given_up), 96, "the run has no other attempt");
     let dead = find(&mut client, "dead");
     assert!(text(&dead[0], "error.message").unwrap().contains("more than 10"), "{dead:?}");
 }
@@ -256,6 +257,27 @@ fn what_is_no_job_is_refused() {
         (2, doc! { "createJob": "j", "schedule": &day, "writes": [{ "drop": "t" }] }),
         (2, doc! { "createJob": "j", "schedule": { "cron": "x" }, "writes": [&write] }),
         (40415, doc! { "createJob": "j", "schedule": &day, "writes": [&write], "often": true }),
+        (2, doc! { "createJob": "j", "schedule": &day, "writes": [] }),
+        (
+            73,
+            doc! { "createJob": "j", "schedule": &day, "writes": [{ "insert": "system.users", "documents": [{}] }] },
+        ),
+        (
+            17276,
+            doc! { "createJob": "j", "schedule": &day, "collection": "c", "pipeline": [{ "$set": { "a": "$$nope" } }, &merge] },
+        ),
+        (
+            17276,
+            doc! { "createJob": "j", "changes": { "collection": "c" }, "pipeline": [{ "$documents": [{ "a": "$$nope" }] }, &merge] },
+        ),
+        (
+            2,
+            doc! { "createJob": "j", "changes": { "collection": "c" }, "collection": "c", "pipeline": [{ "$out": "t" }] },
+        ),
+        (
+            20,
+            doc! { "createJob": "j", "changes": { "collection": "c", "pipeline": [{ "$group": { "_id": 1 } }] }, "writes": [&write] },
+        ),
         (
             40324,
             doc! { "createJob": "j", "schedule": &day, "collection": "c", "pipeline": [{ "$nothing": {} }, &merge] },
@@ -273,6 +295,76 @@ fn what_is_no_job_is_refused() {
     assert_eq!(code(&client.run(in_admin)), 73);
     for command in ["updateJob", "runJob", "pauseJob", "resumeJob", "dropJob"] {
         assert_eq!(code(&client.run(doc! { (command): "none", "$db": "d" })), 26, "{command}");
+    }
+}
+
+/// The numbers of runs, and the last run, are those of the job's whole life.
+#[test]
+fn a_job_that_was_paused_or_changed_counts_on() {
+    let (_disk, _clock, server, _jobs) = begin();
+    let mut client = server.client(1);
+    let insert = doc! { "update": "runs", "updates": [
+        { "q": { "$expr": { "$eq": ["$_id", "$$job.run"] } }, "u": [{ "$set": { "n": 1 } }] },
+        { "q": {}, "u": [{ "$set": { "run": "$$job.run" } }] },
+    ] };
+    client.works(doc! { "insert": "runs", "documents": [{ "_id": 100 }], "$db": "d" });
+    let schedule = doc! { "every": 1, "unit": "day" };
+    client.works(doc! { "createJob": "j", "schedule": &schedule, "writes": [&insert],
+    "maxTimeMS": 5000, "$db": "d" });
+    assert_eq!(number(&shown(&mut client, "j"), "definition.maxTimeMS"), Some(5000));
+    let run = |expected: i64, client: &mut Client| {
+        client.works(doc! { "runJob": "j", "wait": true, "$db": "d" });
+        assert_eq!(number(&find(client, "runs")[0], "run"), Some(expected));
+    };
+    run(0, &mut client);
+    run(1, &mut client);
+    client.works(doc! { "pauseJob": "j", "$db": "d" });
+    let paused = shown(&mut client, "j");
+    assert_eq!((text(&paused, "state"), number(&paused, "runs")), (Some("paused"), Some(2)));
+    assert!(at(&paused, "last.ended").is_some() && paused.get("next").is_none());
+    client.works(doc! { "resumeJob": "j", "$db": "d" });
+    run(2, &mut client);
+    let weekly = doc! { "every": 7, "unit": "day" };
+    client.works(
+        doc! { "updateJob": "j", "schedule": &weekly, "maxTimeMS": Value::Null, "$db": "d" },
+    );
+    assert_eq!(number(&shown(&mut client, "j"), "definition.maxTimeMS"), None);
+    run(3, &mut client);
+}
+
+/// Nothing runs the jobs of this server.
+#[test]
+fn a_run_that_was_asked_for_is_told_and_kept_when_its_job_is_paused() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let write = doc! { "insert": "t", "documents": [{}] };
+    let day = doc! { "every": 1, "unit": "day" };
+    client.works(doc! { "createJob": "j", "schedule": &day, "writes": [&write], "$db": "d" });
+    std::thread::scope(|scope| {
+        let mut waiting = server.client(2);
+        let asked =
+            scope.spawn(move || waiting.run(doc! { "runJob": "j", "wait": true, "$db": "d" }));
+        let is_asked = |client: &mut Client| {
+            client.works(doc! { "pauseJob": "j", "$db": "d" });
+            let stored = client.works(doc! { "find": "system.jobs", "$db": "admin" });
+            let stored = document(array(&stored, "cursor.firstBatch").iter().next());
+            let asked = at(&stored, "position.asked").is_some();
+            if !asked {
+                client.works(doc! { "resumeJob": "j", "$db": "d" });
+            }
+            asked
+        };
+        while !asked.is_finished() && !is_asked(&mut client) {
+            std::thread::yield_now();
+        }
+        let reply = asked.join().unwrap();
+        assert!([20, 96].contains(&code(&reply)), "{reply:?}");
+        assert!(text(&reply, "errmsg").unwrap().contains("paused"), "{reply:?}");
+    });
+    let _jobs = server.0.start_jobs().unwrap();
+    client.works(doc! { "resumeJob": "j", "$db": "d" });
+    if at(&shown(&mut client, "j"), "last").is_none() {
+        runs(&mut client, "j", 1);
     }
 }
 
@@ -345,7 +437,7 @@ fn a_job_has_the_rights_of_its_owner_and_stops_without_one() {
     let job = doc! { "createJob": "j", "schedule": { "every": 1, "unit": "day" }, "attempts": 1,
     "writes": [{ "insert": "t", "documents": [{ "a": 1 }] }], "$db": "d" };
     maker.works(job.clone());
-    maker.works(doc! { "runJob": "j", "wait": true, "$db": "d" });
+    assert_eq!(code(&maker.run(doc! { "runJob": "j", "wait": true, "$db": "d" })), 96);
     let job = shown(&mut maker, "j");
     assert!(text(&job, "last.error").unwrap().contains("not authorized"), "{job:?}");
     client
@@ -353,7 +445,8 @@ fn a_job_has_the_rights_of_its_owner_and_stops_without_one() {
     maker.works(doc! { "runJob": "j", "wait": true, "$db": "d" });
     assert_eq!(find(&mut client, "t").len(), 1);
     client.works(doc! { "dropUser": "maker", "$db": "admin" });
-    assert_eq!(code(&client.run(doc! { "runJob": "j", "wait": true, "$db": "d" })), 26);
+    let paused = client.run(doc! { "runJob": "j", "wait": true, "$db": "d" });
+    assert!(text(&paused, "errmsg").unwrap().contains("paused"), "{paused:?}");
     let job = shown(&mut client, "j");
     assert!(text(&job, "reason").unwrap().contains("maker"), "{job:?}");
     assert_eq!(find(&mut client, "t").len(), 1);

@@ -8,6 +8,8 @@ mod spill;
 mod transaction;
 mod triggered;
 
+pub use spill::{drop_left_results, drop_results};
+
 use super::definition::{Definition, When};
 use super::table::{self, Stored, find};
 use crate::frame::job_kind::{StepContext, WholeStep};
@@ -125,7 +127,7 @@ fn dead_letter(run: &Run<'_>, error: &Error, of: (&str, Value<'_>)) -> DocBuf {
 }
 
 /// Returns the position with the fields of `changed` in place of its own.
-fn with_fields(position: &DocBuf, changed: &DocBuf) -> DocBuf {
+pub fn with_fields(position: &DocBuf, changed: &DocBuf) -> DocBuf {
     DocBuf::build(|next| {
         for (name, value) in position.as_doc().fields() {
             if !changed.as_doc().contains(name) {

@@ -4,11 +4,12 @@
 
 use super::super::definition::Action;
 use super::super::definition::{Pipeline, counter};
+use super::super::table;
 use super::scheduled::{CHUNK_DOCS, Due, after, aggregate, batch, check_count, ended, following};
 use super::{Run, variables, with_fields};
 use crate::frame::job_kind::WholeStep;
 use quire_catalog::Namespace;
-use quire_collections::{Job, prepare_insert};
+use quire_collections::{Job, Store, prepare_insert};
 use quire_document::{DocBuf, Value, doc};
 use quire_error::{Error, Result};
 use quire_session::{Autocommit, Unit};
@@ -17,6 +18,54 @@ use std::sync::Arc;
 
 /// The bytes of the documents that one transaction merges, unless a single one is larger.
 const CHUNK_BYTES: usize = 8 << 20;
+
+/// The beginning of the names of these collections, in the database `config`.
+const RESULTS: &str = "jobResults.";
+
+/// Returns the collection of the results of a job.
+fn results_of(uuid: &[u8; 16]) -> Result<Namespace> {
+    let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    Namespace::new("config", &format!("{RESULTS}{digits}"))
+}
+
+/// Drops the stored results of a job, if there are some.
+///
+/// # Errors
+/// The errors of the commit.
+pub fn drop_results(store: &Arc<Store>, uuid: &[u8; 16]) -> Result<()> {
+    let namespace = results_of(uuid)?;
+    match store.catalog().lookup(&namespace) {
+        Some(_) => store.drop_collection(&namespace, &CommitOptions::buffered()).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Drops the results of jobs that do not exist: a crash came between the drop of a job and that of its
+/// results.
+///
+/// # Errors
+/// The errors of reading and of the commits.
+pub fn drop_left_results(store: &Arc<Store>) -> Result<()> {
+    let mut kept = Vec::new();
+    for doc in table::all(store)? {
+        if let Some(Value::Binary(uuid)) = doc.get("uuid")
+            && let Ok(uuid) = uuid.bytes.try_into()
+        {
+            kept.push(results_of(&uuid)?);
+        }
+    }
+    let catalog = store.catalog();
+    let left = catalog.collections().filter(|collection| {
+        let namespace = &collection.namespace;
+        namespace.db() == "config"
+            && namespace.collection().starts_with(RESULTS)
+            && !kept.contains(namespace)
+    });
+    for collection in left {
+        store.drop_collection(&collection.namespace, &CommitOptions::buffered())?;
+    }
+    Ok(())
+}
 
 impl Run<'_> {
     /// Stores the results of a pipeline, and notes that they are to be merged.
@@ -51,6 +100,10 @@ impl Run<'_> {
         let position = with_fields(&job.position, &spilled);
         let next = Job { due_ms: 0, ..following(job, due, position, 0) };
         let committed = self.transact(job, |_| Ok(next.clone()))?;
+        if committed.is_none() {
+            // The job was changed meanwhile: nothing refers to these results.
+            self.drop_results()?;
+        }
         Ok(after(job, committed))
     }
 
@@ -82,18 +135,12 @@ impl Run<'_> {
     }
 
     fn results_namespace(&self) -> Result<Namespace> {
-        let digits: String =
-            self.definition.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-        Namespace::new("config", &format!("jobResults.{digits}"))
+        results_of(&self.definition.uuid)
     }
 
     /// Drops the stored results of the job, if there are some.
     pub fn drop_results(&self) -> Result<()> {
-        let (store, namespace) = (&self.cx.service.store, self.results_namespace()?);
-        match store.catalog().lookup(&namespace) {
-            Some(_) => store.drop_collection(&namespace, &CommitOptions::buffered()).map(drop),
-            None => Ok(()),
-        }
+        drop_results(&self.cx.service.store, &self.definition.uuid)
     }
 
     fn keep_results(&self, first: usize, docs: &[DocBuf]) -> Result<()> {
