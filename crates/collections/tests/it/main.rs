@@ -12,6 +12,7 @@ mod ddl;
 mod jobs;
 mod make_unique;
 mod model;
+mod patterns;
 mod pressure;
 mod rebuild;
 mod rules;
