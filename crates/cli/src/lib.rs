@@ -9,6 +9,7 @@ mod call;
 mod check;
 pub mod compatibility;
 mod connect;
+mod eject;
 mod engine;
 mod exit;
 mod export;
@@ -67,6 +68,11 @@ pub static COMMANDS: &[Subcommand] = &[
         name: "export",
         summary: "Writes the documents of a collection as JSON or CSV.",
         run: export::run,
+    },
+    Subcommand {
+        name: "eject",
+        summary: "Writes the patterns of a database as a script for a plain MongoDB.",
+        run: eject::run,
     },
     Subcommand {
         name: "jobs",

@@ -6,6 +6,7 @@ mod entries;
 mod groups;
 mod jobs;
 mod low_water;
+mod pattern_cost;
 mod patterns;
 mod strays;
 mod tally;
@@ -29,7 +30,8 @@ use crate::findings::{CollectionCheck, Finding, Problem, Repair, Report};
 use crate::{RecordId, Store, StoredDoc};
 pub use conformance::Conformance;
 use entries::Doubt;
-pub use patterns::{PatternCheck, PatternCost, check_pattern, pattern_cost};
+pub use pattern_cost::{PatternCost, Quantiles, pattern_cost};
+pub use patterns::{PatternCheck, check_pattern};
 use tally::Tally;
 use walks::{Unreadable, walk, walk_documents};
 

@@ -27,6 +27,7 @@ mod jobs;
 mod key_order;
 mod late;
 mod layout;
+mod lines;
 mod log_catalog;
 mod log_record;
 mod low_water;
@@ -60,7 +61,7 @@ pub use changes::{
     ViolationObserver,
 };
 pub use check::{CheckOptions, Conformance, check, check_collection};
-pub use check::{PatternCheck, PatternCost, check_pattern, pattern_cost};
+pub use check::{PatternCheck, PatternCost, Quantiles, check_pattern, pattern_cost};
 pub use chunk_size::ChunkSize;
 pub use ddl::PATTERNS;
 pub use ddl::{
@@ -85,6 +86,7 @@ pub use jobs::{
 };
 pub use key_order::{order_digits, shared_bytes};
 pub use layout::{Record, RecordId, StoredDoc, VisitedDoc};
+pub use lines::LineId;
 pub use policy::WritePolicy;
 pub use prepare::prepare_insert;
 pub use recorded::RecordedRow;

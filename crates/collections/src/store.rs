@@ -23,6 +23,7 @@ use crate::index_builds::{IndexBuild, IndexBuildCounts, IndexBuilds};
 use crate::job_bell::JobBell;
 use crate::late::LateWriters;
 use crate::layout::{collection_end, low_water_of, record_id_of};
+use crate::lines::Lines;
 use crate::log_record::{saved_range, saved_record_id};
 use crate::low_water::RecordIds;
 use crate::past_catalogs::PastCatalogs;
@@ -93,6 +94,8 @@ pub struct Store {
     pub(crate) ddl: Mutex<u32>,
     record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>, foldhash::fast::RandomState>>,
     late: LateWriters,
+    /// The statements that commit together (`write/line.rs`).
+    pub(crate) lines: Lines,
     id_cache: IdCache,
     pub(crate) builds: IndexBuilds,
     job_bell: JobBell,
@@ -130,6 +133,7 @@ impl Store {
             ddl: Mutex::new(next_id),
             record_ids: RwLock::default(),
             late: LateWriters::default(),
+            lines: Lines::default(),
             id_cache: IdCache::new(),
             builds: IndexBuilds::new(&options.temporary),
             job_bell: JobBell::default(),

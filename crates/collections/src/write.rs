@@ -5,6 +5,7 @@ mod attempts;
 mod entries;
 mod head;
 mod jobs;
+mod line;
 mod log;
 mod pieces;
 mod remember;

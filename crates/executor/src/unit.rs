@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{Attempt, Store, Writer};
+use quire_collections::{Attempt, LineId, Store, Writer};
 use quire_error::Result;
 use quire_storage::{Committed, Interrupt};
 
@@ -46,6 +46,21 @@ pub trait UnitOfWork {
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
     ) -> Result<Option<Committed>>;
 
+    /// Runs `attempt` as [`write`](Self::write) does. Outside a transaction it may share its commit with
+    /// others of the same line.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    fn write_in_line(
+        &mut self,
+        line: &LineId,
+        interrupt: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>> {
+        let _ = line;
+        self.write(interrupt, attempt)
+    }
+
     /// Creates the collection of a write, if it does not exist. `interrupt` ends its waits.
     ///
     /// # Errors
@@ -66,13 +81,31 @@ impl dyn UnitOfWork + '_ {
     pub fn write_with<T>(
         &mut self,
         interrupt: &Arc<Interrupt>,
+        attempt: impl FnMut(&mut Writer) -> Attempt<T>,
+    ) -> Result<(T, Option<Committed>)> {
+        self.write_with_in(None, interrupt, attempt)
+    }
+
+    /// Runs `attempt` as [`write_in_line`](UnitOfWork::write_in_line) does, if there is a line, and
+    /// returns the result of the last attempt.
+    ///
+    /// # Errors
+    /// Those of [`write`](UnitOfWork::write).
+    pub fn write_with_in<T>(
+        &mut self,
+        line: Option<&LineId>,
+        interrupt: &Arc<Interrupt>,
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<(T, Option<Committed>)> {
         let mut answer = None;
-        let committed = self.write(interrupt, &mut |writer| {
+        let mut keep = |writer: &mut Writer| {
             answer = Some(attempt(writer)?);
             Ok(())
-        })?;
+        };
+        let committed = match line {
+            None => self.write(interrupt, &mut keep)?,
+            Some(line) => self.write_in_line(line, interrupt, &mut keep)?,
+        };
         let answer = answer.ok_or_else(|| quire_error::Error::internal("a write did not run"))?;
         Ok((answer, committed))
     }

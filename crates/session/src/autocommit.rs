@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{Attempt, Remembered, Store, WritePolicy, Writer, from_storage};
+use quire_collections::{Attempt, LineId, Remembered, Store, WritePolicy, Writer, from_storage};
 use quire_error::Result;
 use quire_executor::{FreshViews, OpenViews, UnitOfWork};
 use quire_storage::{
@@ -282,6 +282,18 @@ impl UnitOfWork for Autocommit {
         let log = self.retryable.as_mut().map(|retryable| retryable.turn.log());
         let written = self.store.write_statement((&commit, self.policy), log, interrupt, attempt);
         written.map(|((), committed)| committed)
+    }
+
+    fn write_in_line(
+        &mut self,
+        line: &LineId,
+        interrupt: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>> {
+        let commit =
+            CommitOptions { durability: self.each, ..CommitOptions::default() }.ended_by(interrupt);
+        let log = self.retryable.as_mut().map(|retryable| retryable.turn.log());
+        self.store.write_in_line(line, (&commit, self.policy), log, interrupt, attempt)
     }
 
     fn ensure_collection(

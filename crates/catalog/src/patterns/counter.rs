@@ -1,4 +1,4 @@
-//! `counter`: one field that many clients increment.
+//! `counter`: one number that many clients increment, and that changes only by what it is.
 
 use quire_document::DocWriter;
 use quire_error::Result;
@@ -10,7 +10,7 @@ use super::fields::Fields;
 pub struct Counter {
     /// The path of the number.
     pub path: String,
-    /// True if increments are logged, and folded into the document when it is read.
+    /// True if increments of one document that come at the same time commit together.
     pub merge: bool,
 }
 

@@ -6,6 +6,7 @@
 mod counter;
 mod fields;
 mod loops;
+mod plain;
 mod reference;
 mod rollup;
 
@@ -19,6 +20,7 @@ use quire_error::{Error, ErrorCode, Result};
 pub use counter::Counter;
 use fields::Fields;
 pub use loops::{Reach, check_loops};
+pub use plain::Plain;
 pub use reference::{CopiedField, CopyMode, OnDelete, OnMissing, Reference};
 pub use rollup::Rollup;
 
@@ -304,6 +306,23 @@ impl Pattern {
             PatternKind::Rollup(rollup) => rollup.derived_paths(),
             PatternKind::Counter(counter) => vec![counter.path.clone()],
         }
+    }
+
+    /// Returns true for a counter at `path` whose increments commit together.
+    pub fn merges(&self, path: &str) -> bool {
+        matches!(&self.kind, PatternKind::Counter(counter) if counter.merge && counter.path == path)
+    }
+
+    /// Returns true if one of `others`, patterns of the same collection, writes what this one looks the
+    /// other documents up with.
+    pub fn is_fed_by(&self, others: &[Arc<Pattern>]) -> bool {
+        let local = match &self.kind {
+            PatternKind::Reference(reference) => &reference.local_field,
+            PatternKind::Rollup(rollup) => &rollup.local_field,
+            PatternKind::Counter(_) => return false,
+        };
+        let mut written = others.iter().flat_map(|other| other.derived_paths());
+        written.any(|path| overlap(&path, local))
     }
 
     /// Returns the paths of the indexes that the pattern needs, each with true if it is in its own

@@ -15,6 +15,7 @@ mod check;
 mod compatibility;
 mod crash;
 mod damaged_catalog;
+mod eject;
 mod export;
 mod full_disk;
 mod import;

@@ -4,16 +4,20 @@
 
 use std::sync::Arc;
 
-use quire_catalog::patterns::{OnDelete, Pattern, PatternKind, PatternState};
+use quire_catalog::patterns::{OnDelete, Pattern, PatternKind, PatternState, Reference};
 use quire_catalog::{Catalog, Collection, Namespace};
-use quire_document::Value;
+use quire_document::{Path, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Direction;
 
 use super::patterns::{Rebuild, add_build, declared_ids, replace};
 use super::{drop_groups, next_epoch, put_collection};
-use crate::rules::patterns::usable_index;
+use crate::rules::RuleWriter;
+use crate::rules::patterns::{any_reference, find_target, references, usable_index};
 use crate::{IndexCursor, IndexRange, Store, Writer};
+
+/// The index entries that are read at once.
+const PAGE: usize = 128;
 
 /// What happens to the documents that a name stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,12 +28,21 @@ pub(super) enum Fate {
     Replaced,
 }
 
+impl Fate {
+    fn verb(self) -> &'static str {
+        match self {
+            Fate::Dropped => "drop",
+            Fate::Replaced => "replace",
+        }
+    }
+}
+
 impl Store {
     /// Follows a drop or a replacement of `before` in `catalog`, the catalog after it: the patterns
     /// that read the name are built anew, and the documents of `quire.patterns` follow.
     ///
     /// # Errors
-    /// 20 IllegalOperation if a pattern with `onDelete: "restrict"` forbids the drop.
+    /// 20 IllegalOperation if documents refer to `before` by a pattern with `onDelete: "restrict"`.
     pub(super) fn patterns_after(
         &self,
         writer: &mut Writer,
@@ -49,15 +62,12 @@ impl Store {
             if owner.uuid != reader.owner {
                 continue;
             }
-            if fate == Fate::Dropped
-                && restricts(&pattern)
-                && has_references(writer, &owner, &pattern)?
-            {
-                let text = format!(
-                    "cannot drop {}: documents of {} refer to it (pattern '{pattern}', onDelete: 'restrict')",
-                    before.namespace, owner.namespace
-                );
-                return Err(Error::new(ErrorCode::IllegalOperation, text));
+            if let Some(reference) = restricting(&pattern) {
+                let now = next.lookup(&before.namespace).filter(|_| fate == Fate::Replaced);
+                let sides = (&*owner, &*pattern, now.map(|now| &**now));
+                if let Some(value) = lost_reference(writer, sides, reference)? {
+                    return Err(refused(before, fate, &owner, &pattern, value.as_value()));
+                }
             }
             if fate == Fate::Replaced || acts_on_delete(&pattern) {
                 next = rebuilt(writer, &next, &owner, &pattern)?;
@@ -119,9 +129,7 @@ pub(super) fn inherit(
     for pattern in &before.patterns.declared {
         let mut pattern = Pattern::clone(pattern);
         pattern.generation = before.epoch.max(placed.epoch) + 1;
-        if pattern.from().is_some() {
-            pattern.state = PatternState::Building;
-        }
+        pattern.state = PatternState::Building;
         placed.epoch = placed.epoch.max(pattern.generation);
         add_build(writer, placed, &pattern, Rebuild::Replaced)?;
         replace(placed, pattern);
@@ -164,9 +172,29 @@ fn rebuilt(
     Ok(catalog.with(Arc::new(after)))
 }
 
-fn restricts(pattern: &Pattern) -> bool {
-    matches!(&pattern.kind, PatternKind::Reference(reference)
-        if reference.on_delete == OnDelete::Restrict)
+/// Returns the reference that forbids to remove documents, if the pattern is one.
+fn restricting(pattern: &Pattern) -> Option<&Reference> {
+    match &pattern.kind {
+        PatternKind::Reference(reference) => {
+            Some(reference).filter(|reference| reference.on_delete == OnDelete::Restrict)
+        }
+        PatternKind::Rollup(_) | PatternKind::Counter(_) => None,
+    }
+}
+
+fn refused(
+    before: &Collection,
+    fate: Fate,
+    owner: &Collection,
+    pattern: &Pattern,
+    value: Value<'_>,
+) -> Error {
+    let (verb, name, value) = (fate.verb(), &before.namespace, quire_catalog::debug_value(value));
+    let text = format!(
+        "cannot {verb} {name}: documents of {} refer to {value} in it (pattern '{pattern}', onDelete: 'restrict')",
+        owner.namespace
+    );
+    Error::new(ErrorCode::IllegalOperation, text)
 }
 
 /// Returns true if the documents change when those that the pattern reads are deleted.
@@ -180,15 +208,42 @@ fn acts_on_delete(pattern: &Pattern) -> bool {
     }
 }
 
-/// Returns true if a document of the pattern's collection has a reference that is not null.
-fn has_references(writer: &Writer, owner: &Collection, pattern: &Pattern) -> Result<bool> {
-    let Some((path, true)) = pattern.needed_index() else { return Ok(false) };
-    let Some(index) = usable_index(owner, path) else { return Ok(false) };
-    let (range, direction) = match index.keys.is_descending(0) {
-        true => (IndexRange::new(index, &[], true, &[Value::Null], false), Direction::Forward),
-        false => (IndexRange::new(index, &[Value::Null], false, &[], true), Direction::Forward),
+/// Returns a value that documents of the pattern's collection refer to and that no document of `now`
+/// has; all values are without `now`. Null is no reference. The commit conflicts with one that adds a
+/// reference meanwhile.
+fn lost_reference(
+    writer: &mut Writer,
+    (owner, pattern, now): (&Collection, &Pattern, Option<&Collection>),
+    reference: &Reference,
+) -> Result<Option<ValueBuf>> {
+    let local = Path::new(&reference.local_field);
+    let Some(index) = usable_index(owner, &reference.local_field) else { return Ok(None) };
+    let range = match index.keys.is_descending(0) {
+        true => IndexRange::new(index, &[], true, &[Value::Null], false),
+        false => IndexRange::new(index, &[Value::Null], false, &[], true),
     };
-    let mut found = Vec::new();
-    IndexCursor::new(index, range, direction).next_page(&writer.view(), 1, &mut found)?;
-    Ok(!found.is_empty())
+    RuleWriter::guard_key(writer, &any_reference(owner.id, pattern));
+    let mut cursor = IndexCursor::new(index, range, Direction::Forward);
+    let (mut entries, mut known, mut more) = (Vec::new(), None, true);
+    while more {
+        entries.clear();
+        more = cursor.next_page(&writer.view(), PAGE, &mut entries)?;
+        for entry in &entries {
+            if known.as_ref() == Some(&entry.values) {
+                continue;
+            }
+            known = Some(entry.values.clone());
+            let Some(doc) = writer.view().get(owner, entry.record)? else { continue };
+            for value in references(doc.as_doc(), local.parts()) {
+                let found = match now {
+                    Some(now) => find_target(now, &reference.foreign_field, value, &*writer)?,
+                    None => None,
+                };
+                if found.is_none() {
+                    return Ok(Some(ValueBuf::new(value)));
+                }
+            }
+        }
+    }
+    Ok(None)
 }

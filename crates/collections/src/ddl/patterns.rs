@@ -255,17 +255,9 @@ fn applied(collection: &Collection, changes: &[PatternChange]) -> Result<Collect
             (PatternChange::Declare(pattern), Some(known))
                 if known.definition().as_bytes() == pattern.definition().as_bytes()
                     && !matches!(known.state, PatternState::Stopped(_)) => {}
-            (PatternChange::Declare(pattern), _)
-                if matches!(pattern.kind, PatternKind::Counter(_)) =>
-            {
-                return Err(Error::not_built("the pattern 'counter'"));
-            }
             (PatternChange::Declare(pattern), _) => {
                 let mut pattern = pattern.clone();
                 pattern.generation = next.epoch;
-                if let PatternKind::Counter(_) = pattern.kind {
-                    pattern.state = PatternState::Ready;
-                }
                 replace(&mut next, pattern);
             }
         }
@@ -308,7 +300,7 @@ pub(super) fn touch(writer: &mut Writer, catalog: &Catalog, name: &Namespace) ->
     Ok(catalog.with(Arc::new(next)))
 }
 
-/// Adds the job that builds a pattern. A counter has nothing to build.
+/// Adds the job that builds a pattern.
 pub(super) fn add_build(
     writer: &mut Writer,
     owner: &Collection,

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use quire_catalog::{Collection, Namespace};
 use quire_document::{Doc, DocBuf};
 use quire_error::Result;
+use quire_mql::update::Update;
 
 use crate::changes::Change;
 use crate::failure::Attempt;
@@ -43,6 +44,7 @@ const KINDS: &[Compile] = &[
     patterns::compile_rollup,
     patterns::compile_target,
     patterns::compile_children,
+    patterns::compile_counter,
     validation::compile,
     capped::compile,
 ];
@@ -122,6 +124,9 @@ pub struct Proposal<'p> {
     pub before: Option<Doc<'p>>,
     /// The document to be stored.
     pub after: Doc<'p>,
+    /// The update that has made `after` of `before`; `None` for an insert, and for a write that no
+    /// update of a client has caused.
+    pub update: Option<&'p Update>,
     /// The origin of the write.
     pub policy: WritePolicy,
     /// The time of the statement in milliseconds since 1970, the value of `$$NOW`.
@@ -198,12 +203,15 @@ pub trait RuleWriter {
 /// The compiled rules of one collection; at least one.
 pub struct Rules {
     rules: Vec<Arc<dyn Rule>>,
+    /// How often the step *complete* runs at most: more than once if a pattern reads what another
+    /// pattern of the collection writes.
+    passes: usize,
 }
 
 impl Rules {
     /// Returns these rules, which run in this order at each step; `None` if there is none.
     pub fn new(rules: Vec<Arc<dyn Rule>>) -> Option<Self> {
-        (!rules.is_empty()).then_some(Rules { rules })
+        (!rules.is_empty()).then_some(Rules { rules, passes: 1 })
     }
 
     /// Returns the rules of a collection. The first call for a published collection compiles them;
@@ -214,7 +222,14 @@ impl Rules {
     }
 
     fn compile(collection: &Collection) -> Option<Self> {
-        Rules::new(KINDS.iter().filter_map(|compile| compile(collection)).collect())
+        let mut rules =
+            Rules::new(KINDS.iter().filter_map(|compile| compile(collection)).collect())?;
+        let declared = &collection.patterns.declared;
+        if declared.iter().any(|pattern| pattern.is_fed_by(declared)) {
+            // Circles are refused, so the longest chain has all patterns.
+            rules.passes = declared.len();
+        }
+        Some(rules)
     }
 
     /// Returns the rule with a name.
@@ -242,11 +257,16 @@ impl Rules {
         writer: &mut dyn RuleWriter,
     ) -> Attempt<Option<DocBuf>> {
         let mut completed: Option<DocBuf> = None;
-        for rule in &self.rules {
-            let after = completed.as_ref().map_or(proposal.after, DocBuf::as_doc);
-            let next = rule.complete(&Proposal { after, ..*proposal }, writer)?;
-            if let Some(next) = next {
-                completed = Some(next);
+        for _ in 0..self.passes {
+            let mut is_changed = false;
+            for rule in &self.rules {
+                let after = completed.as_ref().map_or(proposal.after, DocBuf::as_doc);
+                if let Some(next) = rule.complete(&Proposal { after, ..*proposal }, writer)? {
+                    (completed, is_changed) = (Some(next), true);
+                }
+            }
+            if !is_changed {
+                break;
             }
         }
         Ok(completed)

@@ -36,6 +36,11 @@ impl<'a> Attempts<'a> {
         Ok(self.turn.as_ref())
     }
 
+    /// Returns the interrupt of the write.
+    pub fn interrupt(&self) -> &'a Arc<Interrupt> {
+        self.interrupt
+    }
+
     /// Waits after a failed attempt until another attempt can succeed.
     ///
     /// # Errors

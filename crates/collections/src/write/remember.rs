@@ -2,7 +2,8 @@
 
 use quire_storage::Space;
 
-use super::Writer;
+use super::{Writer, WriterSavepoint};
+use crate::WritePolicy;
 use crate::failure::Attempt;
 use crate::retry::{Effect, Keep, RetryLog};
 
@@ -10,6 +11,19 @@ impl Writer {
     /// Makes the commit store the results of its statements for the session of `log`.
     pub fn set_retry_log(&mut self, log: &RetryLog) {
         self.retry = log.next_row();
+    }
+
+    /// Begins the writes of the next statement of a commit that has several.
+    pub(super) fn begin_part(&mut self, policy: WritePolicy, log: Option<&RetryLog>) {
+        self.policy = policy;
+        self.retry = log.and_then(RetryLog::next_row);
+        self.now_ms = None;
+    }
+
+    /// Undoes the writes of a statement that has failed.
+    pub(super) fn undo_part(&mut self, before: WriterSavepoint) {
+        self.rollback_to(before);
+        self.retry = None;
     }
 
     /// Stores the result of a statement for its session; does nothing without a session.

@@ -53,7 +53,7 @@ impl Writer {
         collection: &Collection,
         doc: Doc<'_>,
     ) -> Attempt<RecordId> {
-        let completed = self.admit(rules, collection, (None, doc))?;
+        let completed = self.admit(rules, collection, (None, doc), None)?;
         let doc = completed.as_ref().map_or(doc, DocBuf::as_doc);
         self.undone_on_error(|writer| {
             let id = writer.insert_record(collection, doc)?;
@@ -72,7 +72,7 @@ impl Writer {
         (old, new): (Doc<'_>, Doc<'_>),
         update: Option<&Update>,
     ) -> Attempt<()> {
-        let completed = self.admit(rules, collection, (Some(old), new))?;
+        let completed = self.admit(rules, collection, (Some(old), new), update)?;
         let new = completed.as_ref().map_or(new, DocBuf::as_doc);
         // The client's operators do not name what the rules have changed.
         let difference = Update::difference();
@@ -128,10 +128,12 @@ impl Writer {
         rules: &Rules,
         collection: &Collection,
         (before, after): (Option<Doc<'_>>, Doc<'_>),
+        update: Option<&Update>,
     ) -> Attempt<Option<DocBuf>> {
         let store = Arc::clone(&self.store);
         let (policy, now_ms) = (self.policy, self.now_ms());
-        let proposal = Proposal { store: &store, collection, before, after, policy, now_ms };
+        let proposal =
+            Proposal { store: &store, collection, before, after, update, policy, now_ms };
         rules.admit(&proposal, self)
     }
 

@@ -241,7 +241,7 @@ fn write(
             warnings.push(&text[..]);
         }
     }
-    write_problems(found, reply);
+    write_problems(found, patterns, reply);
     write_patterns(patterns, reply);
     let mode = match repair {
         Repair::Nothing => "None",
@@ -251,9 +251,20 @@ fn write(
     reply.append("repairMode", mode);
 }
 
-fn write_problems(found: Option<&CollectionCheck>, reply: &mut DocWriter<'_>) {
+fn write_problems(
+    found: Option<&CollectionCheck>,
+    patterns: &[PatternCheck],
+    reply: &mut DocWriter<'_>,
+) {
     {
         let mut errors = reply.array("errors");
+        for pattern in patterns.iter().filter(|pattern| pattern.drift > pattern.repaired) {
+            let (name, drift) = (&pattern.name, pattern.drift - pattern.repaired);
+            let first = pattern.first_problem.as_deref();
+            let why = first.map_or(String::new(), |first| format!(", the first: {first}"));
+            let text = format!("{drift} documents differ from what the pattern '{name}' says{why}");
+            errors.push(&text[..]);
+        }
         let findings = found.iter().flat_map(|found| &found.findings);
         for finding in findings.filter(|finding| !finding.repaired).take(LISTED_MAX) {
             errors.push(finding.problem.as_str());

@@ -5,7 +5,7 @@ use crate::frame::context::Context;
 use crate::frame::reply::number;
 use quire_catalog::Namespace;
 use quire_catalog::patterns::{PatternChange, PatternState};
-use quire_collections::{build_pattern, from_interruption, pattern_cost};
+use quire_collections::{Quantiles, build_pattern, from_interruption, pattern_cost};
 use quire_document::DocWriter;
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::interruptible;
@@ -31,8 +31,8 @@ pub(super) fn change_patterns(
     declare_patterns(cx, namespace, changes)
 }
 
-/// Writes what the build of each new pattern would change: documents, bytes, and how many documents a
-/// change of one document would change.
+/// Writes what the build of each new pattern would change: documents, bytes, how many documents a
+/// change of one document would change, and of how many documents a roll-up would be computed.
 fn write_costs(
     cx: &Context<'_>,
     namespace: &Namespace,
@@ -51,14 +51,19 @@ fn write_costs(
         let mut shown = costs.document(&pattern.name);
         number(&mut shown, "documents", cost.documents as i64);
         number(&mut shown, "bytes", cost.bytes);
-        let mut fanout = shown.document("fanout");
-        for (name, part) in [("p50", 50), ("p90", 90), ("p99", 99), ("max", 100)] {
-            let rank = (cost.fanout.len() * part).div_ceil(100).saturating_sub(1);
-            let documents = cost.fanout.get(rank).copied().unwrap_or(0);
-            number(&mut fanout, name, i64::from(documents));
+        write_quantiles("fanout", &cost.fanout, &mut shown);
+        if let Some(children) = &cost.children {
+            write_quantiles("children", children, &mut shown);
         }
     }
     Ok(())
+}
+
+fn write_quantiles(name: &str, quantiles: &Quantiles, shown: &mut DocWriter<'_>) {
+    let mut parts = shown.document(name);
+    for (name, percent) in [("p50", 50), ("p90", 90), ("p99", 99), ("max", 100)] {
+        number(&mut parts, name, i64::from(quantiles.at(percent)));
+    }
 }
 
 /// Makes the indexes that the patterns need, changes the patterns, and waits until they are built, as

@@ -13,6 +13,7 @@ mod audit;
 mod change_streams;
 mod changes;
 mod clustered;
+mod counters;
 mod cursors;
 mod dumps;
 mod durability;

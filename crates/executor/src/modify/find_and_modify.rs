@@ -102,6 +102,7 @@ pub fn find_and_modify(
     statement.id = unit.statements().first().copied();
     statement.image = Some(if request.answers_after { Image::After } else { Image::Before });
     loop {
+        statement.line_up(collection.as_deref());
         let change = change_found(unit, namespace, &mut statement, removes)?;
         if let Some(((before, after), committed)) = change {
             return Ok(FindAndModifyOutcome {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use quire_catalog::key::Part;
 use quire_catalog::{Collection, CollectionId, Namespace, bind_searches};
-use quire_collections::{Attempt, Effect, Image, Keep, RecordId, Writer};
+use quire_collections::{Attempt, Effect, Image, Keep, LineId, RecordId, Writer};
 use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
 use quire_error::{Error, Result};
 use quire_mql::collation::AskedCollation;
@@ -74,6 +74,8 @@ pub(crate) struct Statement {
     /// The `_id`, if the statement asks only for that.
     by_id: Option<ValueBuf>,
     pub update: Option<Update>,
+    /// The line of the next attempt, if it shares its commit with others.
+    pub line: Option<LineId>,
     /// How many times an upsert met an existing key that its filter contains among other
     /// conditions.
     pub clashes: u32,
@@ -188,6 +190,7 @@ impl Statement {
             filter,
             by_id,
             update,
+            line: None,
             clashes: 0,
             id: None,
             image: None,
@@ -305,6 +308,22 @@ impl Statement {
             }
             None => Err(Error::internal("an upsert without an update")),
         }
+    }
+
+    /// Finds the line of the statement: it asks for one `_id`, and changes only counters that merge.
+    pub fn line_up(&mut self, collection: Option<&Collection>) {
+        let Some(collection) = collection.filter(|found| !found.patterns.declared.is_empty())
+        else {
+            return;
+        };
+        let merges = |path: &str| {
+            let mut declared = collection.patterns.declared.iter();
+            declared.any(|pattern| pattern.merges(path))
+        };
+        let is_counting =
+            self.update.as_ref().is_some_and(|update| update.is_only_relative(merges));
+        self.line =
+            self.id_point().filter(|_| is_counting).map(|id| LineId::new(collection.id, id));
     }
 
     /// Returns the `_id` that a document must have to match, if it is a single value: then no plan

@@ -81,6 +81,7 @@ pub fn update(
         Statement::new(query, Some(spec), request.let_vars, collection.as_deref(), params)?;
     statement.id = unit.statements().first().copied().filter(|_| !request.multi);
     loop {
+        statement.line_up(collection.as_deref());
         let mut outcome = if request.multi {
             update_all(unit, &request.namespace, &mut statement)?
         } else {
@@ -166,7 +167,8 @@ pub(super) fn change_one<T>(
     let interrupt = Arc::clone(&statement.env.params.interrupt);
     if let Some(id) = statement.id_point() {
         let id = ValueBuf::new(id);
-        let (answer, committed) = unit.write_with(&interrupt, |writer| {
+        let line = statement.line.take();
+        let (answer, committed) = unit.write_with_in(line.as_ref(), &interrupt, |writer| {
             let Some(collection) = writer.collection(namespace) else {
                 return Ok(None);
             };

@@ -149,6 +149,18 @@ impl Update {
         }
     }
 
+    /// Returns true if an operator changes exactly the path `path`, by its current value only: `$inc`,
+    /// `$mul`, `$min` or `$max`.
+    pub fn is_relative(&self, path: &str) -> bool {
+        matches!(&self.kind, Kind::Modifiers(modifiers) if modifiers.is_relative(path))
+    }
+
+    /// Returns true if the update changes nothing but paths that are `meant`, each as
+    /// [`is_relative`](Self::is_relative) says.
+    pub fn is_only_relative(&self, meant: impl Fn(&str) -> bool) -> bool {
+        matches!(&self.kind, Kind::Modifiers(modifiers) if modifiers.is_only_relative(meant))
+    }
+
     /// Describes how [`apply`](Self::apply) changed `before` to `after`. Returns `None` for a
     /// replacement, because the new document describes it completely.
     pub fn describe(&self, before: Doc<'_>, after: Doc<'_>) -> Option<UpdateDescription> {

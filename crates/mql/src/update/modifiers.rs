@@ -18,15 +18,24 @@ pub(super) struct Modifiers {
     tree: Fields,
     renames: Vec<Rename>,
     filters: ArrayFilters,
-    /// The dotted paths, up to their first dynamic part.
-    touched: Vec<String>,
+    touched: Vec<Touched>,
     positional: bool,
+}
+
+/// A path that an operator changes.
+#[derive(Debug)]
+struct Touched {
+    /// The dotted path, up to its first dynamic part.
+    path: String,
+    /// True if the operator's result depends on the current value only: `$inc`, `$mul`, `$min`,
+    /// `$max`.
+    is_relative: bool,
 }
 
 struct Builder<'f> {
     tree: TreeBuilder<'f>,
     renames: Vec<Rename>,
-    touched: Vec<String>,
+    touched: Vec<Touched>,
     positional: bool,
 }
 
@@ -60,7 +69,16 @@ impl Modifiers {
         let within = |inner: &str, outer: &str| {
             inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
         };
-        self.touched.iter().any(|touched| within(touched, path) || within(path, touched))
+        let mut touched = self.touched.iter().map(|touched| touched.path.as_str());
+        touched.any(|touched| within(touched, path) || within(path, touched))
+    }
+
+    pub(super) fn is_relative(&self, path: &str) -> bool {
+        self.touched.iter().any(|touched| touched.is_relative && touched.path == path)
+    }
+
+    pub(super) fn is_only_relative(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        self.touched.iter().all(|touched| touched.is_relative && is_meant(&touched.path))
     }
 
     /// Describes how the operators changed `before` to `after`.
@@ -115,7 +133,7 @@ impl Builder<'_> {
                 let parts = path::parse(path)?;
                 let modifier = (operator.parse)(&operand, cx)?;
                 self.tree.add(&parts, modifier)?;
-                self.note(&parts);
+                self.note(&parts, matches!(name, "$inc" | "$mul" | "$min" | "$max"));
             }
         }
         Ok(())
@@ -139,14 +157,16 @@ impl Builder<'_> {
         let rename = Rename::parse(operand.path, to)?;
         self.tree.add(&to_parts, Rename::target(number))?;
         self.renames.push(rename);
-        self.note(&from_parts);
-        self.note(&to_parts);
+        self.note(&from_parts, false);
+        self.note(&to_parts, false);
         Ok(())
     }
 
-    fn note(&mut self, parts: &[&str]) {
+    fn note(&mut self, parts: &[&str], is_relative: bool) {
         self.positional |= parts.contains(&"$");
         let fixed = parts.iter().take_while(|part| !path::is_dynamic(part));
-        self.touched.push(fixed.copied().collect::<Vec<_>>().join("."));
+        let path = fixed.copied().collect::<Vec<_>>().join(".");
+        let is_relative = is_relative && path.split('.').count() == parts.len();
+        self.touched.push(Touched { path, is_relative });
     }
 }

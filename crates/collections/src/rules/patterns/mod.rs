@@ -5,6 +5,7 @@
 //! [`Upkeep`], which computes what a document should have; builds, tasks and `validate` use that.
 
 mod copies;
+mod counter;
 mod dependents;
 mod groups;
 mod parent;
@@ -25,9 +26,11 @@ use quire_error::{Error, ErrorCode, Result};
 use super::RuleWriter;
 use crate::failure::{Attempt, Failure};
 
+pub(super) use counter::compile as compile_counter;
 pub(crate) use groups::{all_rows, is_readable, pattern_of_row, rows_of_children, rows_of_pattern};
 pub(super) use parent::compile as compile_rollup;
 pub(super) use reference::compile as compile_reference;
+pub(crate) use reference::find_target;
 pub(super) use rollup::compile as compile_children;
 pub(super) use target::compile as compile_target;
 
@@ -101,14 +104,16 @@ impl From<Option<DocBuf>> for Settled {
     }
 }
 
-/// Returns the upkeep of a pattern; `None` for a kind that computes nothing.
+/// Returns the upkeep of a pattern; `None` for a roll-up whose definition cannot be compiled.
 pub fn upkeep(pattern: &Arc<Pattern>) -> Option<Box<dyn Upkeep>> {
     match &pattern.kind {
         PatternKind::Reference(_) => Some(Box::new(reference::Computed::new(pattern))),
         PatternKind::Rollup(_) => {
             parent::Computed::new(pattern).map(|computed| Box::new(computed) as Box<dyn Upkeep>)
         }
-        PatternKind::Counter(_) => None,
+        PatternKind::Counter(_) => {
+            counter::Counted::new(pattern).map(|counted| Box::new(counted) as Box<dyn Upkeep>)
+        }
     }
 }
 
@@ -145,6 +150,15 @@ pub(crate) fn claim(
 ) {
     writer.guard_key(&guarded(owner, pattern, value, b'r'));
     writer.mark_key(&guarded(owner, pattern, value, b'w'));
+}
+
+/// Returns the key that every commit marks which refers to a document by a pattern with `onDelete:
+/// "restrict"`. Who removes all documents at once guards it.
+pub(crate) fn any_reference(owner: CollectionId, pattern: &Pattern) -> Vec<u8> {
+    let mut key = vec![GUARDED, b'a'];
+    key.extend_from_slice(&owner.to_bytes());
+    key.extend_from_slice(pattern.name.as_bytes());
+    key
 }
 
 /// Returns the key of one side of (pattern, value).

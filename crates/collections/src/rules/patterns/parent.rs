@@ -168,7 +168,11 @@ impl Computed {
             let found = values::at(after, path);
             let is_new = same(found, value.as_ref().map(ValueBuf::as_value));
             let is_old = before.is_some_and(|before| same(found, values::at(before, path)));
-            found.is_some() && !is_new && !is_old
+            match found {
+                Some(_) => !is_new && !is_old,
+                // A number, say, is where a document with the path was.
+                None => value.is_some() && values::is_blocked(after, path),
+            }
         };
         let mut paths = self.derived.iter().zip(values);
         paths.find(|(path, value)| differs(path, value)).map(|(path, _)| path.as_str())

@@ -10,7 +10,7 @@ use quire_document::{Doc, DocBuf, Path, Value, ValueBuf, equal};
 use quire_error::Error;
 
 use super::copies::{Copies, Places, nulled, references};
-use super::{Settled, Upkeep, client_wrote, depend, refused};
+use super::{Settled, Upkeep, any_reference, client_wrote, depend, refused, values};
 use crate::failure::Attempt;
 use crate::rules::{Proposal, Rule, RuleWriter};
 use crate::{StoredDoc, WritePolicy};
@@ -48,6 +48,11 @@ struct Computation<'c> {
     own: Option<Doc<'c>>,
     /// The references that the stored document has, each with true after it was used.
     before: Vec<(Before, bool)>,
+    /// For each reference of the document, in order, the one of `before` whose copies it carries: an
+    /// element that has moved within its array keeps its own.
+    carried: Vec<Option<usize>>,
+    /// The number of references whose copies were computed.
+    at: usize,
     /// True if a reference that the stored document does not have must lead to a document.
     is_strict: bool,
     /// The referred documents that were read.
@@ -124,7 +129,8 @@ impl Upkeep for Computed {
         writer: &mut dyn RuleWriter,
     ) -> Attempt<Option<String>> {
         let reference = self.reference();
-        if reference.on_missing != OnMissing::Error {
+        // With `keep` a reference outlives its document.
+        if reference.on_missing != OnMissing::Error || reference.on_delete == OnDelete::Keep {
             return Ok(None);
         }
         let mut computation = self.computation(collection, doc, Vec::new(), writer);
@@ -217,6 +223,8 @@ impl Computed {
             from,
             own,
             before,
+            carried: Vec::new(),
+            at: 0,
             is_strict: false,
             read: Vec::new(),
             touched: None,
@@ -249,14 +257,30 @@ impl Computed {
             computation.check(&self.references(after), writer)?;
             return Ok(None);
         }
+        if !computation.before.is_empty() && self.references(after).len() > 1 {
+            computation.carry(&self.occurrences(after)?);
+        }
         let completed = self.places().rewrite(after, &mut |reference, copies| {
             computation.copies(reference, copies, writer).map(Some)
         })?;
         let is_client = matches!(policy, WritePolicy::Client | WritePolicy::Bypassing);
-        if let Some(path) = computation.touched.filter(|_| is_client) {
+        if is_client
+            && let Some(path) =
+                computation.touched.or_else(|| self.displaced(completed.as_ref(), after))
+        {
             client_wrote(pattern, collection, &path)?;
         }
         Ok(completed)
+    }
+
+    /// Returns the first derived path if a client's document has something else than a document where
+    /// the copies stand, which the completed document has replaced.
+    fn displaced(&self, completed: Option<&DocBuf>, after: Doc<'_>) -> Option<String> {
+        let completed = completed?.as_doc();
+        let is_displaced =
+            values::is_blocked(after, &self.into) && !values::is_blocked(completed, &self.into);
+        let paths = || self.pattern.derived_paths();
+        is_displaced.then(|| paths().into_iter().next()).flatten()
     }
 
     /// Returns true if the fields of the document that have references or copies are the same bytes
@@ -286,9 +310,11 @@ impl Computation<'_> {
         copies: Option<Doc<'_>>,
         writer: &mut dyn RuleWriter,
     ) -> Attempt<Copies> {
+        let carried = self.carried.get(self.at).copied().flatten();
+        self.at += 1;
         let computed = match reference.filter(|value| !value.is_nullish()) {
             None => self.reference.fields.iter().map(|field| (field.name.clone(), None)).collect(),
-            Some(value) => self.of_value(value, writer)?,
+            Some(value) => self.of_value(value, carried, writer)?,
         };
         if self.touched.is_none()
             && let Some(copies) = copies
@@ -298,8 +324,16 @@ impl Computation<'_> {
         Ok(computed)
     }
 
-    fn of_value(&mut self, value: Value<'_>, writer: &mut dyn RuleWriter) -> Attempt<Copies> {
-        let kept = self.take_before(value);
+    fn of_value(
+        &mut self,
+        value: Value<'_>,
+        carried: Option<usize>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Copies> {
+        let kept = match carried.and_then(|at| self.before.get(at)) {
+            Some(((_, copies), _)) => Some(copies.clone()),
+            None => self.take_before(value),
+        };
         let target = self.target(value, writer)?;
         if target.is_none() && self.is_strict && kept.is_none() {
             return Err(self.refuses(value).into());
@@ -341,6 +375,34 @@ impl Computation<'_> {
         refused(self.owner, &self.of.pattern, &self.reference.local_field, &why)
     }
 
+    /// Finds which of the stored references the references of the document are, by the snapshots that
+    /// they carry.
+    fn carry(&mut self, now: &[(Before, bool)]) {
+        let snapshots = self.reference.fields.iter();
+        let snapshots: Vec<&str> = snapshots
+            .filter(|field| field.mode == CopyMode::Snapshot)
+            .map(|field| field.name.as_str())
+            .collect();
+        let taken = |copies: &DocBuf| -> Vec<Option<ValueBuf>> {
+            snapshots.iter().map(|name| copies.get(name).map(ValueBuf::new)).collect()
+        };
+        for ((reference, copies), _) in now {
+            let own = taken(copies);
+            let has_some = own.iter().any(Option::is_some);
+            let found = self.before.iter().position(|((stored, copies), used)| {
+                let same = match (stored, reference) {
+                    (Some(stored), Some(value)) => equal(stored.as_value(), value.as_value(), None),
+                    _ => false,
+                };
+                has_some && !used && same && taken(copies) == own
+            });
+            if let Some((_, used)) = found.and_then(|at| self.before.get_mut(at)) {
+                *used = true;
+            }
+            self.carried.push(found);
+        }
+    }
+
     /// Returns the copies that the stored document has for the next reference with this value.
     fn take_before(&mut self, value: Value<'_>) -> Option<DocBuf> {
         let found = self.before.iter_mut().find(|((reference, _), used)| {
@@ -361,6 +423,9 @@ impl Computation<'_> {
             return Ok(doc.clone());
         }
         depend(writer, self.owner.id, &self.of.pattern, value);
+        if self.reference.on_delete == OnDelete::Restrict {
+            writer.mark_key(&any_reference(self.owner.id, &self.of.pattern));
+        }
         let own = self.own.filter(|own| {
             let named = Path::new(&self.reference.foreign_field).get(*own);
             named.is_some_and(|named| equal(named, value, None))
@@ -395,7 +460,7 @@ impl Computation<'_> {
 }
 
 /// Returns the document of `from` whose `field` has a value.
-pub(super) fn find_target(
+pub(crate) fn find_target(
     from: &Collection,
     field: &str,
     value: Value<'_>,
@@ -416,5 +481,10 @@ pub(super) fn find_target(
         doc.into()
     });
     let Some(probe) = probe.as_value().as_document() else { return Ok(None) };
-    Ok(writer.view().get_by_key_of(from, index, probe)?.map(|record| record.doc))
+    let found = writer.view().get_by_key_of(from, index, probe)?.map(|record| record.doc);
+    // An element of an array names no document: its changes would not be found.
+    let path = Path::new(field);
+    let is_named =
+        |doc: &StoredDoc| path.get(doc.as_doc()).is_some_and(|named| equal(named, value, None));
+    Ok(found.filter(is_named))
 }

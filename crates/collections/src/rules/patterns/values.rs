@@ -33,6 +33,33 @@ pub(super) fn at<'a>(doc: Doc<'a>, path: &Path) -> Option<Value<'a>> {
     doc.get(last.name())
 }
 
+/// Returns true if there is something else than a document, an array or null on the way to `path`, or
+/// at it.
+pub(super) fn is_blocked(doc: Doc<'_>, path: &Path) -> bool {
+    let mut doc = doc;
+    for part in path.parts() {
+        match doc.get(part.name()) {
+            Some(Value::Document(inner)) => doc = inner,
+            None | Some(Value::Null | Value::Undefined | Value::Array(_)) => return false,
+            Some(_) => return true,
+        }
+    }
+    false
+}
+
+/// Returns true if all that is on the way to `path` are documents, so that an operator can make the path.
+pub(super) fn is_reachable(doc: Doc<'_>, path: &Path) -> bool {
+    let (mut doc, parts) = (doc, path.parts());
+    for part in parts.iter().take(parts.len().saturating_sub(1)) {
+        match doc.get(part.name()) {
+            None => return true,
+            Some(Value::Document(inner)) => doc = inner,
+            Some(_) => return false,
+        }
+    }
+    true
+}
+
 /// A document on the way to a path.
 #[derive(Clone, Copy)]
 struct Step<'p> {
@@ -158,5 +185,13 @@ mod tests {
         assert_eq!(set(doc! {}, "a.b", None), None);
         assert!(at(doc! { "a": { "b": 1 } }.as_doc(), &Path::new("a.b")).is_some());
         assert!(at(doc! { "a": [1] }.as_doc(), &Path::new("a.0")).is_none());
+    }
+
+    #[test]
+    fn a_value_on_the_way_blocks_a_path() {
+        let blocked = |doc: DocBuf, path: &str| is_blocked(doc.as_doc(), &Path::new(path));
+        assert!(blocked(doc! { "a": 1 }, "a.b") && blocked(doc! { "a": { "b": "x" } }, "a.b"));
+        assert!(!blocked(doc! { "a": { "b": { "c": 1 } } }, "a.b"));
+        assert!(!blocked(doc! { "a": [1] }, "a.b") && !blocked(doc! {}, "a.b"));
     }
 }

@@ -2,7 +2,9 @@
 //! the pattern's definition as an aggregation: after every commit, no document has another copy than
 //! the one that `$lookup` finds.
 
+mod edges;
 mod lifecycle;
+mod plain;
 mod random;
 
 use crate::transactions;

@@ -276,3 +276,38 @@ fn validate_finds_and_mends_drift() {
     assert_no_drift(&mut client);
     assert_exact(&mut client, "mended");
 }
+
+/// `dryRun` says how many parents a change of one child reaches, and from how many children the values
+/// of a parent are computed.
+#[test]
+fn a_dry_run_tells_the_fan_out() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    for id in ["a", "b", "c"] {
+        client.works(insert("products", &doc! { "_id": id, "shop": 1 }));
+    }
+    for id in 0..9 {
+        client.works(insert("reviews", &review(id, if id == 0 { "b" } else { "a" }, 3, id)));
+    }
+    client.works(insert("reviews", &doc! { "_id": 20, "product": "a", "hidden": true }));
+    client.works(insert("reviews", &doc! { "_id": 21, "product": "gone" }));
+    let dry_run = |client: &mut Client, pattern: &DocBuf| {
+        client.works(doc! {
+            "collMod": "products", "patterns": [pattern], "dryRun": true, "$db": "test"
+        })
+    };
+    let cost = dry_run(&mut client, &super::declared());
+    let told = |cost: &DocBuf, path: &str| number(cost, &format!("patterns.reviews.{path}"));
+    assert_eq!(told(&cost, "documents"), Some(3));
+    assert_eq!((told(&cost, "fanout.p50"), told(&cost, "fanout.max")), (Some(1), Some(1)));
+    assert_eq!((told(&cost, "children.p50"), told(&cost, "children.max")), (Some(1), Some(8)));
+    // Each of the three products of the shop gets what its only child gives.
+    client.works(insert("visits", &doc! { "_id": 1, "shop": 1 }));
+    let by_shop = doc! {
+        "name": "reviews", "type": "rollup", "from": "visits", "localField": "shop",
+        "foreignField": "shop", "set": { "visits": { "$count": {} } }
+    };
+    let cost = dry_run(&mut client, &by_shop);
+    assert_eq!((told(&cost, "fanout.max"), told(&cost, "children.max")), (Some(3), Some(1)));
+    assert!(product(&mut client, "a").get("visits").is_none());
+}
