@@ -39,7 +39,7 @@ fn patterns_become_a_script_and_can_be_removed() {
     let server = Serving::start(&["--memory"]);
     let uri = server.uri();
     let none = quire(&["eject", "shop", "--uri", &uri]);
-    assert_eq!(none.status.code(), Some(1));
+    assert_eq!(none.status.code(), Some(100));
     assert!(text(&none.stderr).contains("the database 'shop' has no patterns"));
     declare(&server);
     works(
