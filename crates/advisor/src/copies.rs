@@ -2,6 +2,7 @@
 //! field of the document that is referred to. Where the values differ, the copies have drifted.
 
 use crate::profile::CollectionProfile;
+use crate::profile::can_be_named;
 use crate::references::Reference;
 use crate::source::{Lookup, Source, SourceCollection};
 use quire_document::{ArrayBuf, Doc, Type, Value, ValueBuf, ValueKey};
@@ -106,10 +107,12 @@ fn holders<'d>(documents: &[Doc<'d>], path: &str) -> Vec<(Value<'d>, Doc<'d>)> {
 /// numbers and dates.
 fn scalars(document: Doc<'_>) -> Vec<(String, ValueBuf)> {
     let mut found = Vec::new();
-    for (name, value) in document.fields() {
+    for (name, value) in document.fields().filter(|(name, _)| can_be_named(name)) {
         match value {
             Value::Document(inner) => {
-                let inner = inner.fields().filter(|(_, value)| can_be_copy(*value));
+                let inner = inner.fields();
+                let inner =
+                    inner.filter(|(below, value)| can_be_named(below) && can_be_copy(*value));
                 found.extend(
                     inner.map(|(below, value)| (format!("{name}.{below}"), ValueBuf::new(value))),
                 );

@@ -148,8 +148,8 @@ impl CollectionProfile {
     }
 
     /// Calls `visit` with each path, its profile and its parent's, a parent before its fields. The
-    /// elements of an array have the name `[]`. A field name that is empty or contains a dot or a
-    /// bracket is written as `['name']`.
+    /// elements of an array have the name `[]`. A field name that no path can have
+    /// ([`can_be_named`]) is written as `['name']`.
     pub fn for_each_path<'p>(
         &'p self,
         visit: &mut dyn FnMut(&str, &'p PathProfile, &'p PathProfile),
@@ -234,8 +234,28 @@ fn walk<'p>(
 }
 
 fn push_name(path: &mut String, name: &str) {
-    match name.is_empty() || name.contains(['.', '[']) {
-        true => path.extend(["['", name, "']"]),
-        false => path.push_str(name),
+    match can_be_named(name) {
+        true => path.push_str(name),
+        false => path.extend(["['", name, "']"]),
     }
+}
+
+/// Returns a field name as a path of one part.
+pub fn path_of(name: &str) -> String {
+    let mut path = String::new();
+    push_name(&mut path, name);
+    path
+}
+
+/// Returns true if a path of a query can name the field: the name is not empty, has no dot and does not
+/// begin with a dollar sign. Names that would be read as the notation of a profile's paths cannot be
+/// named either.
+pub fn can_be_named(name: &str) -> bool {
+    let is_notation = name.contains("[]") || name.contains("['");
+    !name.is_empty() && !name.contains('.') && !name.starts_with('$') && !is_notation
+}
+
+/// Returns true if queries can use the path of a profile, without its `[]`: all its names can be named.
+pub fn is_queryable(path: &str) -> bool {
+    !path.contains("['")
 }

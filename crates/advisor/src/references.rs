@@ -2,7 +2,7 @@
 //! values of a unique field there. Values are compared, not names; only numbers, which are equal by
 //! chance, need a name that agrees.
 
-use crate::profile::{CollectionProfile, PathProfile};
+use crate::profile::{CollectionProfile, PathProfile, is_queryable};
 use crate::source::{Extent, Lookup, SourceCollection};
 use quire_document::{Type, ValueBuf};
 
@@ -108,8 +108,8 @@ pub(crate) fn candidates<'p>(
 ) -> Vec<Candidate<'p>> {
     let mut found = Vec::new();
     profile.for_each_path(&mut |path, values, _| {
-        // Field names that are data, or that contain dots, cannot be queried as a path.
-        let is_queried = !path.split('.').any(|name| name.starts_with('*') || name.contains("['"));
+        // Names that are data, or that no path can have, cannot be looked up.
+        let is_queried = is_queryable(path) && !path.split('.').any(|name| name.starts_with('*'));
         if values.distinct() < DISTINCT_MIN || !is_queried {
             return;
         }

@@ -428,8 +428,13 @@ fn advise_indexes(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     };
     let actions = [Find, CollStats, ListIndexes, IndexStats];
     actions.into_iter().try_for_each(|action| cx.require(target, action))?;
-    let commands = body.get("workload").and_then(|workload| workload.as_document());
-    let commands = commands.and_then(|workload| workload.get("commands")?.as_array());
+    let workload = body.get("workload").and_then(|workload| workload.as_document());
+    if workload.is_some_and(|workload| workload.contains("last")) {
+        cx.require(Target::Cluster, QueryStatsRead)?;
+        // A recorded pipeline may read any collection of the database.
+        cx.require(Target::Database(cx.db), Find)?;
+    }
+    let commands = workload.and_then(|workload| workload.get("commands")?.as_array());
     for listed in commands.into_iter().flat_map(|commands| commands.iter()) {
         let listed = unambiguous(listed)?;
         let command = match listed.get("command") {

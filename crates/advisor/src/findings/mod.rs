@@ -13,6 +13,8 @@ pub mod relations;
 pub mod report;
 mod rules;
 
+use crate::profile::is_queryable;
+
 pub use input::{Input, Statement};
 pub use relations::{Relation, RelationForm};
 pub use rules::RULES;
@@ -174,6 +176,16 @@ impl Finding {
         self.cost.map_or(0.0, |(now, after)| now.weight() - after.weight())
     }
 
+    /// Replaces the commands by a remark if no command can name the path.
+    fn check_commands(&mut self) {
+        if !is_queryable(&self.path) {
+            let remark = "// no command: a field name that is empty, has a dot or [], or begins with $ cannot be \
+                          named by a path; rename the field first, with $getField and $setField";
+            self.apply = vec![remark.to_owned()];
+            self.undo.clear();
+        }
+    }
+
     /// Returns `collection.path`, by which a finding can be silenced together with its rule.
     pub fn place(&self) -> String {
         match self.path.is_empty() {
@@ -186,9 +198,33 @@ impl Finding {
 /// What to leave out: `A1` for a rule, `A1:orders` for a rule in a collection, `A1:orders.lines` for
 /// a rule at a path.
 #[derive(Clone, Debug, Default)]
-pub struct Silenced(pub Vec<String>);
+pub struct Silenced(Vec<String>);
 
 impl Silenced {
+    /// The names that are proposed for one that does not exist.
+    const PROPOSED: usize = 5;
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// A text for the user if there is no such rule.
+    pub fn add(&mut self, entry: &str) -> Result<(), String> {
+        let id = entry.split_once(':').map_or(entry, |(id, _)| id);
+        if rule(id).is_some() {
+            self.0.push(entry.to_owned());
+            return Ok(());
+        }
+        let written = id.to_ascii_uppercase();
+        let mut near: Vec<&str> = RULES.iter().map(|rule| rule.id).collect();
+        // The sort is stable, so that rules that are equally near stay in the order of their names.
+        near.sort_by(|left, right| {
+            let similar = |id: &str| strsim::jaro_winkler(&written, id);
+            similar(right).total_cmp(&similar(left))
+        });
+        near.truncate(Silenced::PROPOSED);
+        Err(format!("there is no rule '{id}'; near names are {}", near.join(", ")))
+    }
+
     fn is_silent(&self, finding: &Finding) -> bool {
         self.0.iter().any(|entry| match entry.split_once(':') {
             None => entry == finding.rule,
@@ -217,6 +253,7 @@ pub fn advise(input: &Input<'_>, silenced: &Silenced) -> Advice {
         (rule.check)(input, &mut findings);
     }
     let all = findings.len();
+    findings.iter_mut().for_each(Finding::check_commands);
     findings.retain(|finding| !silenced.is_silent(finding));
     let silenced = all - findings.len();
     findings.sort_by(|left, right| {

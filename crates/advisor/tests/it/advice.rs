@@ -6,6 +6,7 @@ use quire_advisor::findings::labels::{label, shown};
 use quire_advisor::findings::report::report;
 use quire_advisor::findings::{Input, Language, RULES, RelationForm, Silenced, advise};
 use quire_advisor::{Extent, Limits, profile_database};
+use quire_document::Value;
 
 #[test]
 fn a_clean_database_is_already_right() {
@@ -67,7 +68,9 @@ fn a_rule_is_silenced_everywhere_or_at_a_place() {
         crate::planted::plant(&mut world, "A11");
         let (workload, profile) = world.recorded();
         let input = Input::new("shop", &profile, Some(&workload), crate::planted::NOW_MS);
-        let silenced = Silenced(silenced.iter().map(|one| (*one).to_owned()).collect());
+        let mut entries = Silenced::default();
+        silenced.iter().for_each(|entry| entries.add(entry).unwrap());
+        let silenced = entries;
         let advice = advise(&input, &silenced);
         (advice.findings.len(), advice.silenced, report(&input, &advice))
     };
@@ -85,4 +88,68 @@ fn a_rule_is_silenced_everywhere_or_at_a_place() {
         assert_eq!(found(&[&entry]).0, 0, "{entry}");
     }
     assert_eq!(found(&["A11:others", "A1"]).0, 1);
+}
+
+/// Names that are no identifiers: a path can have some of them, and no command can name the others.
+#[test]
+fn commands_name_odd_fields_or_say_that_none_can() {
+    let mut world = World::new(8);
+    let goods = world.goods.clone();
+    let odd = ["a[0]", "it's", "x\"y", "a$b", "a.b", "", "$c", "d[]"];
+    world.change(&goods, |at, document, _| {
+        let text = format!("2024-{:02}-{:02}", 1 + at % 12, 1 + at % 28);
+        for name in odd {
+            document.append(name, text.as_str());
+        }
+    });
+    let advice = world.advice();
+    let mut commands = advice.findings.iter().filter(|one| one.rule == "A10");
+    for path in ["a[0]", "it's", "x\"y", "a$b"] {
+        let found = advice.findings.iter().find(|one| one.path == path);
+        let command = &found.unwrap_or_else(|| panic!("nothing about {path}")).apply[0];
+        assert!(command.contains(&quire_advisor::findings::mongosh::string(path)), "{command}");
+        assert!(command.contains("updateMany"), "{command}");
+    }
+    for path in ["['a.b']", "['']", "['$c']", "['d[]']"] {
+        let found = advice.findings.iter().find(|one| one.path == path);
+        let found = found.unwrap_or_else(|| panic!("nothing about {path}"));
+        assert!(found.apply[0].starts_with("// no command") && found.undo.is_empty(), "{found:?}");
+    }
+    assert!(commands.all(|one| one.apply.len() == 1));
+}
+
+/// A field at the first level whose name has a dot was taken for the path of a subdocument.
+#[test]
+fn rules_about_whole_fields_say_that_a_name_with_a_dot_has_no_command() {
+    let mut world = World::new(9);
+    let goods = world.goods.clone();
+    world.change(&goods, |at, document, _| {
+        document.append("valid.expires", Value::Date(crate::planted::NOW_MS - at as i64 - 1));
+        let heavy = format!("{at}").repeat(300_000);
+        document.append("scan.pdf", &heavy[..250_000]);
+    });
+    let advice = world.advice();
+    for (rule, path) in [("P17", "['valid.expires']"), ("A4", "['scan.pdf']")] {
+        let found = advice.findings.iter().find(|one| one.rule == rule && one.path == path);
+        let found = found.unwrap_or_else(|| panic!("no {rule}: {:?}", advice.findings));
+        assert!(found.apply[0].starts_with("// no command"), "{found:?}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_converted_stays() {
+    let mut world = World::new(5);
+    crate::planted::plant(&mut world, "A9");
+    let advice = world.advice();
+    let found = advice.findings.iter().find(|one| one.rule == "A9").unwrap();
+    let path = quire_advisor::findings::mongosh::string(&format!("${}", found.path));
+    assert!(found.apply[0].contains(&format!("onError: {path}")), "{:?}", found.apply);
+}
+
+#[test]
+fn a_rule_that_does_not_exist_cannot_be_silenced() {
+    let mut silenced = Silenced::default();
+    let error = silenced.add("a15:orders").unwrap_err();
+    assert!(error.starts_with("there is no rule 'a15'; near names are A15, "), "{error}");
+    assert!(silenced.add("").is_err() && silenced.add("A15:orders.total").is_ok());
 }

@@ -50,8 +50,10 @@ fn look(value: Value<'_>, path: &str, truth: &mut BTreeMap<String, Truth>) {
 fn look_at_fields(document: Doc<'_>, path: Option<&str>, truth: &mut BTreeMap<String, Truth>) {
     for element in document.iter() {
         let name = match element.key() {
-            plain if !plain.is_empty() && !plain.contains(['.', '[']) => plain.to_owned(),
-            other => format!("['{other}']"),
+            other if other.is_empty() || other.contains('.') || other.starts_with('$') => {
+                format!("['{other}']")
+            }
+            plain => plain.to_owned(),
         };
         let name = path.map_or(name.clone(), |path| format!("{path}.{name}"));
         look(element.value(), &name, truth);

@@ -10,7 +10,7 @@ use crate::exit::{FAILED, FOUND, Failure};
 use crate::profile::{SourceReadings, gather};
 use options::AdviseOptions;
 use quire_advisor::findings::report::report;
-use quire_advisor::findings::{Advice, Input, Silenced, advise};
+use quire_advisor::findings::{Advice, Input, advise};
 use quire_document::extjson::{self, Format};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,7 +25,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let input = Input::new(&options.reading.db, profile, workload.as_ref(), now_ms);
-    let advice = advise(&input, &Silenced(options.silenced.clone()));
+    let advice = advise(&input, &options.silenced);
     if let Some(path) = &options.report {
         let page = page::page(&input, &advice, options.language, origin);
         std::fs::write(path, page)

@@ -5,7 +5,7 @@ use crate::connect;
 use crate::exit::Failure;
 use crate::profile::options::{INPUT_HELP, ProfileOptions};
 use lexopt::{Arg, Parser, ValueExt};
-use quire_advisor::findings::{Language, Severity};
+use quire_advisor::findings::{Language, Severity, Silenced};
 use std::path::PathBuf;
 
 /// Returns the text of `--help`.
@@ -47,7 +47,7 @@ pub(crate) struct AdviseOptions {
     pub(crate) report: Option<PathBuf>,
     pub(crate) language: Language,
     pub(crate) fail_on: Option<Severity>,
-    pub(crate) silenced: Vec<String>,
+    pub(crate) silenced: Silenced,
 }
 
 impl AdviseOptions {
@@ -63,7 +63,7 @@ impl AdviseOptions {
             report: None,
             language: Language::English,
             fail_on: None,
-            silenced: Vec::new(),
+            silenced: Silenced::default(),
         };
         let mut parser = Parser::from_args(call.words.iter().cloned());
         while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
@@ -115,7 +115,7 @@ impl AdviseOptions {
             ("fail-on", other) => {
                 return Err(format!("--fail-on is low, medium or high, not '{other}'"));
             }
-            _ => self.silenced.push(value),
+            _ => self.silenced.add(&value)?,
         }
         Ok(())
     }
@@ -143,9 +143,11 @@ mod tests {
         ]);
         let found = found.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((found.reading.logs.len(), found.reading.db.as_str()), (2, "shop"));
-        assert_eq!((found.fail_on, found.silenced), (Some(Severity::High), vec!["A15".to_owned()]));
+        assert_eq!(found.fail_on, Some(Severity::High));
         for (words, said) in [
             (&["--fail-on", "x"][..], "--fail-on is"),
+            (&["--silence", "A99"], "there is no rule 'A99'; near names are A9,"),
+            (&["--silence", "a15:orders"], "there is no rule 'a15'; near names are A15,"),
             (&["--lang", "fr"], "--lang is"),
             (&["--schema"], "unexpected option"),
             (&["--log", "a", "--workload", "b"], "exclude each other"),

@@ -40,6 +40,11 @@ pub(crate) const HELP: &str =
                        Does not check the server's certificate.
   --dbpath DIR         The directory of a stopped server, instead of a server.";
 
+/// Returns the help text for a tool that needs a running server.
+pub(crate) fn server_help() -> &'static str {
+    HELP.rsplit_once("\n  --dbpath").map_or(HELP, |(server, _)| server)
+}
+
 /// The location of the data, from the command line.
 #[derive(Default)]
 pub(crate) struct Target {
@@ -120,6 +125,19 @@ impl Target {
         match &self.uri {
             Some(uri) => Ok(Uri::parse(uri).map_err(Failure::options)?.database),
             None => Ok(None),
+        }
+    }
+
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// Options that exclude each other, or that name a directory; a server that does not reply.
+    pub(crate) fn open_server(&self, tool: &str) -> Result<Door, Failure> {
+        match &self.dbpath {
+            Some(_) => {
+                Err(Failure::options(format!("{tool} needs a running server: --dbpath has none")))
+            }
+            None => self.open_or_create(tool),
         }
     }
 

@@ -7,7 +7,7 @@ mod screen;
 mod server;
 
 use crate::call::{Call, print};
-use crate::exit::{FAILED, Failure};
+use crate::exit::{FAILED, FOUND, Failure};
 use crate::progress::Progress as Bar;
 use crate::requests;
 use dump::DumpSource;
@@ -104,6 +104,10 @@ fn profiled<S: Source<Error = Failure>>(
     let profile = profile_database(source, only, options.extent, Limits::default(), &mut shown);
     shown.finish();
     let profile = profile?;
+    if profile.collections.is_empty() {
+        let text = format!("there is no database {} with a collection", options.db);
+        return Err(Failure::new(FOUND, text));
+    }
     let exists = |name: &&String| profile.collections.iter().any(|(found, _)| found.name == **name);
     match only.iter().find(|name| !exists(name)) {
         Some(missing) => {

@@ -30,7 +30,7 @@ again. The server must be Quire. docs/recorder.md says what the file contains.
 
 Server:
 {}",
-        connect::HELP
+        connect::server_help()
     )
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         print(&help());
         return Ok(());
     };
-    let door = options.target.open("quire record")?;
+    let door = options.target.open_server("quire record")?;
     let mut client = door.client()?;
     let (written, lost) = record(&mut client, &options)?;
     drop(client);

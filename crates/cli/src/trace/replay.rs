@@ -28,13 +28,14 @@ MongoDB, and shows their times beside the recorded ones. The statements of a ses
 their order and their pauses. It changes data as the recorded statements did.
 
   --speed FACTOR       2 halves the pauses. Default: 1.
-  --noPauses           Runs each statement as soon as the one before has ended.
+  --noPauses           Runs each statement as soon as the one before of its session has ended.
+                       Statements of different sessions then come in any order.
   --quiet              Shows no table.
   -h, --help           Shows this help.
 
 Server:
 {}",
-        connect::HELP
+        connect::server_help()
     )
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         let text = "the trace has no values; record it with --values keep to replay it";
         return Err(Failure::new(FAILED, text));
     }
-    let door = options.target.open("quire replay")?;
+    let door = options.target.open_server("quire replay")?;
     let lanes = lanes(&entries);
     let table = replay(&door, &lanes, options.speed)?;
     door.close()?;

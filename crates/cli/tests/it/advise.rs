@@ -86,5 +86,12 @@ fn a_server_is_advised_over_the_wire() {
     assert_eq!(first.get("rule").and_then(|rule| rule.as_str()), Some("A11"));
     let evidence = first.get("evidence").and_then(|evidence| evidence.as_document()).unwrap();
     assert_eq!(evidence.get("meant").and_then(|meant| meant.as_str()), Some("amount"));
+    // A database that does not exist is not already right.
+    for tool in ["advise", "profile"] {
+        let output = quire(&[tool, "--quiet", "--uri", &format!("{}shpo", serving.uri())]);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+        let said = text(&output.stderr);
+        assert!(said.contains("there is no database shpo with a collection"), "{said}");
+    }
     assert_eq!(serving.end().code(), Some(0));
 }

@@ -70,7 +70,7 @@ fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
     let (mut sample_size, mut seed) = (SAMPLE_DEFAULT, quire_storage::rng::word());
     for arg in arguments(name, body) {
         match arg.name() {
-            "workload" => workload = Some(AdvisedWorkload::parse(&arg)?),
+            "workload" => workload = Some(arg),
             "budget" if !arg.is_null() => budget = parse_budget(&arg)?,
             "sampleSize" if !arg.is_null() => {
                 sample_size = arg.integer_from(1)?.cast_unsigned();
@@ -81,6 +81,7 @@ fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
         }
     }
     let workload = workload.ok_or_else(|| missing(name, "workload"))?;
+    let workload = AdvisedWorkload::parse(cx, &workload, seed)?;
     Ok(Parsed { workload, budget, sample_size, seed })
 }
 

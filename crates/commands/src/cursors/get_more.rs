@@ -59,6 +59,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         cx.interrupt.set_deadline(Some(started + left));
         cx.meet_time_fault(body)?;
     }
+    // A batch that fails belongs to the cursor's statement, too.
+    cx.tally.originating = Some(cursor.command.clone());
+    let print = |hash| Fingerprint { hash, ..Fingerprint::default() };
+    cx.tally.fingerprint = cursor.fingerprint.map(print);
     let before = cursor.source.examined().map(|examined| examined.counters).unwrap_or_default();
     let waiting = Waiting::begin(cx, cursor, max_time_ms);
     let mut shown = reply.document("cursor");
@@ -70,10 +74,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         examined.counters = examined.counters.since(&before);
         examined
     });
-    cx.tally.originating = Some(cursor.command.clone());
     cx.tally.earlier = before;
-    let print = |hash| Fingerprint { hash, ..Fingerprint::default() };
-    cx.tally.fingerprint = cursor.fingerprint.map(print);
     (cx.tally.returned, cx.tally.cursor) = (Some(end.docs as u64), Some(id));
     cx.tally.cursor_exhausted = end.is_last();
     cx.service.metrics.getmores.add(1);

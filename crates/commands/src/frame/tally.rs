@@ -23,6 +23,8 @@ pub struct Tally {
     pub returned: Option<u64>,
     /// Documents that were inserted.
     pub inserted: Option<u64>,
+    /// True if the command ended with errors of single documents, which its reply lists.
+    pub has_write_errors: bool,
     /// Documents that an update matched.
     pub matched: Option<u64>,
     /// Documents that an update changed.

@@ -5,6 +5,8 @@ use crate::frame::context::Context;
 use crate::frame::laboratory_gate::LaboratoryTurn;
 use crate::laboratory::bounded_store::BoundedStore;
 use crate::laboratory::copying::{self, Copied, CopyEnd};
+use quire_access::Action::{CollStats, Find};
+use quire_access::Target;
 use quire_advisor::SampleSize;
 use quire_catalog::key::Arena;
 use quire_catalog::{
@@ -60,14 +62,28 @@ pub struct Workbench<'c> {
     _turn: LaboratoryTurn<'c>,
 }
 
+/// Requires the rights to copy a collection and to show the size of the copy. Rights on a view are not
+/// enough: an index on the collection tells what the view hides.
+///
+/// # Errors
+/// 13 Unauthorized.
+pub fn require_copy(cx: &Context<'_>, namespace: &Namespace) -> Result<()> {
+    let target = Target::Collection(namespace.db(), namespace.collection());
+    [Find, CollStats].into_iter().try_for_each(|action| cx.require(target, action))
+}
+
 impl<'c> Workbench<'c> {
     /// Waits until the laboratory is free, and copies what is wanted. If it does not fit into the
     /// memory, the copies are random samples.
     ///
     /// # Errors
-    /// The errors of building the indexes, such as 11000 for two documents with the same key in a
+    /// 13 Unauthorized if the client may not read one of the collections, or see its size; the errors
+    /// of building the indexes, such as 11000 for two documents with the same key in a
     /// unique one; 146 ExceededMemoryLimit if not even a small sample fits; the error of an interrupt.
     pub fn open(cx: &'c Context<'c>, views: &mut dyn Views, wanted: &Wanted) -> Result<Self> {
+        for copy in &wanted.copies {
+            require_copy(cx, &copy.collection.namespace)?;
+        }
         let turn = cx.service.laboratory.enter(&cx.interrupt)?;
         views.renew()?;
         let mut bench =

@@ -5,6 +5,8 @@ use super::analyze_schema::{Reading, profile};
 use crate::frame::args::{Arg, arguments};
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;
+use quire_access::Action::QueryStatsRead;
+use quire_access::Target;
 use quire_advisor::Workload;
 use quire_advisor::findings::report::report;
 use quire_advisor::findings::{Input, Silenced, advise};
@@ -29,6 +31,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
     }
     let db = cx.db;
+    let workload = workload.or_else(|| counted(cx));
     let found = profile(cx, db, None, reading.extent()?)?;
     let input = Input::new(db, &found, workload.as_ref(), now_ms());
     let written = report(&input, &advise(&input, &silenced));
@@ -40,12 +43,19 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
+/// Returns what the recorder has counted since the start, if the client may see it.
+fn counted(cx: &Context<'_>) -> Option<Workload> {
+    let recorder = &cx.service.recorder;
+    let is_seen = recorder.is_on() && cx.may(Target::Cluster, QueryStatsRead);
+    is_seen.then(|| recorder.workload(&cx.service.store))
+}
+
 /// Reads the list of what is left out.
 fn entries(arg: &Arg<'_>) -> Result<Silenced> {
     let mut silenced = Silenced::default();
     for (at, value) in arg.array()?.iter().enumerate() {
         match value {
-            Value::String(entry) => silenced.0.push(entry.to_owned()),
+            Value::String(entry) => silenced.add(entry).map_err(Error::bad_value)?,
             other => return Err(arg.wrong_element(at, other, "string")),
         }
     }

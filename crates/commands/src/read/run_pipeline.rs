@@ -10,7 +10,9 @@ use quire_collections::WritePolicy;
 use quire_document::{ArrayWriter, DocWriter};
 use quire_error::{Error, Result};
 use quire_executor::modify::write_results;
-use quire_executor::{BatchEnd, BatchLimits, Execution, OpenViews, Views, open, open_fed};
+use quire_executor::{
+    BatchEnd, BatchLimits, Examined, Execution, OpenViews, Views, open, open_fed,
+};
 use quire_mql::stage::find_stage;
 use quire_planner::AggregateRequest;
 use quire_session::{Autocommit, PlanSource, Source, WriteSettings};
@@ -74,8 +76,11 @@ impl Context<'_> {
             Err(error) => return Err(self.failed_write(&unit, of_plan(error))),
         }
         self.finish_writes(unit)?;
+        let examined = execution.examined();
         let nothing = Box::new(Rows(VecDeque::new()));
-        self.open_cursor(reply, Opening { batch_size: None, ..opening }, nothing, views)
+        self.open_cursor(reply, Opening { batch_size: None, ..opening }, nothing, views)?;
+        self.tally.examined = Some(examined);
+        Ok(())
     }
 }
 
@@ -116,5 +121,9 @@ impl Source for Later {
         unit.note_some(written.map_err(of_plan)?.as_ref());
         unit.finish()?;
         Ok(BatchEnd::of_rows(0, false))
+    }
+
+    fn examined(&self) -> Option<Examined> {
+        Some(self.execution.examined())
     }
 }

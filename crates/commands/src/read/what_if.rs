@@ -5,7 +5,7 @@ use crate::frame::args::{Arg, fields};
 use crate::frame::context::Context;
 use crate::laboratory::copying::write_copied;
 use crate::laboratory::joined::Joined;
-use crate::laboratory::workbench::{CopyOf, Wanted, Workbench};
+use crate::laboratory::workbench::{CopyOf, Wanted, Workbench, require_copy};
 use crate::read::explained::{explain_on, on_collection};
 use quire_advisor::SampleSize;
 use quire_advisor::indexes::{Measured, write_scaled};
@@ -100,7 +100,8 @@ pub fn default_name(key: Doc<'_>) -> String {
 /// command.
 ///
 /// # Errors
-/// 26 NamespaceNotFound without a collection; 27 IndexNotFound for an index to hide; those of
+/// 13 Unauthorized if the client may not read a collection that a view or the pipeline reads, or see its
+/// size; 26 NamespaceNotFound without a collection; 27 IndexNotFound for an index to hide; those of
 /// `createIndexes`, also for documents that the index cannot have; those of the laboratory and of
 /// the request.
 pub fn explain(
@@ -113,13 +114,17 @@ pub fn explain(
     let mut views = OpenViews::Fresh(FreshViews::new(&cx.service.store)?);
     let resolved = on_collection(what, &views)?;
     let what = resolved.as_ref().map_or(what, ReadRequest::Aggregate);
-    let collection = collection_of(what, &views)?;
-    let namespace = collection.namespace.clone();
-    let created = what_if.checked(cx, &collection)?;
+    let namespace = Namespace::parse(what.target().0)?;
+    require_copy(cx, &namespace)?;
     let mut joined = Joined::default();
     if let ReadRequest::Aggregate(request) = what {
         joined.add(&Arc::clone(views.view().catalog()), &namespace, &request.pipeline);
     }
+    let mut others = joined.collections.iter();
+    others.try_for_each(|other| require_copy(cx, &other.namespace))?;
+    let collection = collection_of(what, &views)?;
+    // Its errors tell about indexes and values of the collection.
+    let created = what_if.checked(cx, &collection)?;
     let own = CopyOf {
         indexes: what_if.indexes(&collection, &created),
         collection,

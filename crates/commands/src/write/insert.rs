@@ -49,6 +49,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let repeated = cx.finish_writes(unit)?;
     cx.tally.inserted = Some(outcome.inserted);
+    cx.tally.has_write_errors = !outcome.errors.is_empty();
     cx.service.metrics.inserts.add(outcome.inserted);
     cx.service.metrics.documents_inserted.add(outcome.inserted);
     reply.append("n", outcome.inserted as i32 + repeated.len() as i32);

@@ -214,10 +214,17 @@ fn arguments_are_checked_and_a_kill_ends_it() {
     let server = unpaced();
     let mut client = server.client(1);
     orders(&mut client, 10);
+    client.works(doc! { "create": "seen", "viewOn": "orders", "pipeline": [], "$db": "test" });
     let workload = doc! { "commands": [] };
     for (command, expected) in [
         (doc! { "adviseIndexes": "orders" }, 40414),
         (doc! { "adviseIndexes": "none", "workload": &workload }, 26),
+        (doc! { "adviseIndexes": "seen", "workload": &workload }, 26),
+        (doc! { "adviseIndexes": 1, "workload": { "commands": [{ "nix": 1 }] } }, 59),
+        (
+            doc! { "adviseIndexes": 1, "workload": { "commands": [{ "command": { "ping": 1 } }] } },
+            2,
+        ),
         (doc! { "adviseIndexes": 2, "workload": &workload }, 14),
         (doc! { "adviseIndexes": 1, "workload": { "commands": [1] } }, 14),
         (doc! { "adviseIndexes": 1, "workload": &workload, "budget": { "maxBytes": "many" } }, 2),
@@ -233,4 +240,28 @@ fn arguments_are_checked_and_a_kill_ends_it() {
     let command = doc! { "adviseIndexes": "orders", "workload": &workload, "$db": "test" };
     assert_eq!(code(&client.exchange(&command, killed).0), 11601);
     assert_eq!(server.0.memory().used(), 0);
+}
+
+#[test]
+fn the_recorded_workload_of_the_last_day_is_enough() {
+    let server = unpaced();
+    let mut client = server.client(1);
+    orders(&mut client, 2000);
+    for n in 0..20 {
+        let mut find = order_query();
+        find.append("comment", n).append("$db", "test");
+        client.works(find);
+    }
+    let reply = client.works(doc! {
+        "adviseIndexes": 1, "workload": { "last": "24h" }, "seed": 1_i64, "$db": "test",
+    });
+    assert_eq!(text(&reply, "workload.source"), Some("recorder"));
+    let advice = at(&reply, "collections.0").unwrap().as_document().unwrap().to_owned();
+    assert_eq!(
+        names(&advice, "create"),
+        ["user_id_1_status_1_created_at_-1_amount_1"],
+        "{advice:?}"
+    );
+    let bad = doc! { "adviseIndexes": 1, "workload": { "last": "long" }, "$db": "test" };
+    assert_eq!(code(&client.run(bad)), 2);
 }

@@ -139,14 +139,15 @@ fn advice_names_the_copies_that_have_drifted() {
     let found = client.works(doc! { "adviseSchema": 1, "full": true, "$db": "shop" });
     assert_eq!(text(&found, "findings.0.rule"), Some("A12C"));
     assert_eq!(text(&found, "findings.0.path"), Some("customerName"));
-    assert_eq!(text(&found, "relations.0.answer"), Some("unknown"));
+    // The recorder has counted the inserts.
+    assert_eq!(text(&found, "relations.0.answer"), Some("right"));
     assert!(at(&found, "findings.1").is_none(), "{found:?}");
     let silent =
         doc! { "adviseSchema": 1, "full": true, "silence": ["A12C:orders"], "$db": "shop" };
     let silent = client.works(silent);
     assert_eq!(number(&silent, "silenced"), Some(1));
     assert!(at(&silent, "findings.0").is_none());
-    // A workload gives the relations an answer.
+    // A given workload takes its place.
     let recorded = doc! {
         "quireWorkload": 1, "begins": Value::Date(0), "ends": Value::Date(1_000_000),
         "forgotten": { "shapes": 0, "statements": 0 },
@@ -166,6 +167,26 @@ fn advice_names_the_copies_that_have_drifted() {
     }
     let wrong = doc! { "adviseSchema": 1, "silence": [5], "$db": "shop" };
     assert_eq!(code(&client.run(wrong)), 14);
+    let wrong = doc! { "adviseSchema": 1, "silence": ["A12c"], "$db": "shop" };
+    let refused = client.run(wrong);
+    assert_eq!(code(&refused), 2);
+    assert!(text(&refused, "errmsg").unwrap().contains("near names are A12C, "), "{refused:?}");
+}
+
+/// What was asked is counted of all collections and clients, so it needs a right of its own.
+#[test]
+fn advice_knows_the_requests_if_the_client_may_see_them() {
+    let (server, mut root) = guarded();
+    root.works(doc! { "drop": "orders", "$db": "shop" });
+    fill(&mut root);
+    let advise = doc! { "adviseSchema": 1, "full": true, "$db": "shop" };
+    let seen = root.works(advise.clone());
+    assert!(at(&seen, "workloadSeconds").is_some(), "{seen:?}");
+    let mut reader = server.client(2);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    let seen = reader.works(advise);
+    assert!(at(&seen, "workloadSeconds").is_none(), "{seen:?}");
+    assert_eq!(text(&seen, "relations.0.answer"), Some("unknown"));
 }
 
 #[test]

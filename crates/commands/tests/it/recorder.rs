@@ -173,6 +173,75 @@ fn a_failed_statement_counts_as_an_error_only() {
 }
 
 #[test]
+fn inserts_and_later_batches_that_fail_count_as_errors() {
+    let server = Server::with(&[("enableTestCommands", "1")]);
+    let mut client = filled(&server);
+    client.works(doc! { "quireRecorder": "reset", "$db": ADMIN });
+    let insert = doc! {
+        "insert": "t", "documents": [{ "_id": 1 }, { "_id": 900 }], "ordered": false, "$db": "test",
+    };
+    client.run(insert);
+    let workload = show(&mut client);
+    let measures = &only(&workload, Kind::Insert).measures;
+    assert_eq!((measures.count, measures.errors, measures.inserted), (1, 1, 1));
+    // The second batch divides by zero.
+    let quotient = doc! { "$divide": [1, { "$subtract": ["$_id", 20] }] };
+    let find = doc! {
+        "find": "t", "filter": { "_id": { "$gte": 0 } }, "sort": { "_id": 1 }, "batchSize": 10,
+        "projection": { "q": &quotient }, "$db": "test",
+    };
+    let first = client.works(find);
+    let id = at(&first, "cursor.id").unwrap();
+    let more = client.run(doc! { "getMore": id, "collection": "t", "$db": "test" });
+    assert_ne!(code(&more), 0);
+    let workload = show(&mut client);
+    let measures = &only(&workload, Kind::Find).measures;
+    assert_eq!((measures.count, measures.errors, measures.get_mores), (1, 1, 1));
+}
+
+#[test]
+fn pipelines_that_write_count_what_they_read() {
+    let server = Server::new();
+    let mut client = filled(&server);
+    let merge = doc! { "$merge": { "into": "merged" } };
+    for last in [doc! { "$out": "copy" }, merge] {
+        client.works(doc! { "quireRecorder": "reset", "$db": ADMIN });
+        let pipeline = quire_document::array![{ "$match": { "a": 3 } }, &last];
+        let aggregate =
+            doc! { "aggregate": "t", "pipeline": &pipeline, "cursor": {}, "$db": "test" };
+        client.works(aggregate);
+        let workload = show(&mut client);
+        let measures = &only(&workload, Kind::Aggregate).measures;
+        assert_eq!((measures.docs_examined.sum, measures.collection_scans), (200, 1), "{last:?}");
+        // With a batch size of 0 the first getMore runs the pipeline.
+        let cursor = doc! { "batchSize": 0 };
+        let later =
+            doc! { "aggregate": "t", "pipeline": &pipeline, "cursor": &cursor, "$db": "test" };
+        let opened = client.works(later);
+        let id = at(&opened, "cursor.id").unwrap();
+        client.works(doc! { "getMore": id, "collection": "t", "$db": "test" });
+        let workload = show(&mut client);
+        let measures = &only(&workload, Kind::Aggregate).measures;
+        assert_eq!((measures.docs_examined.sum, measures.count), (400, 2), "{last:?}");
+    }
+}
+
+/// The asked range was stated as the time in which statements were counted, so that rates were too low.
+#[test]
+fn a_workload_of_windows_begins_and_ends_with_what_was_counted() {
+    let server = Server::new();
+    let mut client = filled(&server);
+    client.works(doc! { "find": "t", "filter": { "a": 1 }, "$db": "test" });
+    let (from, until) = (Value::Date(0), Value::Date(i64::from(u32::MAX) * 1000));
+    let command = doc! { "quireRecorder": "show", "from": from, "until": until, "$db": ADMIN };
+    let workload = read(&client.works(command));
+    let first = workload.shapes.iter().map(|used| used.measures.first_ms).min();
+    assert_eq!(Some(workload.begins_ms), first);
+    assert!(workload.ends_ms >= workload.begins_ms, "{workload:?}");
+    assert!(workload.ends_ms - workload.begins_ms < 3_600_000, "{workload:?}");
+}
+
+#[test]
 fn windows_are_kept_over_a_restart_and_purged() {
     let server = Server::new();
     let mut client = filled(&server);

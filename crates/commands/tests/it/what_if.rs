@@ -1,7 +1,9 @@
 //! `explain` with `whatIf`: what it says of an index that does not exist is what is true after it was
 //! really built; what it says from a sample contains the truth.
 
+use crate::access::guarded;
 use crate::{Client, Server, at, code, flag, number, text};
+use quire_access::Mechanism;
 use quire_document::testing::Generator;
 use quire_document::{ArrayBuf, Doc, DocBuf, ValueBuf, doc};
 use quire_storage::Interrupt;
@@ -316,4 +318,67 @@ fn a_small_laboratory_takes_a_sample_and_gives_its_memory_back() {
     let end = |end: &str| number(&tried, &format!("whatIf.examined.documents.{end}")).unwrap();
     assert!((end("low")..=end("high")).contains(&3000), "{tried:?}");
     assert_eq!(server.0.memory().used(), 0);
+}
+
+/// A client who may read a view could ask for a unique index, or for a partial one and its size, and so
+/// learn what fields have that the view leaves out.
+#[test]
+fn a_view_does_not_show_what_it_hides() {
+    let (server, mut root) = guarded();
+    let hidden = |id: i32| doc! { "_id": id, "salary": 5000, "name": "n" };
+    let staff = doc! { "insert": "staff", "documents": [&hidden(1), &hidden(2)], "$db": "shop" };
+    root.works(staff);
+    let names = doc! { "$project": { "name": 1 } };
+    root.works(doc! { "create": "names", "viewOn": "staff", "pipeline": [&names], "$db": "shop" });
+    let privileges = |collections: &[&str]| -> ArrayBuf {
+        let privilege = |name: &&str| {
+            let actions = quire_document::array!["find", "collStats", "listIndexes", "indexStats"];
+            let resource = doc! { "db": "shop", "collection": *name };
+            doc! { "resource": &resource, "actions": &actions }
+        };
+        collections.iter().map(privilege).collect::<Vec<DocBuf>>().iter().collect()
+    };
+    let few = privileges(&["names", "orders"]);
+    root.works(doc! { "createRole": "few", "roles": [], "privileges": &few, "$db": "shop" });
+    root.works(doc! { "createUser": "u", "pwd": "p", "roles": ["few"], "$db": "shop" });
+    let mut client = server.client(2);
+    assert_eq!(client.log_in("shop", "u", "p", Mechanism::Sha256), 0);
+    let lookup = doc! { "from": "names", "localField": "a", "foreignField": "_id", "as": "b" };
+    let join = doc! { "aggregate": "orders", "pipeline": [{ "$lookup": &lookup }], "cursor": {} };
+    let find = doc! { "find": "names", "filter": {} };
+    let unique = doc! { "create": [{ "key": { "salary": 1 }, "unique": true }] };
+    let partial = doc! { "create": [
+        { "key": { "name": 1 }, "partialFilterExpression": { "salary": { "$gt": 1000 } } },
+    ] };
+    let asked = [
+        (&find, &unique, 11000),
+        (&find, &partial, 0),
+        (&find, &doc! { "hide": ["none"] }, 27),
+        (&join, &doc! {}, 0),
+    ];
+    let ask = |client: &mut Client, command: &DocBuf, what_if: &DocBuf| {
+        let explain = doc! { "explain": command, "whatIf": what_if, "$db": "shop" };
+        code(&client.run(explain))
+    };
+    let advise = doc! {
+        "adviseIndexes": "orders", "workload": { "commands": [&join] }, "$db": "shop",
+    };
+    client.works(doc! { "find": "names", "$db": "shop" });
+    for (command, what_if, _) in asked {
+        assert_eq!(ask(&mut client, command, what_if), 13, "{command:?}, {what_if:?}");
+    }
+    client.works(advise.clone());
+    let joins_hidden =
+        doc! { "from": "staff", "localField": "a", "foreignField": "_id", "as": "b" };
+    let hidden_join =
+        doc! { "aggregate": "orders", "pipeline": [{ "$lookup": &joins_hidden }], "cursor": {} };
+    let advise_hidden = doc! {
+        "adviseIndexes": "orders", "workload": { "commands": [&hidden_join] }, "$db": "shop",
+    };
+    assert_eq!(code(&client.run(advise_hidden)), 13);
+    let more = privileges(&["names", "orders", "staff"]);
+    root.works(doc! { "updateRole": "few", "privileges": &more, "$db": "shop" });
+    for (command, what_if, expected) in asked {
+        assert_eq!(ask(&mut client, command, what_if), expected, "{command:?}, {what_if:?}");
+    }
 }

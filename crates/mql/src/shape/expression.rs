@@ -3,21 +3,48 @@
 use super::{literal, projection};
 use quire_document::{Array, ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf};
 
-/// Arguments that are names or directions, not values: operator and argument. An empty argument
-/// stands for an operand that is no document.
+/// Arguments that are names, not values: operator and argument. An empty argument stands for an operand
+/// that is no document. A name is a string; anything else is an expression.
 const NAMES: &[(&str, &str)] = &[
     ("$filter", "as"),
     ("$getField", "field"),
     ("$getField", ""),
     ("$map", "as"),
-    ("$meta", ""),
     ("$setField", "field"),
     ("$unsetField", "field"),
-    ("$derivative", "unit"),
-    ("$integral", "unit"),
-    ("$percentile", "method"),
-    ("$median", "method"),
 ];
+
+/// Arguments that are one of some words: operator, argument, words. Another word is a value.
+const WORDS: &[(&str, &str, &[&str])] = &[
+    ("$meta", "", METADATA),
+    ("$derivative", "unit", TIME_UNITS),
+    ("$integral", "unit", TIME_UNITS),
+    ("$percentile", "method", PERCENTILES),
+    ("$median", "method", PERCENTILES),
+];
+
+/// The units of time.
+pub(super) const TIME_UNITS: &[&str] =
+    &["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond"];
+const PERCENTILES: &[&str] = &["approximate", "discrete", "continuous"];
+const METADATA: &[&str] = &[
+    "textScore",
+    "indexKey",
+    "recordId",
+    "randVal",
+    "sortKey",
+    "geoNearDistance",
+    "geoNearPoint",
+    "score",
+    "scoreDetails",
+    "searchScore",
+    "searchScoreDetails",
+    "searchHighlights",
+    "searchSequenceToken",
+    "vectorSearchScore",
+];
+/// The words in bounds of windows.
+const BOUNDS: &[&str] = &["unbounded", "current"];
 
 /// Arguments that are sorts.
 const SORTS: &[(&str, &str)] = &[
@@ -89,8 +116,8 @@ fn call(doc: Doc<'_>) -> DocBuf {
                 (name, Value::Document(operands)) if !is_call(operands) => {
                     arguments(name, operands, &mut out.document(name));
                 }
-                (name, value) if NAMES.contains(&(name, "")) => {
-                    out.append(name, value);
+                (name, Value::String(text)) if is_kept(name, "", text) => {
+                    out.append(name, text);
                 }
                 (name, value) => {
                     out.append(name, &of(value));
@@ -100,11 +127,19 @@ fn call(doc: Doc<'_>) -> DocBuf {
     })
 }
 
+/// Returns true if a text is no value: a name, or a word that the operator knows.
+fn is_kept(operator: &str, argument: &str, text: &str) -> bool {
+    let knows = |(known, name, words): &(&str, &str, &[&str])| {
+        *known == operator && *name == argument && words.contains(&text)
+    };
+    NAMES.contains(&(operator, argument)) || WORDS.iter().any(knows)
+}
+
 /// Writes the arguments that an operator takes by name.
 fn arguments(operator: &str, arguments: Doc<'_>, out: &mut DocWriter<'_>) {
     for (name, value) in arguments.fields() {
         match value {
-            value if NAMES.contains(&(operator, name)) => out.append(name, value),
+            Value::String(text) if is_kept(operator, name, text) => out.append(name, text),
             Value::Document(sort) if SORTS.contains(&(operator, name)) => {
                 out.append(name, &projection::of_sort(sort))
             }
@@ -118,13 +153,18 @@ fn window_shape(window: Doc<'_>) -> DocBuf {
     DocBuf::build(|out| {
         for (name, value) in window.fields() {
             let Value::Array(bounds) = value else {
-                out.append(name, value);
+                match value {
+                    Value::String(unit) if name == "unit" && TIME_UNITS.contains(&unit) => {
+                        out.append(name, unit)
+                    }
+                    other => out.append(name, &*literal::of(other)),
+                };
                 continue;
             };
             let mut items = out.array(name);
             for bound in bounds.iter() {
                 match bound {
-                    Value::String(name) => items.push(name),
+                    Value::String(word) if BOUNDS.contains(&word) => items.push(word),
                     number => items.push(&*literal::of(number)),
                 };
             }

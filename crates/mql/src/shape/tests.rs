@@ -102,6 +102,37 @@ fn expressions_keep_names_and_lose_constants() {
     }
 }
 
+/// Shapes are stored, so that a value in the place of a word or of a name must not stay.
+#[test]
+fn a_value_in_place_of_a_word_or_a_name_becomes_its_type() {
+    for expression in [
+        "{$meta: 'secret'}",
+        "{$derivative: {input: '$a', unit: 'secret'}}",
+        "{$percentile: {input: '$a', p: [0.5], method: 'secret'}}",
+        "{$getField: {field: {$const: 'secret'}, input: '$a'}}",
+        "{$map: {input: '$a', as: {x: 'secret'}, in: 1}}",
+        "{$sum: '$x', window: {range: ['secret', 1], unit: 'secret'}}",
+        "{$sum: '$x', window: {range: 'secret'}}",
+    ] {
+        let shape_of = of_expression(value(expression).as_value());
+        assert!(!print(&shape_of).contains("secret"), "{expression}: {shape_of:?}");
+    }
+    for stage in [
+        "{$densify: 'secret'}",
+        "{$densify: {field: 'a', range: {step: 1, unit: 'secret', bounds: 'secret'}}}",
+        "{$fill: {output: {a: {method: 'secret'}}}}",
+        "{$merge: {into: 'c', whenMatched: 'secret', whenNotMatched: 'secret'}}",
+        "{$lookup: 'secret'}",
+        "{$lookup: {from: 'c', as: 'd', pipeline: 'secret'}}",
+        "{$lookup: {from: 'c', as: 'd', pipeline: ['secret']}}",
+        "{$facet: {a: 'secret'}}",
+        "{$scoreFusion: {input: {normalization: 'secret'}, combination: {method: 'secret'}}}",
+    ] {
+        let shape_of = of_pipeline([doc(stage).as_doc()]);
+        assert!(!print(&shape_of).contains("secret"), "{stage}: {shape_of:?}");
+    }
+}
+
 #[test]
 fn projections_and_sorts_keep_flags_and_directions() {
     let projected = |text: &str| print(&of_projection(doc(text).as_doc()));
@@ -137,6 +168,11 @@ fn pipelines_keep_names_and_lose_literals() {
             "{$merge: {into: 'c', on: 'k', whenMatched: [{$set: {a: 1}}]}}",
             r#"{$merge: {into: "c", on: "k", whenMatched: [{$set: {a: "?number"}}]}}"#,
         ),
+        (
+            "{$merge: {into: {db: 'd', coll: 'c'}, on: ['k', 'l'], whenMatched: 'fail', whenNotMatched: 'discard'}}",
+            r#"{$merge: {into: {db: "d", coll: "c"}, on: ["k", "l"], whenMatched: "fail", whenNotMatched: "discard"}}"#,
+        ),
+        ("{$unset: ['a', 'b']}", r#"{$unset: ["a", "b"]}"#),
         (
             "{$densify: {field: 'a', range: {step: 1, bounds: 'full'}}}",
             r#"{$densify: {field: "a", range: {step: "?number", bounds: "full"}}}"#,

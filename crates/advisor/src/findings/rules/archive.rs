@@ -2,7 +2,7 @@
 
 use crate::findings::mongosh::{collection, object, string};
 use crate::findings::{Cost, Finding, Input, Rule, Severity, Text, Value};
-use crate::profile::PathProfile;
+use crate::profile::{PathProfile, path_of};
 use crate::source::SourceCollection;
 use quire_document::{Value as Bson, doc};
 
@@ -79,7 +79,7 @@ fn finding(
         rule: "P17",
         severity: Severity::Low,
         collection: name.clone(),
-        path: field.to_owned(),
+        path: path_of(field),
         evidence: vec![
             ("expired", input.share(name, past as f64, all as f64)),
             ("documents", Value::Count(documents)),

@@ -3,7 +3,7 @@
 use crate::findings::input::{key, types};
 use crate::findings::mongosh::{self, collection, string};
 use crate::findings::{Cost, Finding, Input, Rule, Severity, Text, Value};
-use crate::profile::PathProfile;
+use crate::profile::{PathProfile, can_be_named};
 
 /// The smallest number of sparse siblings of one type.
 const SIBLINGS_MIN: usize = 6;
@@ -47,9 +47,10 @@ fn finding(input: &Input<'_>, name: &str, path: &str, values: &PathProfile) -> O
         |field: &str| if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
     let mut best: Vec<String> = Vec::new();
     for kind in ["string", "number", "bool"] {
-        let sparse = values.fields().filter(|(_, field)| {
+        let sparse = values.fields().filter(|(name, field)| {
             let types = types(field);
-            (field.present() as f64) < objects * PRESENCE_MAX
+            can_be_named(name)
+                && (field.present() as f64) < objects * PRESENCE_MAX
                 && matches!(types.as_slice(), [(found, _)] if *found == kind)
         });
         let sparse: Vec<String> = sparse.map(|(field, _)| full(field)).collect();

@@ -2,7 +2,7 @@
 
 use crate::findings::mongosh::{collection, string};
 use crate::findings::{Confidence, Cost, Finding, Input, Rule, Severity, Statement, Text, Value};
-use crate::profile::CollectionProfile;
+use crate::profile::{CollectionProfile, path_of};
 use crate::source::SourceCollection;
 
 /// Smaller documents are read in one page of the storage.
@@ -40,7 +40,7 @@ pub(super) fn heaviest(profile: &CollectionProfile) -> Option<(String, f64)> {
     let fields = profile.root().fields().filter(|(_, values)| values.lengths().is_none());
     let heaviest = fields.max_by_key(|(_, values)| values.bytes())?;
     let share = heaviest.1.bytes() as f64 / profile.bytes().max(1.0);
-    Some((heaviest.0.to_owned(), share))
+    Some((path_of(heaviest.0), share))
 }
 
 /// Returns the commands that copy a field to a collection of details, and that remove it.

@@ -2,7 +2,7 @@
 
 use crate::findings::mongosh::{collection, string};
 use crate::findings::{Confidence, Cost, Finding, Input, Rule, Severity, Text, Value};
-use crate::profile::CollectionProfile;
+use crate::profile::{CollectionProfile, can_be_named};
 use crate::source::SourceCollection;
 use crate::workload::Kind;
 
@@ -12,7 +12,7 @@ const BYTES_MAX: f64 = 250.0;
 const DOCUMENTS_MIN: f64 = 10_000.0;
 /// The different values of the source of the measurements, for all documents, at most.
 const SOURCES_MAX: f64 = 0.02;
-/// The bytes of a measurement in a time-series bucket, for each byte of a document: an assumption.
+/// The bytes of a measurement in a document of many, for each byte of a document: an assumption.
 const PACKED: f64 = 0.25;
 
 pub(super) const RULE: Rule = Rule {
@@ -22,14 +22,15 @@ pub(super) const RULE: Rule = Rule {
         zh: "大量小测量值各占一个文档",
     },
     advice: Text {
-        en: "Field names, ids and index entries take more than the values. A time-series collection packs the \
-             measurements of a source into columns.",
-        zh: "字段名、id 和索引项占用的空间比数值还多。时间序列集合会把同一来源的测量值按列打包。",
+        en: "Ids, index entries and the fields that name the source take more than the values. Put the measurements \
+             of a source in an hour into one document; where the server has time-series collections, they do so by \
+             themselves.",
+        zh: "id、索引项和标识来源的字段占用的空间比数值还多。请把同一来源一小时内的测量值放入一个文档；支持时间序列集合的服务器会自动这样做。",
     },
     effects: Text {
-        en: "A measurement can no longer be changed alone. Change streams and transactions do not cover time-series \
-             collections.",
-        zh: "单个测量值不能再单独修改。变更流和事务不支持时间序列集合。",
+        en: "A new measurement is pushed to the document of its source and hour, with an upsert. A question for single \
+             measurements begins with $unwind.",
+        zh: "新测量值以 upsert 方式追加到对应来源和小时的文档；查询单个测量值要先用 $unwind 展开。",
     },
     check,
 };
@@ -58,7 +59,7 @@ fn finding(
     }
     let read = profile.documents() as f64;
     let always = |present: u64| present as f64 >= read * 0.99;
-    let fields = || profile.root().fields();
+    let fields = || profile.root().fields().filter(|(name, _)| can_be_named(name));
     let time = fields().find(|(_, values)| {
         always(values.of_type("date")) && values.distinct() as f64 > read * 0.2
     });
@@ -85,10 +86,11 @@ fn finding(
         Cost { storage: bytes + index_bytes, ..Cost::default() },
         Cost { storage: bytes * PACKED, ..Cost::default() },
     );
-    let into = format!("{name}_series");
-    let create = format!(
-        "db.createCollection({}, {{timeseries: {{timeField: {}, metaField: {}, granularity: \"minutes\"}}}})",
-        string(&into),
+    let into = format!("{name}_by_hour");
+    let series = format!(
+        "// where the server has time-series collections: db.createCollection({}, {{timeseries: {{timeField: {}, \
+         metaField: {}}}}})",
+        string(&format!("{name}_series")),
         string(time),
         string(key)
     );
@@ -106,15 +108,37 @@ fn finding(
         ],
         cost: Some(cost),
         confidence: Confidence::Modelled,
-        apply: vec![
-            create,
-            format!(
-                "// then: mongodump and mongorestore, or insert the documents of {} in batches",
-                string(name)
-            ),
-        ],
+        apply: vec![by_hour(profile, name, (time, key), &into), series],
         undo: vec![format!("{}.drop()", collection(&into))],
     })
+}
+
+/// Returns the command that puts the measurements of a source in an hour into one document.
+fn by_hour(
+    profile: &CollectionProfile,
+    name: &str,
+    (time, key): (&str, &str),
+    into: &str,
+) -> String {
+    let value = |field: &str| string(&format!("${field}"));
+    let measured = || profile.root().fields().map(|(field, _)| field);
+    // What no path can name stays within the whole document.
+    let item = match measured().all(can_be_named) {
+        true => {
+            let fields = measured().filter(|field| !["_id", key].contains(field));
+            let fields = fields.map(|field| format!("{}: {}", string(field), value(field)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+        false => string("$$ROOT"),
+    };
+    format!(
+        "{}.aggregate([{{$group: {{_id: {{source: {}, hour: {{$dateTrunc: {{date: {}, unit: \"hour\"}}}}}}, \
+         measurements: {{$push: {item}}}}}}}, {{$merge: {{into: {}}}}}])",
+        collection(name),
+        value(key),
+        value(time),
+        string(into),
+    )
 }
 
 /// Returns true for a name of a source of measurements.

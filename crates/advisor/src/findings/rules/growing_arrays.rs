@@ -105,7 +105,7 @@ fn pushes(input: &Input<'_>, name: &str, path: &str) -> f64 {
 
 /// Returns the commands that copy the elements to a collection of their own, and that remove it.
 pub(super) fn commands(name: &str, path: &str) -> (Vec<String>, Vec<String>) {
-    let into = format!("{name}_{}", path.replace('.', "_"));
+    let into = format!("{name}_{}", path.replace(['.', '$'], "_"));
     let parent = format!("{name}_id");
     let field = string(&format!("${path}"));
     let (create, _) = mongosh::create_index(&into, &mongosh::key([(parent.as_str(), 1)]));

@@ -19,8 +19,8 @@ pub(super) const RULE: Rule = Rule {
         zh: "过滤只能找到同类型的值，排序会把所有数字排在所有文本之前：结果不完整却无人察觉。请转换这些值，再用验证器拒绝另一种类型。",
     },
     effects: Text {
-        en: "A value that cannot be converted becomes null: look at these first.",
-        zh: "无法转换的值会变成 null：请先检查它们。",
+        en: "A value that cannot be converted stays as it is: look at these first.",
+        zh: "无法转换的值保持不变：请先检查它们。",
     },
     check,
 };
@@ -63,7 +63,7 @@ fn finding(input: &Input<'_>, name: &str, path: &str, values: &PathProfile) -> O
     let apply = match convertible && !path.contains("[]") {
         true => vec![format!(
             "{}.updateMany({{{set}: {{$type: {}}}}}, [{{$set: {{{set}: {{$convert: {{input: {value}, to: {}, \
-             onError: null}}}}}}}}])",
+             onError: {value}}}}}}}}}])",
             collection(name),
             string(second),
             string(bson),

@@ -3,7 +3,7 @@
 use crate::findings::input::{is_true, key};
 use crate::findings::mongosh::{collection, string};
 use crate::findings::{Cost, Finding, Input, Rule, Severity, Text, Value};
-use crate::profile::CollectionProfile;
+use crate::profile::{CollectionProfile, can_be_named};
 use crate::source::SourceCollection;
 
 /// Larger documents save little by a shorter key.
@@ -60,6 +60,10 @@ fn finding(
     }
     let unique = source.indexes.iter().filter(|index| is_true(index, "unique"));
     let natural = unique.filter_map(key).find(|key| key.count() == 1)?.first()?.key();
+    // A key with a dot is the path of a subdocument, not the name of a field.
+    if !can_be_named(natural) {
+        return None;
+    }
     let (_, values) = profile.root().fields().find(|(field, _)| *field == natural)?;
     if values.present() != profile.documents() {
         return None;

@@ -2,7 +2,7 @@
 
 use crate::findings::mongosh::{collection, string};
 use crate::findings::{Cost, Finding, Input, Rule, Severity, Text, Value};
-use crate::profile::{CollectionProfile, FieldSet};
+use crate::profile::{CollectionProfile, FieldSet, can_be_named, path_of};
 
 /// The smallest share of the documents that each form has.
 const SHARE_MIN: f64 = 0.1;
@@ -50,12 +50,13 @@ fn finding(input: &Input<'_>, name: &str, profile: &CollectionProfile) -> Option
     }
     let documents = old.1 as f64 * input.scale(name);
     let written = documents * input.mean_bytes(name);
-    let field = lost.first().map(String::as_str).unwrap_or_default();
+    let named = lost.iter().find(|name| can_be_named(name)).or(lost.first());
+    let field = &path_of(named.map(String::as_str).unwrap_or_default());
     Some(Finding {
         rule: "P13",
         severity: Severity::Low,
         collection: name.to_owned(),
-        path: field.to_owned(),
+        path: field.clone(),
         evidence: vec![
             ("oldFields", Value::Name(lost.join(", "))),
             ("newFields", Value::Name(gained.join(", "))),

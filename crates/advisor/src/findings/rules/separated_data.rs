@@ -3,6 +3,7 @@
 use crate::findings::mongosh::{collection, string};
 use crate::findings::relations::{Relation, RelationForm, decide};
 use crate::findings::{Confidence, Cost, Finding, Input, Rule, Severity, Text, Value};
+use crate::profile::can_be_named;
 
 pub(super) const RULE: Rule = Rule {
     id: "A5",
@@ -81,7 +82,10 @@ fn copy(input: &Input<'_>, relation: &Relation) -> (Vec<String>, Vec<String>) {
     let copied = format!("{}_copy", relation.path);
     let fields = input.collection(&relation.to).map(|(_, found)| {
         let small = found.root().fields().filter(|(name, values)| {
-            *name != "_id" && values.scalars() > 0 && values.bytes() < values.present() * 64
+            *name != "_id"
+                && can_be_named(name)
+                && values.scalars() > 0
+                && values.bytes() < values.present() * 64
         });
         small.take(5).map(|(name, _)| format!("{}: 1", string(name))).collect::<Vec<_>>().join(", ")
     });
@@ -91,7 +95,7 @@ fn copy(input: &Input<'_>, relation: &Relation) -> (Vec<String>, Vec<String>) {
         string(&relation.to),
         string(&relation.path),
         string(&relation.field),
-        fields.unwrap_or_default(),
+        fields.filter(|fields| !fields.is_empty()).unwrap_or_else(|| "_id: 1".to_owned()),
         string(&format!("${}_copy", relation.path)),
         string(&relation.from),
         copied = string(&copied),

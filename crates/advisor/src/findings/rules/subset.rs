@@ -3,7 +3,7 @@
 use super::bloated_documents::bytes_read;
 use super::growing_arrays::commands;
 use crate::findings::{Confidence, Cost, Finding, Input, Rule, Severity, Text, Value};
-use crate::profile::{CollectionProfile, PathProfile};
+use crate::profile::{CollectionProfile, PathProfile, path_of};
 
 /// The smallest share of the bytes that the list has.
 const SHARE_MIN: f64 = 0.9;
@@ -33,7 +33,7 @@ fn check(input: &Input<'_>, found: &mut Vec<Finding>) {
             continue;
         }
         for (path, values) in profile.root().fields() {
-            found.extend(finding(input, &source.name, path, (profile, values)));
+            found.extend(finding(input, &source.name, &path_of(path), (profile, values)));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! misses. The rules must report what was planted, first, and nothing else.
 //!
 //! Names, sizes and values come from a seed. Seeds from 0 on were looked at while the rules were
-//! written; those from 1,000 on are held out: `QUIRE_PLANTED=20` runs the score on twenty of each.
+//! written, those from 1,000 on when they were mended: `QUIRE_PLANTED=20` runs the score on twenty of each.
 
 mod plants;
 mod world;
@@ -17,8 +17,9 @@ pub fn plant(world: &mut World, rule: &str) {
     plant(world, false);
 }
 
-/// The first seed that no rule was written against.
-const HELD_OUT: u64 = 1_000;
+/// The first seed of the runs with other names and sizes. Rules were mended after runs on these seeds,
+/// too, so they are no held-out set.
+const OTHER: u64 = 1_000;
 
 /// What was found, against what was planted.
 #[derive(Default)]
@@ -94,8 +95,8 @@ fn what_was_planted_is_found_first_and_alone() {
 }
 
 #[test]
-fn seeds_that_no_rule_was_written_against_score_as_well() {
-    Score::run(HELD_OUT..HELD_OUT + seeds()).check();
+fn seeds_with_other_names_and_sizes_score_as_well() {
+    Score::run(OTHER..OTHER + seeds()).check();
 }
 
 #[test]

@@ -141,6 +141,7 @@ impl Cell {
             measures.errors += 1;
             return;
         }
+        measures.errors += u64::from(ended.tally.has_write_errors);
         for (histogram, number) in [
             (&mut measures.skip, print.skip),
             (&mut measures.limit, print.limit),
@@ -174,6 +175,7 @@ impl Cell {
         measures.last_ms = measures.last_ms.max(now_ms);
         measures.get_mores += 1;
         measures.total_micros.sum += ended.micros;
+        measures.errors += u64::from(ended.error.is_some());
         let Some(examined) = &ended.tally.examined else { return };
         let (before, added) = (&ended.tally.earlier, &examined.counters);
         grow(&mut measures.keys_examined, before.keys_examined, added.keys_examined);

@@ -74,20 +74,28 @@ pub(super) fn read_hour(
     Ok((rows, forgotten))
 }
 
-/// Returns the windows from the hour of `from_ms` to that of `until_ms`, merged.
+/// Returns the windows from the hour of `from_ms` to that of `until_ms`, merged. The workload begins with
+/// the first statement and ends where the last window ends, so that rates are those of the time in
+/// which statements were counted. Without windows it is empty and begins and ends at `from_ms`.
 pub(super) fn read(store: &Arc<Store>, from_ms: i64, until_ms: i64) -> Result<Workload> {
     let (from, until) = (hour_of(from_ms), hour_of(until_ms));
-    let (begins_ms, ends_ms) = (i64::from(from) * HOUR_MS, until_ms);
-    let mut workload = Workload { begins_ms, ends_ms, ..Workload::default() };
-    let (mut shapes, mut forgotten) = (Vec::new(), Forgotten::default());
+    let (mut shapes, mut forgotten) = (Vec::<ShapeUse>::new(), Forgotten::default());
+    let mut counted_ms = i64::MIN;
     store.recorded(from..=until, &mut |_, key, row| match key {
         Some(_) => shapes.extend(ShapeUse::read(row).ok()),
         None => {
             let more = left(row);
             forgotten.shapes += more.shapes;
             forgotten.statements += more.statements;
+            if let Some(Value::Date(ends_ms)) = row.get("ends") {
+                counted_ms = counted_ms.max(ends_ms);
+            }
         }
     })?;
+    let ends_ms = counted_ms.min(until_ms).max(from_ms);
+    let first_ms = shapes.iter().map(|used| used.measures.first_ms).min();
+    let begins_ms = first_ms.unwrap_or(from_ms).min(ends_ms);
+    let mut workload = Workload::default();
     workload.merge(Workload { shapes, forgotten, begins_ms, ends_ms });
     Ok(workload)
 }
