@@ -104,7 +104,7 @@ fn profiled<S: Source<Error = Failure>>(
     let profile = profile_database(source, only, options.extent, Limits::default(), &mut shown);
     shown.finish();
     let profile = profile?;
-    if profile.collections.is_empty() {
+    if only.is_empty() && profile.collections.is_empty() {
         let text = format!("there is no database {} with a collection", options.db);
         return Err(Failure::new(FOUND, text));
     }
