@@ -22,7 +22,7 @@ enum Part {
     Projection,
     /// A sort like that of `$sort`.
     Sort,
-    /// A pipeline.
+    /// A list of stages, each with its own shape.
     Pipeline,
     /// A pipeline, or one of these words in its place.
     PipelineOrWord(&'static [&'static str]),
