@@ -113,8 +113,8 @@ impl IndexSpec {
 
     fn partial_signature(&self) -> Option<Vec<u8>> {
         let filter = self.partial_filter.as_ref()?;
-        Some(match PartialFilter::parse(filter.as_doc(), None) {
-            Ok(parsed) => parsed.signature(),
+        Some(match PartialFilter::parse(filter.as_doc(), self.collation.as_ref()) {
+            Ok(parsed) => parsed.signature(self.collation.as_deref()),
             Err(_) => filter.as_bytes().to_vec(),
         })
     }

@@ -112,7 +112,7 @@ impl IndexSpec {
             "expireAfterSeconds" => {}
             "partialFilterExpression" => match value {
                 Value::Document(filter) => {
-                    PartialFilter::parse(filter, None)?;
+                    PartialFilter::check_new(filter)?;
                     self.partial_filter = Some(filter.to_owned());
                 }
                 other => return Err(must_be(name, "an object", other)),

@@ -14,6 +14,9 @@ use crate::debug_doc;
 /// filter.
 const CONDITIONS_MAX: usize = 10_000;
 
+/// The most levels of `$and` and `$or` inside each other in the filter of a new index.
+const LEVELS_MAX: usize = 4;
+
 /// The most bytes of a partial index's filter, which is compiled several times during the creation.
 const BYTES_MAX: usize = 256 << 10;
 
@@ -35,9 +38,7 @@ impl PartialFilter {
         if doc.len() > BYTES_MAX {
             return Err(too_large("256 KiB"));
         }
-        let mut context = ParseContext::default();
-        context.collator = as_collator(collation);
-        context.no_clock = true;
+        let context = context(collation);
         refuse_whole_document(doc)?;
         let exact = Filter::parse_exact(doc, &context, Features::PARTS)?;
         if exact.root().size() > CONDITIONS_MAX {
@@ -49,6 +50,21 @@ impl PartialFilter {
             paths.iter().map(|path| path.split('.').next().unwrap_or_default().to_owned()).collect()
         });
         Ok(PartialFilter { filter, heads })
+    }
+
+    /// Checks the filter of an index that is created.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse); 67 CannotCreateIndex for more than [`LEVELS_MAX`] levels of
+    /// `$and` and `$or`. An index of an earlier version may have more.
+    pub fn check_new(doc: Doc<'_>) -> Result<()> {
+        PartialFilter::parse(doc, None)?;
+        let exact = Filter::parse_exact(doc, &context(None), Features::PARTS)?;
+        if levels(exact.root()) > LEVELS_MAX {
+            let text = format!("partialFilterExpression depth may not exceed {LEVELS_MAX}");
+            return Err(Error::new(ErrorCode::CannotCreateIndex, text));
+        }
+        Ok(())
     }
 
     /// Returns a filter that rejects every document. It replaces a stored filter that cannot be
@@ -67,9 +83,10 @@ impl PartialFilter {
         self.filter.matches(doc, context)
     }
 
-    /// Returns bytes that are equal for filters that differ only in the order of their conditions.
-    pub fn signature(&self) -> Vec<u8> {
-        signature(self.filter.root())
+    /// Returns bytes that are equal for filters that differ only in the order of their conditions,
+    /// and in strings that are equal under `collation`.
+    pub fn signature(&self, collation: Option<&Collation>) -> Vec<u8> {
+        signature(self.filter.root(), collation)
     }
 
     /// Returns the top-level fields that the filter depends on; `None` for all fields.
@@ -83,13 +100,37 @@ fn too_large(max: &str) -> Error {
     Error::new(ErrorCode::CannotCreateIndex, text)
 }
 
-fn signature(node: &Node) -> Vec<u8> {
-    let tag = match node {
-        Node::And(_) => b'&',
-        Node::Or(_) => b'|',
-        other => return other.to_bson().into_bytes(),
+fn context(collation: Option<&Arc<Collation>>) -> ParseContext {
+    let mut context = ParseContext::default();
+    context.collator = as_collator(collation);
+    context.no_clock = true;
+    context
+}
+
+/// Returns how many levels of `$and` and `$or` a condition has. `$all` is a conjunction.
+fn levels(node: &Node) -> usize {
+    match node {
+        Node::And(parts) | Node::Or(parts) => {
+            1 + parts.iter().map(levels).max().unwrap_or_default()
+        }
+        Node::Path(path) => usize::from(matches!(path.test, Test::All(_))),
+        _ => 0,
+    }
+}
+
+fn signature(node: &Node, collation: Option<&Collation>) -> Vec<u8> {
+    let tag = match (node, collation) {
+        (Node::And(_), _) => b'&',
+        (Node::Or(_), _) => b'|',
+        (other, None) => return other.to_bson().into_bytes(),
+        (other, Some(collation)) => {
+            let shown = collation.hex_value(Value::Document(other.to_bson().as_doc()));
+            let shown = shown.as_value().as_document();
+            return shown.map(|shown| shown.as_bytes().to_vec()).unwrap_or_default();
+        }
     };
-    let mut parts: Vec<Vec<u8>> = node.children().iter().map(signature).collect();
+    let parts = node.children().iter().map(|part| signature(part, collation));
+    let mut parts: Vec<Vec<u8>> = parts.collect();
     parts.sort();
     let mut all = vec![tag];
     for part in parts {
@@ -176,5 +217,34 @@ mod tests {
         assert_eq!(code(doc! { "$expr": { "$eq": ["$x", 1] } }), 224);
         assert_eq!(code(doc! { "$text": { "$search": "x" } }), 2);
         assert_eq!(code(doc! { "$and": [] }), 2);
+    }
+
+    #[test]
+    fn the_filter_of_a_new_index_has_at_most_four_levels() {
+        let nested = |levels: usize| {
+            let mut filter = doc! { "x": 1 };
+            for _ in 0..levels {
+                filter = doc! { "$and": [&filter, { "y": 2 }] };
+            }
+            filter
+        };
+        assert!(PartialFilter::check_new(nested(4).as_doc()).is_ok());
+        let refused = PartialFilter::check_new(nested(5).as_doc()).unwrap_err();
+        assert_eq!(refused.code().number(), 67);
+        // Such an index of an earlier version is still opened.
+        assert!(PartialFilter::parse(nested(5).as_doc(), None).is_ok());
+    }
+
+    #[test]
+    fn signatures_compare_strings_under_the_collation() {
+        let collation = Collation::parse(doc! { "locale": "en", "strength": 2 }.as_doc());
+        let collation = collation.unwrap();
+        let signature = |text: &str, collation: Option<&Arc<Collation>>| {
+            let filter = PartialFilter::parse(doc! { "x": text }.as_doc(), collation).unwrap();
+            filter.signature(collation.map(|collation| &**collation))
+        };
+        assert_eq!(signature("a", collation.as_ref()), signature("A", collation.as_ref()));
+        assert_ne!(signature("a", collation.as_ref()), signature("b", collation.as_ref()));
+        assert_ne!(signature("a", None), signature("A", None));
     }
 }

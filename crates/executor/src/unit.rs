@@ -61,7 +61,8 @@ pub trait UnitOfWork {
         self.write(interrupt, attempt)
     }
 
-    /// Creates the collection of a write, if it does not exist. `interrupt` ends its waits.
+    /// Creates the collection of a write, if it does not exist and `wanted` returns true. `interrupt`
+    /// ends its waits.
     ///
     /// # Errors
     /// The errors of creating a collection.
@@ -69,6 +70,7 @@ pub trait UnitOfWork {
         &mut self,
         namespace: &Namespace,
         interrupt: &Arc<Interrupt>,
+        wanted: &dyn Fn(&Store) -> bool,
     ) -> Result<()>;
 }
 
@@ -155,8 +157,9 @@ pub(crate) mod testing {
             &mut self,
             namespace: &Namespace,
             interrupt: &Arc<Interrupt>,
+            wanted: &dyn Fn(&Store) -> bool,
         ) -> Result<()> {
-            self.0.ensure_collection_for(namespace, Some(interrupt)).map(|_| ())
+            self.0.ensure_collection_for(namespace, Some(interrupt), &|| wanted(self.0)).map(|_| ())
         }
     }
 }

@@ -72,7 +72,7 @@ pub use operator::{Arity, Call, Field, Fields, Operator, Run};
 pub use parse::check_variable_name;
 pub use quantiles::Quantiles;
 pub use registry::{find_operator, operators};
-pub use tree::{Expression, ExpressionNode, Form};
+pub use tree::{Expression, ExpressionNode, Form, of_stage};
 
 #[cfg(test)]
 mod property;

@@ -398,6 +398,7 @@ fn candidates(
         return Err(Error::bad_value("index hint not allowed with $natural sort order"));
     }
     if filter.is_always_false() {
+        restriction.check_hint(collection)?;
         return Ok(vec![finish.finish(Node::Eof)]);
     }
     if let Some(backward) = finish.natural {

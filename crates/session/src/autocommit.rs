@@ -300,7 +300,10 @@ impl UnitOfWork for Autocommit {
         &mut self,
         namespace: &Namespace,
         interrupt: &Arc<Interrupt>,
+        wanted: &dyn Fn(&Store) -> bool,
     ) -> Result<()> {
-        self.store.ensure_collection_for(namespace, Some(interrupt)).map(|_| ())
+        self.store
+            .ensure_collection_for(namespace, Some(interrupt), &|| wanted(&self.store))
+            .map(|_| ())
     }
 }

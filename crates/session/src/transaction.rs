@@ -120,10 +120,18 @@ impl UnitOfWork for Transaction {
         self.writer_mut()?.statement(attempt).map(|()| None)
     }
 
-    fn ensure_collection(&mut self, namespace: &Namespace, _: &Arc<Interrupt>) -> Result<()> {
+    fn ensure_collection(
+        &mut self,
+        namespace: &Namespace,
+        _: &Arc<Interrupt>,
+        wanted: &dyn Fn(&Store) -> bool,
+    ) -> Result<()> {
         let writer = self.writer_mut()?;
         if let Some(found) = writer.catalog().lookup(namespace) {
             return refuse_capped(found);
+        }
+        if !wanted(writer.store()) {
+            return Ok(());
         }
         writer.create_collection(namespace, CollectionOptions::default()).map(|_| ())
     }

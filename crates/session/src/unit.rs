@@ -110,7 +110,7 @@ impl Unit {
         namespace: &Namespace,
         interrupt: &Arc<Interrupt>,
     ) -> Result<Arc<Collection>> {
-        self.ensure_collection(namespace, interrupt)?;
+        self.ensure_collection(namespace, interrupt, &|_| true)?;
         self.collection(namespace)?.ok_or_else(|| {
             Error::new(ErrorCode::NamespaceNotFound, format!("{namespace} was dropped meanwhile"))
         })
@@ -231,7 +231,8 @@ impl UnitOfWork for Unit {
         &mut self,
         namespace: &Namespace,
         interrupt: &Arc<Interrupt>,
+        wanted: &dyn Fn(&Store) -> bool,
     ) -> Result<()> {
-        self.of_work_mut().ensure_collection(namespace, interrupt)
+        self.of_work_mut().ensure_collection(namespace, interrupt, wanted)
     }
 }

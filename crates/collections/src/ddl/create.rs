@@ -45,25 +45,32 @@ impl Store {
     /// Returns the collection; creates it without options if it does not exist, as a write to it
     /// implies.
     pub fn ensure_collection(self: &Arc<Self>, namespace: &Namespace) -> Result<Arc<Collection>> {
-        self.ensure_collection_for(namespace, None)
+        let created = self.ensure_collection_for(namespace, None, &|| true)?;
+        created.ok_or_else(|| Error::internal("a collection that was not created"))
     }
 
     /// Does the work of [`ensure_collection`](Self::ensure_collection); `interrupt` ends its waits.
+    /// A collection that does not exist is only created if `wanted` returns true; otherwise the
+    /// result is `None`.
     pub fn ensure_collection_for(
         self: &Arc<Self>,
         namespace: &Namespace,
         interrupt: Option<&Arc<Interrupt>>,
-    ) -> Result<Arc<Collection>> {
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<Option<Arc<Collection>>> {
         namespace.check_writable()?;
         if let Some(existing) = self.catalog().lookup(namespace) {
-            return Ok(Arc::clone(existing));
+            return Ok(Some(Arc::clone(existing)));
         }
         self.catalog().refuse_view(namespace)?;
         namespace.check_creatable()?;
+        if !wanted() {
+            return Ok(None);
+        }
         // The write that follows has the durability of the client's write concern, and its log
         // record comes after this one.
         let options = CommitOptions { interrupt: interrupt.cloned(), ..CommitOptions::buffered() };
-        self.change_catalog(&options, |writer, catalog, next_id| {
+        let created = self.change_catalog(&options, |writer, catalog, next_id| {
             if let Some(existing) = catalog.lookup(namespace) {
                 return Ok((None, Arc::clone(existing)));
             }
@@ -71,7 +78,8 @@ impl Store {
             let options = CollectionOptions::default();
             let (next, created) = self.create_in(writer, catalog, next_id, namespace, options)?;
             Ok((Some(next), created))
-        })
+        });
+        created.map(Some)
     }
 
     /// Creates a collection for documents whose catalog record is lost, with the number in their

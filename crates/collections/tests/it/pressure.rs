@@ -162,8 +162,9 @@ fn a_catalog_change_that_waits_can_be_interrupted() {
     let interrupt = Interrupt::new();
     std::thread::scope(|scope| {
         let creating = scope.spawn(|| create(&store, "d.c", &interrupt));
-        let implied =
-            scope.spawn(|| store.ensure_collection_for(&ns("d.e"), Some(&interrupt)).map(drop));
+        let implied = scope.spawn(|| {
+            store.ensure_collection_for(&ns("d.e"), Some(&interrupt), &|| true).map(drop)
+        });
         std::thread::sleep(Duration::from_millis(50));
         interrupt.kill(Interruption::Killed);
         for ended in [creating.join().unwrap(), implied.join().unwrap()] {

@@ -3,7 +3,7 @@
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use crate::frame::metrics::Latency;
-use crate::frame::reply::number;
+use crate::frame::reply::{number, of_aggregate};
 use crate::frame::service::{Service, now_ms};
 use crate::frame::usage::CollectionUsage;
 use quire_catalog::patterns::PatternState;
@@ -82,7 +82,7 @@ fn write_section(
         return Ok(());
     }
     let refused = service.store.catalog().refuse_view(namespace);
-    refused.map_err(|error| error.context("PlanExecutor error during aggregation"))?;
+    refused.map_err(|error| of_aggregate(namespace.as_str(), error))?;
     let name = match section {
         StatsSection::Count => "count",
         StatsSection::Storage { .. } => "storageStats",
@@ -112,11 +112,8 @@ fn not_found(service: &Service, namespace: &Namespace, what: &str) -> Error {
         Some(_) => format!("Collection [{namespace}] not found."),
         None => format!("Database [{}] not found.", namespace.db()),
     };
-    let text = format!(
-        "PlanExecutor error during aggregation :: caused by :: Unable to retrieve {what} in \
-         $collStats stage :: caused by :: {missing}"
-    );
-    Error::new(ErrorCode::NamespaceNotFound, text)
+    let text = format!("Unable to retrieve {what} in $collStats stage :: caused by :: {missing}");
+    of_aggregate(namespace.as_str(), Error::new(ErrorCode::NamespaceNotFound, text))
 }
 
 fn latency_stats(usage: Option<&CollectionUsage>, histograms: bool, writer: &mut DocWriter<'_>) {

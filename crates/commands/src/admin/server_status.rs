@@ -6,7 +6,7 @@ use crate::frame::args::is_generic;
 use crate::frame::command::Kind;
 use crate::frame::context::Context;
 use crate::frame::host::{host_name, proc_number};
-use crate::frame::metrics::{CommandCounts, Latency};
+use crate::frame::metrics::{Latency, Metrics};
 use crate::frame::service::{Refusals, Service, Topology, now_ms};
 use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
@@ -180,7 +180,7 @@ fn memory(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<
 
 fn metrics(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let metrics = &service.metrics;
-    command_counts(&metrics.by_command, &mut section.document("commands"));
+    command_counts(metrics, &mut section.document("commands"));
     {
         let cursors = service.cursors.counts();
         let mut cursor = section.document("cursor");
@@ -231,11 +231,23 @@ fn jobs(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_
 }
 
 /// Appends how often each command ran and failed.
-fn command_counts(counts: &CommandCounts, section: &mut DocWriter<'_>) {
+fn command_counts(metrics: &Metrics, section: &mut DocWriter<'_>) {
+    let counts = &metrics.by_command;
     section.append("<UNKNOWN>", counts.unknown.get() as i64);
     for (name, count) in counts.all().filter(|(_, count)| count.total.get() > 0) {
+        let forms = match name {
+            "update" => Some(&metrics.update_forms),
+            "findAndModify" => Some(&metrics.find_and_modify_forms),
+            _ => None,
+        };
         let mut entry = section.document(name);
+        if let Some(forms) = forms {
+            entry.append("arrayFilters", forms.array_filters.get() as i64);
+        }
         entry.append("failed", count.failed.get() as i64);
+        if let Some(forms) = forms {
+            entry.append("pipeline", forms.pipeline.get() as i64);
+        }
         entry.append("total", count.total.get() as i64);
     }
 }

@@ -114,7 +114,8 @@ fn write_batch(
         // The views are dropped before the wait.
         let given = cursor.source.next_batch(&mut unit.views()?, &cx.interrupt, limits, &mut batch);
         let end =
-            given.map_err(|error| cx.without_values_of_target(cursor.command.as_doc(), error))?;
+            given.map_err(|error| cx.without_values_of_target(cursor.command.as_doc(), error));
+        let end = end.map_err(|error| error.context("Executor error during getMore"))?;
         match (end, &waiting) {
             (BatchEnd { docs: 0, follows: Follows::NothingYet { past } }, Some(waiting)) => {
                 if !waiting.wait(past)? {

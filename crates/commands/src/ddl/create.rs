@@ -22,6 +22,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     let fields = fields_without(body, &["viewOn", "pipeline", "patterns"]);
     if cx.in_transaction() {
         cx.join_transaction()?;
+        refuse_system(&namespace)?;
         refuse_kinds(body)?;
     }
     check_beside(body)?;
@@ -153,6 +154,18 @@ const IGNORED: &[&str] =
 fn check_ignored(body: Doc<'_>) -> Result<()> {
     let mut ignored = ValidationOptions::default();
     body.fields().try_for_each(|(name, value)| ignored.take("create", name, value).map(drop))
+}
+
+/// Refuses to create a collection of the server in a transaction.
+///
+/// # Errors
+/// 263 OperationNotSupportedInTransaction.
+pub fn refuse_system(namespace: &Namespace) -> Result<()> {
+    if namespace.is_system() {
+        let text = format!("Cannot create system collection {namespace} within a transaction.");
+        return Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
+    }
+    Ok(())
 }
 
 /// Refuses the kinds of collections that cannot be created in a transaction.

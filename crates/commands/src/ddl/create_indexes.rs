@@ -1,5 +1,6 @@
 //! `createIndexes`: creates indexes, and the collection if it does not exist.
 
+use crate::ddl::create::refuse_system;
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
 use quire_catalog::IndexSpec;
@@ -34,6 +35,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = cx.target(body)?;
     let (arg, indexes) = indexes.ok_or_else(|| missing(cx.command.name, "indexes"))?;
     let specs = specs(cx, &arg, indexes, ignore_unknown)?;
+    if cx.in_transaction() && cx.service.store.catalog().lookup(&namespace).is_none() {
+        refuse_system(&namespace)?;
+    }
     let request = CreateIndexes { namespace, specs };
     // Only a command that changes the collection waits for its transactions.
     if !cx.in_transaction() && makes_indexes(cx, &request)? {

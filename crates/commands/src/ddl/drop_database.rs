@@ -28,6 +28,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     }
     let _change = cx.await_transactions(Changed::Database(cx.db.to_owned()))?;
     cx.change_catalog(|store, commit| store.drop_database(cx.db, commit))?;
+    cx.service.profiler.forget(cx.db);
     // MongoDB waits for the replication of its drops first, and fails if that is impossible.
     match cx.write_concern().unsatisfied("clientSupplied") {
         Some(error) => {

@@ -41,6 +41,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     };
     let to = to.ok_or_else(|| missing(cx.command.name, "to"))?;
     let (from, to) = (namespace(from)?, namespace(to)?);
+    if to.collection().contains(".system.") {
+        to.check_creatable()?;
+    }
     let rename = Rename { from, to, drop_target, from_uuid, target_uuid };
     let names = [&rename.from, &rename.to].map(|name| name.as_str().to_owned());
     let _change = cx.await_transactions(Changed::Collections(names.to_vec()))?;

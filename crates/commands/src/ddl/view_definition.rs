@@ -6,7 +6,7 @@ use quire_catalog::{Namespace, ViewDefinition};
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::as_collator;
-use quire_mql::stage::{Inside, Place, Reads, Source, parse_pipeline, row_of};
+use quire_mql::stage::{CollStats, Inside, Place, Reads, Source, parse_pipeline, row_of};
 
 /// Reads the argument `viewOn`.
 ///
@@ -62,6 +62,11 @@ pub fn check_stages(cx: &Context<'_>, view: &ViewDefinition) -> Result<()> {
     let first = view.pipeline.first().map(|stage| row_of(Value::Document(stage.as_doc())));
     let is_served = matches!(first, Some(Ok((row, _))) if row.facts.reads == Reads::Server);
     let place = Place { behind_source: is_served, ..place };
+    if let Some(Ok((row, operand))) = first
+        && row.name == "$collStats"
+    {
+        CollStats::parse(operand, parse.api_strict)?;
+    }
     let stages: Vec<Value<'_>> = view
         .pipeline
         .iter()

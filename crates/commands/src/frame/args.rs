@@ -101,6 +101,7 @@ pub fn is_generic(name: &[u8]) -> bool {
         | b"databaseVersion"
         | b"rawData"
         | b"requestGossipRoutingCache"
+        | b"stmtId"
         | b"expectPrefix" => true,
         _ => false,
     }

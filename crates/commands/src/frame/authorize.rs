@@ -2,12 +2,13 @@
 //!
 //! Where access control is off, each check is one test of a flag.
 
+use crate::frame::account::shown_body;
 use crate::frame::accounts::Identity;
 use crate::frame::args::unambiguous;
 use crate::frame::command::Kind;
 use crate::frame::context::Context;
 use quire_access::{Action, Target};
-use quire_catalog::Namespace;
+use quire_catalog::{Namespace, debug_doc};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_mql::stage::find_stage;
@@ -181,8 +182,8 @@ impl Context<'_> {
 
     /// Returns the error of a command whose client lacks a privilege.
     pub(crate) fn unauthorized(&self) -> Error {
-        let text =
-            format!("not authorized on {} to execute command {}", self.db, self.command.name);
+        let shown = debug_doc(shown_body(self.command.secrets, self.body).as_doc());
+        let text = format!("not authorized on {} to execute command {shown}", self.db);
         Error::new(ErrorCode::Unauthorized, text)
     }
 

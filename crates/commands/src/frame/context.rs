@@ -4,7 +4,7 @@
 //! this folder `cursor_reply.rs` (replies with a cursor), `run_pipeline.rs` and `writes.rs` (those of writes).
 
 use crate::frame::command::{Command, Kind};
-use crate::frame::concern::{ReadLevel, WriteConcern};
+use crate::frame::concern::{Acknowledge, ReadLevel, WriteConcern};
 use crate::frame::executions::interrupt_check;
 use crate::frame::generic_fields::Generic;
 use crate::frame::reply;
@@ -31,6 +31,8 @@ pub struct Context<'c> {
     pub spelling: &'c str,
     /// The database of `$db`.
     pub db: &'c str,
+    /// The command document.
+    pub body: Doc<'c>,
     /// The document sequences of the message.
     pub sequences: &'c [Sequence<'c>],
     /// Ends the operation early.
@@ -81,6 +83,14 @@ impl Context<'_> {
             Some(own) => WriteConcern { w: default().w, ..own.clone() },
             None => default(),
         }
+    }
+
+    /// Returns true if the client asked for no acknowledgement: `w: 0`, and not `j: true`.
+    pub fn is_unacknowledged(&self) -> bool {
+        let concern = self.generic.write_concern.as_ref();
+        concern.is_some_and(|concern| {
+            concern.w == Some(Acknowledge::Members(0)) && concern.j != Some(true) && !concern.fsync
+        })
     }
 
     /// Returns the error of a write concern that one member cannot satisfy, for a command that has

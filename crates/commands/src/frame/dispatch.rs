@@ -22,7 +22,7 @@ use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use quire_mql::collation::SHORT_BYTES_MAX;
 use quire_mql::context::interruptible;
-use quire_mql::stage::row_of;
+use quire_mql::stage::{parse_pipeline, row_of};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -234,10 +234,11 @@ fn execute(
     }
 }
 
-/// Fails for a pipeline with a stage that does not exist, before the command joins its transaction.
+/// Fails for a pipeline with a stage that does not exist or that does not say which collection it
+/// joins, before the command joins its transaction.
 ///
 /// # Errors
-/// 40323 and 40324.
+/// 40323 and 40324; the errors of parsing a `$lookup` or `$graphLookup` without `from`.
 fn check_stage_names(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     if cx.command.target != Target::CollectionOrAggregate {
         return Ok(());
@@ -245,9 +246,16 @@ fn check_stage_names(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let stages = body.get("pipeline").and_then(|stages| stages.as_array());
     let stages = stages.into_iter().flat_map(|stages| stages.iter());
     // Other values than documents are refused by the command.
-    stages
-        .filter(|stage| stage.as_document().is_some())
-        .try_for_each(|stage| row_of(stage).map(|_| ()))
+    stages.filter(|stage| stage.as_document().is_some()).try_for_each(|stage| {
+        let (row, operand) = row_of(stage)?;
+        let joins = matches!(row.name, "$lookup" | "$graphLookup");
+        match operand.as_document() {
+            Some(fields) if joins && !fields.contains("from") => {
+                parse_pipeline(std::iter::once(stage), &cx.parse_context()).map(drop)
+            }
+            _ => Ok(()),
+        }
+    })
 }
 
 /// Reserves memory for a write whose message is large: for its parsed form, which is about as large.
@@ -294,7 +302,7 @@ fn prepare<'c>(
     gossip::receive(service, generic.cluster_time, trusted)?;
     let member = service.options.topology != Topology::Standalone;
     generic.read_concern.check_reached(member.then(|| service.clock.now()))?;
-    operation_session::check_namespace(&generic, db, request.body)?;
+    operation_session::check_namespace(&generic, command, db, request.body)?;
     if command.admin_only && db != "admin" {
         let text = format!("{} may only be run against the admin database.", command.name);
         return Err(Error::new(ErrorCode::Unauthorized, text));
@@ -313,6 +321,7 @@ fn prepare<'c>(
         command,
         spelling,
         db,
+        body: request.body,
         sequences: request.sequences,
         interrupt: Arc::clone(&request.interrupt),
         check: OnceCell::new(),

@@ -23,6 +23,8 @@ pub struct Generic<'c> {
     pub session: Option<SessionId>,
     /// `txnNumber`: the number of the write or the transaction.
     pub txn_number: Option<i64>,
+    /// `stmtId`: the id of a write's first statement. Other commands take it, too, and ignore it.
+    pub statement_id: Option<i32>,
     /// `autocommit` and `startTransaction`.
     pub transaction: TransactionFields,
     /// `readConcern`: the consistency and durability of reads.
@@ -118,6 +120,7 @@ fn generic_field<'c>(
         "txnNumber" => {
             generic.txn_number = Some(operation_session::transaction_number(arg.value())?);
         }
+        "stmtId" => generic.statement_id = Some(statement_id(&arg)?),
         "readConcern" => {
             let concern = ReadConcern::parse(arg.document()?)?;
             if command.read_concerns == ReadConcerns::OfCursor {
@@ -130,10 +133,13 @@ fn generic_field<'c>(
             let snapshot = concern.level == Some(ReadLevel::Snapshot);
             let unknown = snapshot && command.read_concerns != ReadConcerns::All
                 || !concern.is_plain() && !command.takes_read_concern();
-            // The first command of a transaction sets the concern of all of them.
+            // The first command of a transaction sets the concern of all of them. What is created
+            // is not in the snapshot, so that a transaction cannot begin with it.
+            let creates = snapshot && matches!(command.name, "create" | "createIndexes");
             let chooses = || {
                 command.in_transaction == InTransaction::Anywhere
                     && body.contains("startTransaction")
+                    && !creates
             };
             if unknown && !chooses() {
                 let text = format!("Command {} does not support this readConcern", command.name);
@@ -160,6 +166,13 @@ fn generic_field<'c>(
         _ => {}
     }
     Ok(())
+}
+
+fn statement_id(arg: &Arg<'_>) -> Result<i32> {
+    match arg.value() {
+        Value::Int32(id) => Ok(id),
+        _ => Err(arg.wrong_type("int")),
+    }
 }
 
 /// Reads the field `maxTimeMS`.

@@ -1,7 +1,7 @@
 //! The counters of `serverStatus`. The server and dispatch write them.
 
 use crate::frame::command::{Command, PerCommand};
-use quire_document::DocWriter;
+use quire_document::{DocWriter, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter that many threads change.
@@ -188,6 +188,27 @@ impl CommandCounts {
     }
 }
 
+/// Counts updates that are pipelines and updates with array filters.
+#[derive(Default)]
+pub struct UpdateForms {
+    /// Updates that are pipelines.
+    pub pipeline: Counter,
+    /// Updates with array filters.
+    pub array_filters: Counter,
+}
+
+impl UpdateForms {
+    /// Notes one update.
+    pub fn note(&self, update: Option<Value<'_>>, has_array_filters: bool) {
+        if matches!(update, Some(Value::Array(_))) {
+            self.pipeline.add(1);
+        }
+        if has_array_filters {
+            self.array_filters.add(1);
+        }
+    }
+}
+
 /// All counters of a server.
 #[derive(Default)]
 pub struct Metrics {
@@ -207,6 +228,10 @@ pub struct Metrics {
     pub queries: Counter,
     /// Update statements that were run.
     pub updates: Counter,
+    /// How the statements of `update` change documents.
+    pub update_forms: UpdateForms,
+    /// How `findAndModify` changes documents.
+    pub find_and_modify_forms: UpdateForms,
     /// Delete statements that were run.
     pub deletes: Counter,
     /// Runs of the command `getMore`.

@@ -3,7 +3,7 @@
 
 use crate::frame::accounts::Identity;
 use crate::frame::args::{self, Arg};
-use crate::frame::command::{Command, InTransaction};
+use crate::frame::command::{Command, InTransaction, Kind};
 use crate::frame::concern::ReadLevel;
 use crate::frame::generic_fields::Generic;
 use crate::frame::service::{Service, Topology, now_ms};
@@ -211,10 +211,16 @@ fn check_concerns(generic: &Generic<'_>, command: &Command) -> Result<()> {
 ///
 /// # Errors
 /// 263 OperationNotSupportedInTransaction.
-pub fn check_namespace(generic: &Generic<'_>, db: &str, body: Doc<'_>) -> Result<()> {
+pub fn check_namespace(
+    generic: &Generic<'_>,
+    command: &Command,
+    db: &str,
+    body: Doc<'_>,
+) -> Result<()> {
     if generic.transaction.autocommit.is_none() {
         return Ok(());
     }
+    let reads = command.kind == Kind::Read;
     let collection = body.first().and_then(|first| first.value().as_str()).unwrap_or_default();
     let text = match (db, collection) {
         ("config", _) => {
@@ -223,7 +229,8 @@ pub fn check_namespace(generic: &Generic<'_>, db: &str, body: Doc<'_>) -> Result
         ("local", _) => {
             "Cannot run command against the 'local' database in a transaction.".to_owned()
         }
-        (_, "system.profile") => format!(
+        (_, "system.views") if !reads => return Ok(()),
+        (_, "system.profile" | "system.views") => format!(
             "Cannot run command against the '{db}.{collection}' collection in a transaction."
         ),
         _ => return Ok(()),

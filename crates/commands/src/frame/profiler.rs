@@ -132,6 +132,14 @@ impl Profiler {
         Ok(())
     }
 
+    /// Removes the settings of a database that was dropped.
+    pub fn forget(&self, db: &str) {
+        let mut databases = self.write();
+        databases.remove(db);
+        let default = self.default_level.load(Ordering::Relaxed);
+        self.engaged.store(default > 0 || !databases.is_empty(), Ordering::Relaxed);
+    }
+
     /// Decides about an operation on `db`. `entry` creates its profiler entry.
     pub fn judge(&self, db: &str, slow: bool, entry: impl FnOnce() -> DocBuf) -> Verdict {
         let setting = if self.is_engaged() { self.setting(db) } else { Setting::default() };

@@ -50,6 +50,11 @@ pub fn write_write_concern_error(reply: &mut DocWriter<'_>, error: &Error) {
     }
 }
 
+/// Returns an error of running a pipeline over `namespace`.
+pub fn of_aggregate(namespace: &str, error: Error) -> Error {
+    error.context(&format!("Executor error during aggregate command on namespace: {namespace}"))
+}
+
 /// Returns the client's error for a storage error, never with the text of a backend.
 pub fn from_storage(error: StorageError) -> Error {
     quire_collections::from_storage(error)

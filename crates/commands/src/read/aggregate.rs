@@ -35,9 +35,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let is_change_stream = change_stream::is_change_stream(&parsed.request);
     cx.apply_query_settings(ReadRequest::Aggregate(&parsed.request), parsed.explain)?;
     if parsed.explain {
-        if is_change_stream {
-            return Err(change_stream::not_explained());
-        }
         return crate::read::explain::write_aggregate(cx, &parsed.request, body, reply);
     }
     let mut request = parsed.request;
@@ -82,8 +79,8 @@ pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<D
         let text = "The 'explain' option is illegal when a explain verbosity is also provided";
         return Err(Error::failed_to_parse(text));
     }
-    if change_stream::is_change_stream(&request) {
-        return Err(change_stream::not_explained());
+    if writes(&request) {
+        refuse_write_concern(body)?;
     }
     show(ReadRequest::Aggregate(&request))
 }
@@ -134,14 +131,23 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
             "The 'cursor' option is required, except for aggregate with the explain argument";
         return Err(Error::failed_to_parse(text));
     }
-    if explain && body.contains("writeConcern") {
-        let text = "aggregate command cannot specify both 'explain' and 'writeConcern'";
-        return Err(Error::failed_to_parse(text));
+    if explain {
+        refuse_write_concern(body)?;
     }
     check_pipeline(cx, &request)?;
     check_in_transaction(cx, &request, explain)?;
     request.comment = comment(cx.generic.comment);
     Ok(Parsed { request, batch_size: cursor.flatten(), explain, policy })
+}
+
+/// Refuses a write concern for a pipeline that is explained.
+fn refuse_write_concern(body: Doc<'_>) -> Result<()> {
+    match body.contains("writeConcern") {
+        false => Ok(()),
+        true => Err(Error::failed_to_parse(
+            "aggregate command cannot specify both 'explain' and 'writeConcern'",
+        )),
+    }
 }
 
 /// Returns the collection, or the database's own namespace for `aggregate: 1`.

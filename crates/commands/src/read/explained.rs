@@ -2,7 +2,7 @@
 //! laboratory.
 
 use crate::frame::context::Context;
-use crate::read::{on_view, pipeline_sources};
+use crate::read::{change_stream, on_view, pipeline_sources};
 use quire_document::DocBuf;
 use quire_error::Result;
 use quire_executor::{ExecParams, OpenViews, ServerStage, explain};
@@ -18,7 +18,12 @@ pub fn on_collection(
     views: &OpenViews<'_>,
 ) -> Result<Option<AggregateRequest>> {
     match what {
-        ReadRequest::Aggregate(pipeline) if pipeline_sources::is_of_name(pipeline) => Ok(None),
+        ReadRequest::Aggregate(pipeline)
+            if pipeline_sources::is_of_name(pipeline)
+                || change_stream::is_change_stream(pipeline) =>
+        {
+            Ok(None)
+        }
         what => on_view::resolved(what, views),
     }
 }
@@ -38,6 +43,11 @@ pub fn explain_on(
         return explain(what, None, verbosity, views, params);
     };
     let mut pipeline = pipeline.clone();
+    if change_stream::is_change_stream(&pipeline) {
+        let first = change_stream::explained(cx, &mut pipeline, views)?;
+        let what = ReadRequest::Aggregate(&pipeline);
+        return explain(what, Some(first), verbosity, views, params);
+    }
     let stage = pipeline.pipeline.first().cloned();
     let made = pipeline_sources::take(cx, &mut pipeline)?;
     let first = stage.zip(made).map(|(stage, rows)| {

@@ -63,6 +63,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     };
     let source = PlanSource::new(execution, views.time()).awaiting(batching.await_data);
     cx.open_cursor(reply, opening, Box::new(source), &mut views)
+        .map_err(|error| error.context(&format!("Executor error during find command: {namespace}")))
 }
 
 /// Returns true if a tailable cursor would have nothing to follow: the collection is missing or

@@ -3,12 +3,13 @@
 
 use crate::cursors::cursor_reply::{Opening, Rows};
 use crate::frame::context::Context;
+use crate::frame::reply::of_aggregate;
 use crate::frame::service::Service;
 use crate::read::{oplog, pipeline_sources};
 use crate::write::statement_ids::StatementIds;
 use quire_collections::WritePolicy;
 use quire_document::{ArrayWriter, DocWriter};
-use quire_error::{Error, Result};
+use quire_error::Result;
 use quire_executor::modify::write_results;
 use quire_executor::{
     BatchEnd, BatchLimits, Examined, Execution, OpenViews, Views, open, open_fed,
@@ -46,11 +47,14 @@ impl Context<'_> {
             None => open(&request, views, self.exec_params())?,
         };
         if execution.writes() {
-            return self.write_pipeline(reply, execution, (opening, policy), views);
+            return self
+                .write_pipeline(reply, execution, (opening, policy), views)
+                .map_err(|error| of_aggregate(&request.namespace, error));
         }
         self.tally.failed_early = false;
         let source = PlanSource::new(execution, views.time());
         self.open_cursor(reply, opening, Box::new(source), views)
+            .map_err(|error| of_aggregate(&request.namespace, error))
     }
 
     /// Runs a pipeline that ends with `$out` or `$merge`, and replies with an empty cursor. With a
@@ -73,7 +77,7 @@ impl Context<'_> {
         unit.begin(0..1);
         match write_results(&mut execution, views, &mut unit, &commit, &self.interrupt) {
             Ok(committed) => unit.note_some(committed.as_ref()),
-            Err(error) => return Err(self.failed_write(&unit, of_plan(error))),
+            Err(error) => return Err(self.failed_write(&unit, error)),
         }
         self.finish_writes(unit)?;
         let examined = execution.examined();
@@ -86,10 +90,6 @@ impl Context<'_> {
 
 /// The minimum number of commits of a pipeline that writes: documents, and putting them in place.
 const COMMITS: usize = 2;
-
-fn of_plan(error: Error) -> Error {
-    error.context("PlanExecutor error during aggregation")
-}
 
 /// A pipeline that writes when its first batch is requested, and returns no documents.
 struct Later {
@@ -118,7 +118,7 @@ impl Source for Later {
         unit.begin(0..1);
         let commit = CommitOptions { durability, ..CommitOptions::default() }.ended_by(interrupt);
         let written = write_results(&mut self.execution, views, &mut unit, &commit, interrupt);
-        unit.note_some(written.map_err(of_plan)?.as_ref());
+        unit.note_some(written?.as_ref());
         unit.finish()?;
         Ok(BatchEnd::of_rows(0, false))
     }

@@ -64,6 +64,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let repeated = cx.finish_writes(unit)?;
     cx.service.metrics.documents_deleted.add(deleted);
+    if cx.is_unacknowledged() {
+        reply.append("n", 0);
+        return Ok(());
+    }
     reply.append("n", deleted as i32);
     errors.write(cx, reply);
     write_repeated(&repeated, reply);

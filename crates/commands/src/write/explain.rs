@@ -9,8 +9,9 @@ use crate::write::projecting::Projecting;
 use crate::write::{delete, find_and_modify, update};
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::modify::check_upsert_filter;
+use quire_executor::modify::{check_update, check_upsert_filter};
 use quire_mql::collation::AskedCollation;
+use quire_mql::update::UpdateSpec;
 use quire_planner::{FindRequest, ReadRequest, WriteKind};
 
 /// Shows the plan of an update with one statement.
@@ -20,6 +21,15 @@ pub fn update(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
     if statement.upsert {
         check_upsert_filter(statement.filter)?;
     }
+    let Some(change) = statement.update else { return Err(missing("update.updates", "u")) };
+    let let_vars = let_vars(cx, body)?;
+    let spec = UpdateSpec {
+        update: change,
+        array_filters: &statement.array_filters,
+        multi: statement.multi,
+    };
+    let all = update::variables(let_vars.as_doc(), statement.constants);
+    check_update(spec, all.as_doc(), &cx.exec_params())?;
     let request = FindRequest {
         namespace: cx.target(body)?.as_str().to_owned(),
         filter: statement.filter.to_owned(),
@@ -27,7 +37,7 @@ pub fn update(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
         hint: statement.hint.clone(),
         collation: AskedCollation::parse(statement.collation)?,
         limit: u64::from(!statement.multi && !statement.sort.is_empty()),
-        let_vars: let_vars(cx, body)?,
+        let_vars,
         ..FindRequest::default()
     };
     let kind = WriteKind::Update { multi: statement.multi, upsert: statement.upsert };
@@ -53,6 +63,11 @@ pub fn find_and_modify(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> 
     let found = find_and_modify::parse(cx, body)?;
     if found.upsert {
         check_upsert_filter(found.filter.as_doc())?;
+    }
+    if let Some(update) = found.update {
+        let array_filters = found.array_filters.as_deref().unwrap_or_default();
+        let spec = UpdateSpec { update, array_filters, multi: false };
+        check_update(spec, found.let_vars.as_doc(), &cx.exec_params())?;
     }
     Projecting::new(cx, None, &found)?;
     let request = FindRequest {

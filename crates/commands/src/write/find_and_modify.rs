@@ -7,6 +7,7 @@ use crate::frame::query_args::{collation, hint, owned, write_policy};
 use crate::write::find_and_modify_arguments::Arguments;
 use crate::write::projecting::Projecting;
 use crate::write::repeated;
+use crate::write::statement_ids::StatementIds;
 use crate::write::update::{array_filters, checked_update};
 use crate::write::write_reply::write_target;
 use quire_document::{Doc, DocWriter, Value};
@@ -19,6 +20,8 @@ use quire_executor::modify::{
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let arguments = parse(cx, body)?;
     let namespace = write_target(cx, body)?;
+    let filters = arguments.array_filters.as_ref().is_some_and(|filters| !filters.is_empty());
+    cx.service.metrics.find_and_modify_forms.note(arguments.update, filters);
     cx.tally.fingerprint = cx.write_print(FIND_AND_MODIFY, &namespace, body);
     let change = match arguments.update {
         None => FoundChange::Remove,
@@ -38,7 +41,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let_vars: arguments.let_vars.as_doc(),
         answers_after: arguments.new,
     };
-    let mut unit = cx.write_unit(1, &arguments.statement, 1, arguments.policy)?;
+    let mut unit = cx.write_unit(1, &StatementIds::default(), 1, arguments.policy)?;
     let collection = unit.collection(&request.namespace)?;
     let projection = Projecting::new(cx, collection.as_deref(), &arguments)?;
     if let Some(before) = unit.repeated(0)? {
@@ -56,10 +59,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let ended = find_and_modify(&mut unit, &request, &cx.exec_params());
     let outcome = match ended {
         Ok(outcome) => outcome,
-        Err(error) => {
-            let error = error.context("Plan executor error during findAndModify");
-            return Err(cx.failed_write(&unit, error));
-        }
+        Err(error) => return Err(cx.failed_write(&unit, of_plan(error))),
     };
     unit.note(outcome.committed.as_ref());
     cx.finish_writes(unit)?;
@@ -70,10 +70,15 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         None => reply.append("value", Value::Null),
         Some(doc) => {
             let found = outcome.before.as_ref().unwrap_or(doc);
-            reply.append("value", &projection.apply(cx, doc.as_doc(), found.as_doc())?)
+            let shown = projection.apply(cx, doc.as_doc(), found.as_doc());
+            reply.append("value", &shown.map_err(of_plan)?)
         }
     };
     Ok(())
+}
+
+fn of_plan(error: Error) -> Error {
+    error.context("Plan executor error during findAndModify")
 }
 
 /// Adds the examined and changed documents to the counts of the command.
@@ -107,9 +112,6 @@ pub fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
             "bypassDocumentValidation" => found.policy = write_policy(&arg)?,
             "hint" => found.hint = hint(&arg)?,
             "collation" => found.collation = collation(&arg)?,
-            "stmtId" => {
-                found.statement.read(&arg)?;
-            }
             "update" | "arrayFilters" | "remove" | "new" | "upsert" => {}
             "sampleId" | "encryptionInformation" => {
                 return Err(Error::not_built(&format!("findAndModify.{}", arg.name())));

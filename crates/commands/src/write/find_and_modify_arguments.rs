@@ -1,6 +1,5 @@
 //! The arguments of `findAndModify`, for its command, its projection and the reply to a retry.
 
-use crate::write::statement_ids::StatementIds;
 use quire_collections::WritePolicy;
 use quire_document::{Doc, DocBuf, Value};
 use quire_mql::collation::AskedCollation;
@@ -31,8 +30,6 @@ pub struct Arguments<'a> {
     pub collation: AskedCollation,
     /// `let`: the variables.
     pub let_vars: DocBuf,
-    /// `stmtId`: the id of the statement.
-    pub statement: StatementIds,
     /// `bypassDocumentValidation`, as the policy of the write.
     pub policy: WritePolicy,
 }

@@ -52,6 +52,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     cx.tally.has_write_errors = !outcome.errors.is_empty();
     cx.service.metrics.inserts.add(outcome.inserted);
     cx.service.metrics.documents_inserted.add(outcome.inserted);
+    if cx.is_unacknowledged() {
+        reply.append("n", 0);
+        return Ok(());
+    }
     reply.append("n", outcome.inserted as i32 + repeated.len() as i32);
     let mut errors = WriteErrors::default();
     errors.extend(outcome.errors);

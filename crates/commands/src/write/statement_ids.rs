@@ -8,21 +8,15 @@ use quire_error::{Error, ErrorCode, Result};
 /// The ids as given.
 #[derive(Clone, Debug, Default)]
 pub struct StatementIds {
-    /// `stmtId`: the id of the first statement; the others are numbered from it.
-    first: Option<i32>,
     /// `stmtIds`: one for each statement.
     each: Option<Vec<i32>>,
 }
 
 impl StatementIds {
-    /// Reads one of the two fields. Returns false if the argument is not one of them.
+    /// Reads `stmtIds`. Returns false if the argument is another one. `stmtId` is a generic field.
     pub fn read(&mut self, arg: &Arg<'_>) -> Result<bool> {
         match arg.name() {
-            "stmtId" | "stmtIds" if arg.is_null() => {}
-            "stmtId" => match arg.value() {
-                Value::Int32(id) => self.first = Some(id),
-                _ => return Err(arg.wrong_type("int")),
-            },
+            "stmtIds" if arg.is_null() => {}
             "stmtIds" => {
                 let ids = arg.array()?.iter().enumerate().map(|(at, value)| match value {
                     Value::Int32(id) => Ok(id),
@@ -35,10 +29,10 @@ impl StatementIds {
         Ok(true)
     }
 
-    /// Checks the ids against each other and the number of statements.
-    pub fn check(&self, statements: usize) -> Result<()> {
+    /// Checks the ids against `first`, the command's `stmtId`, and the number of statements.
+    pub fn check(&self, first: Option<i32>, statements: usize) -> Result<()> {
         let Some(each) = &self.each else { return Ok(()) };
-        if self.first.is_some() {
+        if first.is_some() {
             let text = "May not specify both stmtId and stmtIds in write command";
             return Err(Error::new(ErrorCode::InvalidOptions, text));
         }
@@ -52,12 +46,13 @@ impl StatementIds {
         Ok(())
     }
 
-    /// Returns the ids of the first `statements` statements, in order.
-    pub fn list(&self, statements: usize) -> Vec<i32> {
+    /// Returns the ids of the first `statements` statements, in order. Without `stmtIds` they are
+    /// numbered from `first`.
+    pub fn list(&self, first: Option<i32>, statements: usize) -> Vec<i32> {
         match &self.each {
             Some(each) => each.clone(),
             None => {
-                let first = self.first.unwrap_or(0);
+                let first = first.unwrap_or(0);
                 (0..statements).map(|at| first.wrapping_add(at as i32)).collect()
             }
         }

@@ -100,6 +100,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         cx.write_unit(parsed.len(), &options.statements, parsed.len(), options.policy)?;
     for (at, (statement, doc)) in parsed.iter().zip(&updates).enumerate() {
         cx.service.metrics.updates.add(1);
+        let forms = &cx.service.metrics.update_forms;
+        forms.note(statement.update, !statement.array_filters.is_empty());
         let began = Instant::now();
         let ended = match unit.repeated(at)? {
             Some(before) => Ok(repeated::update(&before)?),
@@ -127,6 +129,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let repeated = cx.finish_writes(unit)?;
     cx.service.metrics.documents_updated.add(modified);
+    if cx.is_unacknowledged() {
+        reply.append("n", 0);
+        return Ok(());
+    }
     reply.append("n", matched as i32).append("nModified", modified as i32);
     write_upserted(&upserted, reply);
     errors.write(cx, reply);
@@ -176,7 +182,7 @@ pub fn run_one(
 }
 
 /// Returns the variables of the command with the constants of one statement, which take precedence.
-fn variables(let_vars: Doc<'_>, constants: Option<Doc<'_>>) -> DocBuf {
+pub fn variables(let_vars: Doc<'_>, constants: Option<Doc<'_>>) -> DocBuf {
     let Some(constants) = constants else { return let_vars.to_owned() };
     DocBuf::build(|writer| {
         let kept = let_vars.iter().filter(|element| !constants.contains(element.key()));

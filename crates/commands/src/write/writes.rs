@@ -24,7 +24,8 @@ impl Context<'_> {
         statements: usize,
         policy: WritePolicy,
     ) -> Result<Unit> {
-        ids.check(statements)?;
+        let first = self.generic.statement_id;
+        ids.check(first, statements)?;
         if self.in_transaction() {
             let mut unit = self.transaction_unit()?;
             unit.set_policy(policy)?;
@@ -38,7 +39,7 @@ impl Context<'_> {
         let retry = match (&self.session, self.generic.txn_number) {
             (Some(session), Some(number)) => {
                 let turn = session.take_turn(store, number, now_ms(), &self.interrupt)?;
-                Some((turn, ids.list(statements)))
+                Some((turn, ids.list(first, statements)))
             }
             _ => None,
         };

@@ -265,6 +265,26 @@ fn other_mechanisms_are_refused_by_name() {
     }
 }
 
+/// The text had the name of the command only.
+#[test]
+fn the_error_of_a_missing_privilege_shows_the_command_without_its_secrets() {
+    let (server, mut root) = guarded();
+    root.works(doc! { "createUser": "plain", "pwd": "secret1", "roles": [], "$db": "shop" });
+    let mut client = server.client(3);
+    assert_eq!(client.log_in("shop", "plain", "secret1", Mechanism::Sha256), 0);
+    let mut text = |command: DocBuf| {
+        let reply = client.run(command);
+        assert_eq!(code(&reply), 13, "{reply:?}");
+        reply.get("errmsg").unwrap().as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        text(doc! { "find": "t", "filter": { "a": 1 }, "$db": "shop" }),
+        r#"not authorized on shop to execute command { find: "t", filter: { a: 1 }, $db: "shop" }"#
+    );
+    let create = text(doc! { "createUser": "x", "pwd": "hidden2", "roles": [], "$db": "shop" });
+    assert!(!create.contains("hidden2"), "{create}");
+}
+
 /// Passwords are not in the log, with every operation in it, not in the profile, and not in errors.
 #[test]
 fn no_password_is_logged_recorded_or_answered() {

@@ -272,3 +272,57 @@ fn images_are_shown_until_they_expire() {
     clock.set_ms(4_000_000_000_000);
     assert_eq!(before(&mut client), None);
 }
+
+/// Every event was made with its documents, and the pipeline removed it then: the stream failed.
+#[test]
+fn no_document_is_looked_up_for_an_event_that_the_first_match_removes() {
+    let server = open(&SimulatedDisk::new(Faults::none(3)));
+    let mut client = server.client(1);
+    let begun =
+        client.works(doc! { "insert": "t", "documents": [{ "_id": 1, "v": 1 }], "$db": "d" });
+    let update = doc! { "q": { "_id": 1 }, "u": { "$set": { "v": 2 } } };
+    client.works(doc! { "update": "t", "updates": [&update], "$db": "d" });
+    client.works(doc! { "insert": "t", "documents": [{ "_id": 2, "v": 7 }], "$db": "d" });
+    let stage = doc! { "$changeStream": {
+        "startAtOperationTime": (at(&begun, "operationTime").unwrap()), "fullDocument": "required",
+    } };
+    let mut seen = |filter: DocBuf| {
+        let filter = doc! { "$match": &filter };
+        let reply = client.run(doc! {
+            "aggregate": "t", "pipeline": [&stage, &filter], "cursor": {}, "$db": "d",
+        });
+        match code(&reply) {
+            0 => Ok(array(&reply, "cursor.firstBatch").count()),
+            code => Err(code),
+        }
+    };
+    assert_eq!(seen(doc! { "operationType": "insert" }), Ok(2));
+    assert_eq!(seen(doc! { "operationType": "insert", "fullDocument.v": 7 }), Ok(1));
+    assert_eq!(seen(doc! { "documentKey._id": 2 }), Ok(1));
+    // The log has no image of the update.
+    assert_eq!(seen(doc! {}), Err(47));
+    assert_eq!(seen(doc! { "fullDocument.v": 7 }), Err(47));
+    assert_eq!(seen(doc! { "operationType": { "$in": ["insert", "update"] } }), Err(47));
+}
+
+#[test]
+fn a_stream_is_explained_without_being_opened() {
+    let server = open(&SimulatedDisk::new(Faults::none(4)));
+    let mut client = server.client(1);
+    let stage = doc! { "$changeStream": { "fullDocument": "updateLookup" } };
+    let filter = doc! { "$match": { "operationType": "insert" } };
+    let explain = |pipeline: &[&DocBuf]| {
+        let pipeline: ArrayBuf = pipeline.iter().copied().collect();
+        doc! {
+            "explain": { "aggregate": "t", "pipeline": &pipeline, "cursor": {} },
+            "verbosity": "executionStats", "$db": "d",
+        }
+    };
+    let shown = client.works(explain(&[&stage, &filter]));
+    assert!(at(&shown, "stages.0.$changeStream").is_some(), "{shown:?}");
+    assert!(at(&shown, "stages.1.$match").is_some(), "{shown:?}");
+    let wrong = doc! { "$changeStream": { "fullDocument": "never" } };
+    assert_eq!(code(&client.run(explain(&[&wrong]))), 2);
+    let written = doc! { "$out": "o" };
+    assert_ne!(code(&client.run(explain(&[&stage, &written]))), 0);
+}

@@ -168,15 +168,316 @@ fn the_stable_api_has_one_spelling_of_each_command() {
 
 /// The transaction was aborted.
 #[test]
-fn a_stage_that_does_not_exist_leaves_the_transaction_open() {
+fn a_stage_that_does_not_exist_or_joins_nothing_leaves_the_transaction_open() {
     let server = Server::new();
     let mut client = server.client(1);
     let insert = doc! { "insert": "t", "documents": [{ "_id": 1 }], "$db": "d" };
     client.works(within(insert, (1, 1), true));
-    let unknown =
-        doc! { "aggregate": "t", "pipeline": [{ "$nosuch": 1 }], "cursor": {}, "$db": "d" };
-    assert_eq!(code(&client.run(within(unknown, (1, 1), false))), 40324);
+    for (stage, wanted) in [
+        (doc! { "$nosuch": 1 }, 40324),
+        (doc! { "$lookup": { "localField": "a", "foreignField": "a", "as": "x" } }, 9),
+        (
+            doc! { "$graphLookup": {
+                "startWith": "$a", "connectFromField": "a", "connectToField": "a", "as": "x",
+            } },
+            40105,
+        ),
+    ] {
+        let pipeline = [stage];
+        let pipeline: ArrayBuf = pipeline.iter().collect();
+        let command = doc! { "aggregate": "t", "pipeline": &pipeline, "cursor": {}, "$db": "d" };
+        assert_eq!(code(&client.run(within(command, (1, 1), false))), wanted, "{pipeline:?}");
+    }
     client.works(within(commit(), (1, 1), false));
     let found = client.works(doc! { "find": "t", "$db": "d" });
     assert!(at(&found, "cursor.firstBatch.0").is_some());
+}
+
+#[test]
+fn collections_of_the_server_stay_out_of_transactions() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "create": "v", "viewOn": "t", "pipeline": [], "$db": "d" });
+    let index = [doc! { "key": { "a": 1 }, "name": "a" }];
+    let indexes: ArrayBuf = index.iter().collect();
+    let snapshot = |mut command: DocBuf| {
+        command.append("readConcern", &doc! { "level": "snapshot" });
+        command
+    };
+    for (number, (command, wanted)) in [
+        (doc! { "find": "system.views" }, 263),
+        (doc! { "create": "system.js" }, 263),
+        (doc! { "createIndexes": "system.js", "indexes": &indexes }, 263),
+        (snapshot(doc! { "create": "t" }), 72),
+        (snapshot(doc! { "createIndexes": "t", "indexes": &indexes }), 72),
+        (doc! { "create": "t" }, 0),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut command = within(command, (1, number as i64 + 1), true);
+        command.append("$db", "d");
+        let reply = client.run(command.clone());
+        assert_eq!(code(&reply), wanted, "{command:?}: {reply:?}");
+    }
+}
+
+#[test]
+fn every_command_takes_a_statement_id() {
+    answers(vec![
+        (doc! { "ping": 1, "stmtId": 3 }, 0),
+        (doc! { "find": "t", "stmtId": 3 }, 0),
+        (doc! { "find": "t", "stmtId": "3" }, 14),
+        (doc! { "insert": "t", "documents": [{}], "stmtId": 3 }, 0),
+        (doc! { "insert": "t", "documents": [{}], "stmtId": 3, "stmtIds": [3] }, 72),
+    ]);
+}
+
+/// Nothing was planned with the index, so its name was not looked up.
+#[test]
+fn a_hint_that_names_no_index_fails_where_nothing_can_match() {
+    answers(vec![
+        (doc! { "find": "t", "filter": { "a": { "$in": [] } }, "hint": "nosuch" }, 2),
+        (doc! { "find": "t", "filter": { "$alwaysFalse": 1 }, "hint": { "z": 1 } }, 2),
+        (doc! { "find": "t", "filter": { "$alwaysFalse": 1 }, "hint": "_id_" }, 0),
+    ]);
+}
+
+#[test]
+fn writes_and_pipelines_are_checked_before_they_are_explained() {
+    let update = |change: Value<'_>| {
+        doc! { "explain": { "update": "t", "updates": [{ "q": {}, "u": change }] } }
+    };
+    let wrong = doc! { "$nosuch": { "a": 1 } };
+    let right = doc! { "$set": { "a": 1 } };
+    answers(vec![
+        (update(Value::Document(wrong.as_doc())), 9),
+        (update(Value::Document(right.as_doc())), 0),
+        (doc! { "explain": { "findAndModify": "t", "update": &wrong } }, 9),
+        (
+            doc! { "explain": {
+                "aggregate": "t", "pipeline": [{ "$out": "o" }], "cursor": {}, "writeConcern": { "w": 1 },
+            } },
+            9,
+        ),
+        (doc! { "explain": { "aggregate": "t", "pipeline": [{ "$out": "o" }], "cursor": {} } }, 0),
+    ]);
+}
+
+#[test]
+fn the_strict_stable_api_lacks_statistics_in_views_and_the_scaler_of_windows() {
+    let view = |section: &str| {
+        doc! {
+            "create": "stats", "viewOn": "t", "pipeline": [{ "$collStats": { section: {} } }],
+            "apiVersion": "1", "apiStrict": true,
+        }
+    };
+    let window = |function: &str| {
+        let output = doc! { function: { "input": "$a" } };
+        let output = match function {
+            "$sum" => doc! { "$sum": "$a" },
+            _ => output,
+        };
+        doc! {
+            "aggregate": "t", "cursor": {}, "apiVersion": "1", "apiStrict": true,
+            "pipeline": [{ "$setWindowFields": { "sortBy": { "a": 1 }, "output": { "z": &output } } }],
+        }
+    };
+    answers(vec![
+        (view("latencyStats"), 323),
+        (view("count"), 0),
+        (window("$minMaxScaler"), 323),
+        (window("$sum"), 0),
+    ]);
+}
+
+#[test]
+fn the_level_of_the_log_is_a_number() {
+    let set = |level: f64| doc! { "setParameter": 1, "logLevel": level, "$db": "admin" };
+    answers(vec![(set(f64::NAN), 2), (set(0.0), 0)]);
+}
+
+#[test]
+fn a_partial_filter_has_four_levels_and_is_the_same_under_its_collation() {
+    let create = |name: &str, filter: &DocBuf| {
+        let index = [doc! {
+            "key": { "a": 1 }, "name": name, "partialFilterExpression": filter,
+            "collation": { "locale": "en", "strength": 2 },
+        }];
+        let indexes: ArrayBuf = index.iter().collect();
+        doc! { "createIndexes": "p", "indexes": &indexes }
+    };
+    let nested = |levels: usize| {
+        let mut filter = doc! { "b": "x" };
+        for _ in 0..levels {
+            filter = doc! { "$and": [&filter, { "c": 1 }] };
+        }
+        filter
+    };
+    answers(vec![
+        (create("a", &nested(5)), 67),
+        (create("a", &nested(4)), 0),
+        (create("b", &doc! { "b": "X" }), 0),
+        (create("b", &doc! { "b": "x" }), 0),
+        (create("b", &doc! { "b": "y" }), 86),
+    ]);
+}
+
+/// The collection was created.
+#[test]
+fn an_insert_of_documents_that_cannot_be_stored_creates_nothing() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let mut insert = |name: &str, ordered: bool| {
+        client.works(doc! {
+            "insert": name, "ordered": ordered, "$db": "d",
+            "documents": [{ "_id": [1] }, { "_id": [2] }],
+        })
+    };
+    for (name, ordered, errors) in [("one", true, 1), ("two", false, 2)] {
+        let reply = insert(name, ordered);
+        let found = at(&reply, "writeErrors").unwrap().as_array().unwrap();
+        assert_eq!(found.count(), errors, "{reply:?}");
+        assert_eq!(number(&reply, &format!("writeErrors.{}.code", errors - 1)), Some(53));
+    }
+    let mixed = doc! {
+        "insert": "three", "documents": [{ "_id": [1] }, { "_id": 2 }], "ordered": false, "$db": "d",
+    };
+    assert_eq!(number(&client.works(mixed), "n"), Some(1));
+    let listed = client.works(doc! { "listCollections": 1, "$db": "d" });
+    let listed = at(&listed, "cursor.firstBatch").unwrap().as_array().unwrap();
+    assert_eq!(listed.count(), 1, "{listed:?}");
+}
+
+#[test]
+fn a_dropped_database_loses_its_profile_level() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "profile": 2, "$db": "d" });
+    client.works(doc! { "insert": "t", "documents": [{}], "$db": "d" });
+    client.works(doc! { "dropDatabase": 1, "$db": "d" });
+    let level = client.works(doc! { "profile": (-1), "$db": "d" });
+    assert_eq!(number(&level, "was"), Some(0));
+    let listed = client.works(doc! { "listCollections": 1, "$db": "d" });
+    assert!(at(&listed, "cursor.firstBatch.0").is_none(), "{listed:?}");
+}
+
+#[test]
+fn names_with_system_inside_are_no_target_of_a_rename() {
+    answers(vec![
+        (doc! { "renameCollection": "d.t", "to": "d.a.system.b", "$db": "admin" }, 2),
+        (doc! { "renameCollection": "d.t", "to": "d.u", "$db": "admin" }, 0),
+    ]);
+}
+
+/// The texts are those that MongoDB 8.2 is reported to have.
+#[test]
+fn errors_of_running_a_plan_name_the_command_and_the_namespace() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let documents = doc! { "insert": "t", "documents": [{ "_id": 1, "a": "x" }], "$db": "d" };
+    client.works(documents);
+    let fails = doc! { "$divide": [1, { "$size": { "$ifNull": ["$none", []] } }] };
+    let text = |reply: &DocBuf, path: &str| {
+        let text = at(reply, path).and_then(|text| text.as_str());
+        text.unwrap_or_default().to_owned()
+    };
+    let find = client.run(doc! { "find": "t", "filter": { "$expr": &fails }, "$db": "d" });
+    assert_eq!(
+        text(&find, "errmsg"),
+        "Executor error during find command: d.t :: caused by :: can't $divide by zero"
+    );
+    let aggregate = doc! {
+        "aggregate": "t", "pipeline": [{ "$project": { "x": &fails } }], "cursor": {}, "$db": "d",
+    };
+    assert_eq!(
+        text(&client.run(aggregate), "errmsg"),
+        "Executor error during aggregate command on namespace: d.t :: caused by :: can't $divide by zero"
+    );
+    let inc = doc! { "$inc": { "a": 1 } };
+    let update = doc! { "update": "t", "updates": [{ "q": {}, "u": &inc }], "$db": "d" };
+    let failed = text(&client.run(update), "writeErrors.0.errmsg");
+    let prefix = "Plan executor error during update :: caused by :: Cannot apply $inc";
+    assert!(failed.starts_with(prefix), "{failed}");
+    // What is wrong with the statement itself, and not with a document, has no prefix.
+    let unknown = doc! { "$nosuch": { "a": 1 } };
+    let update = doc! { "update": "t", "updates": [{ "q": {}, "u": &unknown }], "$db": "d" };
+    let failed = text(&client.run(update), "writeErrors.0.errmsg");
+    assert!(failed.starts_with("Unknown modifier"), "{failed}");
+    let hinted = doc! {
+        "update": "t", "updates": [{ "q": { "a": 1 }, "u": &inc, "hint": "nosuch" }], "$db": "d",
+    };
+    let failed = text(&client.run(hinted), "writeErrors.0.errmsg");
+    assert!(failed.starts_with("error processing query"), "{failed}");
+}
+
+/// The errors of a write without acknowledgement were reported.
+#[test]
+fn a_write_without_acknowledgement_reports_nothing() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "t", "documents": [{ "_id": 1 }], "$db": "d" });
+    let all = doc! { "u": { "a": 2 }, "q": {}, "multi": true };
+    for command in [
+        doc! { "insert": "t", "documents": [{ "_id": 1 }, { "_id": 2 }], "ordered": false },
+        doc! { "update": "t", "updates": [&all] },
+        doc! { "delete": "t", "deletes": [{ "q": { "_id": 2 }, "limit": 1 }] },
+    ] {
+        for (journaled, reports) in [(false, false), (true, true)] {
+            let mut command = command.clone();
+            command.append("writeConcern", &doc! { "w": 0, "j": journaled });
+            command.append("$db", "d");
+            let reply = client.works(command.clone());
+            let told = at(&reply, "writeErrors").is_some() || at(&reply, "nModified").is_some();
+            let fails = !command.as_doc().contains("delete");
+            assert_eq!(told, reports && fails, "{command:?}: {reply:?}");
+            if !reports {
+                assert_eq!(number(&reply, "n"), Some(0), "{command:?}: {reply:?}");
+            }
+        }
+    }
+    // The writes were done.
+    assert_eq!(number(&client.works(doc! { "count": "t", "$db": "d" }), "n"), Some(1));
+}
+
+/// A constant is folded after its stage was parsed, so that the error does not name the stage.
+#[test]
+fn the_error_of_a_constant_is_one_of_optimizing() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let mut text = |stage: DocBuf| {
+        let stages = [stage];
+        let pipeline: ArrayBuf = stages.iter().collect();
+        let reply =
+            client.run(doc! { "aggregate": "t", "pipeline": &pipeline, "cursor": {}, "$db": "d" });
+        at(&reply, "errmsg").and_then(|text| text.as_str()).unwrap_or_default().to_owned()
+    };
+    let folded = "Failed to optimize pipeline :: caused by :: can't $divide by zero";
+    assert_eq!(text(doc! { "$project": { "x": { "$divide": [1, 0] } } }), folded);
+    assert_eq!(text(doc! { "$addFields": { "x": { "$divide": [1, 0] } } }), folded);
+    assert_eq!(text(doc! { "$match": { "$expr": { "$divide": [1, 0] } } }), folded);
+    assert_eq!(
+        text(doc! { "$facet": { "f": [{ "$project": { "x": { "$divide": [1, 0] } } }] } }),
+        folded
+    );
+    let parsed = text(doc! { "$project": { "x": { "$divide": [1] } } });
+    assert!(parsed.starts_with("Invalid $project :: caused by :: "), "{parsed}");
+}
+
+#[test]
+fn updates_with_pipelines_and_array_filters_are_counted() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let pipeline = doc! { "q": {}, "u": [{ "$set": { "a": 1 } }] };
+    let filtered = doc! {
+        "q": {}, "u": { "$set": { "b.$[x]": 1 } }, "arrayFilters": [{ "x": 1 }],
+    };
+    client.works(doc! { "update": "t", "updates": [&pipeline, &filtered, &filtered], "$db": "d" });
+    client.works(doc! { "findAndModify": "t", "update": [{ "$set": { "a": 1 } }], "$db": "d" });
+    let status = client.works(doc! { "serverStatus": 1, "$db": "admin" });
+    let counted = |name: &str| number(&status, &format!("metrics.commands.{name}"));
+    assert_eq!(counted("update.pipeline"), Some(1));
+    assert_eq!(counted("update.arrayFilters"), Some(2));
+    assert_eq!(counted("findAndModify.pipeline"), Some(1));
+    assert_eq!(counted("findAndModify.arrayFilters"), Some(0));
 }

@@ -513,6 +513,12 @@ fn play(server: &Server, root: &mut Client, seed: u64) {
 
 /// Returns the reply as text, without the values that the user sent itself.
 fn shown_without(named: &[String], reply: &DocBuf) -> String {
+    // The error of a missing right ends with the client's own command.
+    if let Some(Value::String(text)) = reply.get("errmsg")
+        && let Some((told, _)) = text.split_once(" to execute command ")
+    {
+        return told.to_owned();
+    }
     let mut shown = format!("{reply:?}");
     for text in named.iter().filter(|text| text.starts_with("MARK-")) {
         shown = shown.replace(text.as_str(), "(named)");

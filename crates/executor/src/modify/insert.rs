@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quire_catalog::Namespace;
-use quire_collections::{Attempt, ChunkSize, Effect, Failure, Keep, Writer, prepare_insert};
+use quire_collections::{Attempt, ChunkSize, Effect, Failure, Keep, Store, Writer, prepare_insert};
 use quire_document::Doc;
 use quire_error::{Error, ErrorClass, Result};
 use quire_storage::{Committed, Interrupt};
@@ -41,7 +41,8 @@ pub fn insert_many(
     let mut size = ChunkSize::new(CHUNK_DOCS);
     while at < docs.len() {
         let rest = docs.get(at..).unwrap_or(&[]);
-        if let Err(error) = unit.ensure_collection(namespace, interrupt) {
+        let wanted = |store: &Store| refused(store, rest, ordered).is_none();
+        if let Err(error) = unit.ensure_collection(namespace, interrupt, &wanted) {
             // As in mongod, this is an error of the document that needed the collection, and of
             // each later one if they are tried too.
             let failed = if ordered { at..at + 1 } else { at..docs.len() };
@@ -58,7 +59,13 @@ pub fn insert_many(
             insert_chunk(writer, namespace, part, ids, ordered)
         })?;
         size.won();
-        let Some(chunk) = chunk else { continue };
+        let Some(chunk) = chunk else {
+            if let Some(errors) = refused(unit.store(), rest, ordered) {
+                outcome.errors.extend(errors.into_iter().zip(at..).map(|(error, at)| (at, error)));
+                break;
+            }
+            continue;
+        };
         outcome.inserted += chunk.inserted;
         outcome.committed = committed.or(outcome.committed);
         let stop = ordered && !chunk.errors.is_empty();
@@ -69,6 +76,15 @@ pub fn insert_many(
         at += chunk.done;
     }
     Ok(outcome)
+}
+
+/// Returns the errors of documents none of which can be stored, so that their collection need not
+/// be created; `None` if one of them can. If the documents are ordered, only the first is tried.
+fn refused(store: &Store, docs: &[Doc<'_>], ordered: bool) -> Option<Vec<Error>> {
+    let tried = if ordered { docs.get(..1) } else { Some(docs) };
+    let mut buffer = Vec::new();
+    let tried = tried.unwrap_or_default().iter();
+    tried.map(|doc| prepare_insert(store, *doc, &mut buffer).err()).collect()
 }
 
 fn copy_of(error: &Error) -> Error {

@@ -88,7 +88,7 @@ impl Merging {
         }
         while !rest.is_empty() {
             if self.spec.when_not_matched == WhenNotMatched::Insert {
-                unit.ensure_collection(&self.target, interrupt)?;
+                unit.ensure_collection(&self.target, interrupt, &|_| true)?;
             }
             let mut is_again = false;
             let (chunk, committed) = unit.write_with(interrupt, |writer| {

@@ -76,6 +76,8 @@ pub(crate) struct Statement {
     pub update: Option<Update>,
     /// The line of the next attempt, if it shares its commit with others.
     pub line: Option<LineId>,
+    /// True after its query was planned: from then on its errors are those of running it.
+    pub is_planned: bool,
     /// How many times an upsert met an existing key that its filter contains among other
     /// conditions.
     pub clashes: u32,
@@ -191,6 +193,7 @@ impl Statement {
             by_id,
             update,
             line: None,
+            is_planned: false,
             clashes: 0,
             id: None,
             image: None,
@@ -200,7 +203,7 @@ impl Statement {
     }
 
     /// Plans and opens the statement's query; `None` if the collection does not exist.
-    pub fn search(&self, unit: &dyn UnitOfWork) -> Result<Option<Search>> {
+    pub fn search(&mut self, unit: &dyn UnitOfWork) -> Result<Option<Search>> {
         let views = unit.views()?;
         let request = &self.query.request;
         let namespace = Namespace::parse(&request.namespace)?;
@@ -212,6 +215,7 @@ impl Statement {
         query.compile_sort(&self.env.parse)?;
         let execution = open_query(&query, &self.env, views.view())?;
         let meets_again = may_meet_again(&execution.plan, self.update.as_ref());
+        self.is_planned = true;
         Ok(Some(Search { collection, meets_again, execution }))
     }
 

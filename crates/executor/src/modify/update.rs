@@ -7,11 +7,12 @@ use quire_collections::{Attempt, Effect, RecordId, Writer};
 use quire_document::{Doc, Value, ValueBuf};
 use quire_error::Result;
 use quire_mql::collation::AskedCollation;
-use quire_mql::update::UpdateSpec;
+use quire_mql::update::{Update, UpdateSpec};
 use quire_planner::Hint;
 use quire_storage::Committed;
 
 use crate::UnitOfWork;
+use crate::env::Env;
 use crate::examined::{Examined, WriteById};
 use crate::modify::chunk::for_all;
 use crate::modify::statement::{Applied, Query, Statement};
@@ -80,18 +81,41 @@ pub fn update(
     let mut statement =
         Statement::new(query, Some(spec), request.let_vars, collection.as_deref(), params)?;
     statement.id = unit.statements().first().copied().filter(|_| !request.multi);
+    let outcome = run(unit, request, &mut statement, collection.as_deref());
+    outcome.map_err(|error| match statement.is_planned {
+        true => error.context("Plan executor error during update"),
+        false => error,
+    })
+}
+
+/// Checks the change of an update that is only explained.
+///
+/// # Errors
+/// Those of parsing it, and of the variables of `let`.
+pub fn check_update(spec: UpdateSpec<'_>, let_vars: Doc<'_>, params: &ExecParams) -> Result<()> {
+    let env = Env::new(params.clone(), None, let_vars, true)?;
+    Update::parse(spec, &env.parse).map(drop)
+}
+
+fn run(
+    unit: &mut dyn UnitOfWork,
+    request: &UpdateRequest<'_>,
+    statement: &mut Statement,
+    collection: Option<&Collection>,
+) -> Result<UpdateOutcome> {
     loop {
-        statement.line_up(collection.as_deref());
+        statement.line_up(collection);
         let mut outcome = if request.multi {
-            update_all(unit, &request.namespace, &mut statement)?
+            update_all(unit, &request.namespace, statement)?
         } else {
-            update_one(unit, &request.namespace, &mut statement)?
+            update_one(unit, &request.namespace, statement)?
         };
         outcome.examined = statement.examined.clone();
         if outcome.matched > 0 || !request.upsert {
             return Ok(outcome);
         }
-        if let Some(inserted) = upsert(unit, &request.namespace, &mut statement)? {
+        statement.is_planned = true;
+        if let Some(inserted) = upsert(unit, &request.namespace, statement)? {
             return Ok(UpdateOutcome {
                 upserted: Some(inserted.id),
                 committed: inserted.committed,
@@ -167,6 +191,7 @@ pub(super) fn change_one<T>(
     let interrupt = Arc::clone(&statement.env.params.interrupt);
     if let Some(id) = statement.id_point() {
         let id = ValueBuf::new(id);
+        statement.is_planned = true;
         let line = statement.line.take();
         let (answer, committed) = unit.write_with_in(line.as_ref(), &interrupt, |writer| {
             let Some(collection) = writer.collection(namespace) else {

@@ -26,7 +26,7 @@ pub(crate) fn upsert(
     let doc = statement.upsert_document(unit.store().new_object_id())?;
     let interrupt = statement.env.params.interrupt.clone();
     loop {
-        unit.ensure_collection(namespace, &interrupt)?;
+        unit.ensure_collection(namespace, &interrupt, &|_| true)?;
         let ended = unit.write_with(&interrupt, |writer| {
             let Some(collection) = writer.collection(namespace) else { return Ok(None) };
             let mut buffer = Vec::new();

@@ -84,7 +84,12 @@ impl UnitOfWork for Own<'_> {
         written.map(|((), committed)| committed)
     }
 
-    fn ensure_collection(&mut self, namespace: &Namespace, _: &Arc<Interrupt>) -> Result<()> {
+    fn ensure_collection(
+        &mut self,
+        namespace: &Namespace,
+        _: &Arc<Interrupt>,
+        _: &dyn Fn(&Store) -> bool,
+    ) -> Result<()> {
         self.store.ensure_collection(namespace).map(|_| ())
     }
 }
@@ -117,7 +122,12 @@ impl UnitOfWork for InTransaction<'_> {
         self.0.statement(attempt).map(|()| None)
     }
 
-    fn ensure_collection(&mut self, _: &Namespace, _: &Arc<Interrupt>) -> Result<()> {
+    fn ensure_collection(
+        &mut self,
+        _: &Namespace,
+        _: &Arc<Interrupt>,
+        _: &dyn Fn(&Store) -> bool,
+    ) -> Result<()> {
         Ok(())
     }
 }

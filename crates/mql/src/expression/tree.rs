@@ -10,7 +10,7 @@ use crate::context::Folding;
 use crate::context::{Binding, EvalContext, ParseContext, Shared};
 use bumpalo::Bump;
 use quire_document::{ArrayWriter, Doc, DocWriter, Value, ValueBuf};
-use quire_error::Result;
+use quire_error::{Error, Result};
 use std::fmt;
 
 /// A compiled expression. `Send + Sync`: any thread may evaluate it, any number of times.
@@ -133,7 +133,7 @@ impl Expression {
 
     pub(super) fn optimized(mut self, context: &ParseContext) -> Result<Expression> {
         if context.is_outermost() {
-            self.optimize(context)?;
+            self.optimize(context).map_err(|error| unoptimized(error, context))?;
             self.divide();
         }
         Ok(self)
@@ -354,6 +354,24 @@ impl Expression {
         let mut constant = true;
         self.children(&mut |child| constant &= child.is_constant());
         constant
+    }
+}
+
+/// What precedes the error of a constant operation in a pipeline.
+const UNOPTIMIZED: &str = "Failed to optimize pipeline";
+
+/// Returns the error of folding a constant.
+fn unoptimized(error: Error, context: &ParseContext) -> Error {
+    let is_told = context.place.is_none() || error.message().starts_with(UNOPTIMIZED);
+    if is_told { error } else { error.context(UNOPTIMIZED) }
+}
+
+/// Returns the error of parsing the operand of the stage `name`. MongoDB parses a stage before it
+/// folds constants, so that the error of a fold does not name the stage.
+pub fn of_stage(name: &str, error: Error) -> Error {
+    match error.message().starts_with(UNOPTIMIZED) {
+        true => error,
+        false => error.context(&format!("Invalid {name}")),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::path::components;
 use super::tree::{Branch, Entry, Kind, Projection};
 use crate::context::ParseContext;
-use crate::expression::Expression;
+use crate::expression::{Expression, of_stage};
 use crate::text::show_doc;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
@@ -23,7 +23,7 @@ impl Projection {
         };
         let mut parser = Parser { context, spec: doc, root: Branch::default(), named: Vec::new() };
         let parsed = doc.fields().try_for_each(|(name, value)| parser.field(name, value));
-        parsed.map_err(|error| error.context(&format!("Invalid {stage}")))?;
+        parsed.map_err(|error| of_stage(stage, error))?;
         let mut root = parser.root;
         root.seal();
         let (extractor, source) = (root.extractor(), doc.to_owned());

@@ -6,8 +6,7 @@ use super::positional::Positional;
 use super::slice::Slice;
 use super::tree::{Branch, Entry, Kind, Projection};
 use crate::context::ParseContext;
-use crate::expression::is_true;
-use crate::expression::{Expression, find_operator};
+use crate::expression::{Expression, find_operator, is_true, of_stage};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -53,7 +52,7 @@ impl Projection {
             return Err(Error::location(15969, "$project specification must be an object"));
         };
         Projection::parse_with(doc, None, Policy::PROJECT, context)
-            .map_err(|error| error.context("Invalid $project"))
+            .map_err(|error| of_stage("$project", error))
     }
 
     /// Parses a projection in which only some features are allowed.

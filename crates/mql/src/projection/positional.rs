@@ -40,13 +40,11 @@ impl Positional {
             }
         };
         let Some(index) = index else {
-            let text = "Executor error during find command :: caused by :: positional operator \
-                        '.$' couldn't find a matching element in the array";
+            let text = "positional operator '.$' couldn't find a matching element in the array";
             return Err(Error::location(51246, text));
         };
         array.get(index as usize).ok_or_else(|| {
-            let text = "Executor error during find command :: caused by :: positional operator \
-                        '.$' element mismatch";
+            let text = "positional operator '.$' element mismatch";
             Error::location(51247, text)
         })
     }

@@ -21,7 +21,7 @@ use crate::expression::Quantiles;
 use crate::expression::{Expression, Unit};
 use crate::text;
 use quire_document::{Decimal128, Doc, Value, ValueBuf};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -487,6 +487,10 @@ fn no_window(spec: &Spec<'_, '_>) -> Result<()> {
 }
 
 fn scaler(spec: &Spec<'_, '_>) -> Result<Kind> {
+    if spec.cx.api_strict {
+        let text = "$minMaxScaler is not allowed with 'apiStrict: true' in API Version 1";
+        return Err(Error::new(ErrorCode::APIStrictError, text));
+    }
     spec.check_fields()?;
     let Value::Document(argument) = spec.argument else {
         return failed("$minMaxScaler expects an object");

@@ -80,6 +80,18 @@ impl<'r> Restriction<'r> {
         })
     }
 
+    /// Checks that the index of the hint exists, where the plan does not need it.
+    ///
+    /// # Errors
+    /// Those of [`hinted`].
+    pub fn check_hint(&self, collection: &Collection) -> Result<()> {
+        match self.hint {
+            Some(Hint::Pattern(pattern)) if pattern.as_doc().is_empty() => Ok(()),
+            Some(hint @ (Hint::Name(_) | Hint::Pattern(_))) => hinted(collection, hint).map(|_| ()),
+            Some(Hint::Natural(_)) | None => Ok(()),
+        }
+    }
+
     /// Returns true if an index was named.
     pub fn names_index(&self) -> bool {
         matches!(self.hint, Some(Hint::Name(_) | Hint::Pattern(_)))

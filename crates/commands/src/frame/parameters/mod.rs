@@ -233,6 +233,12 @@ impl ParameterKind {
     pub(crate) fn accept(&self, name: &str, was: Value<'_>, value: Value<'_>) -> Result<ValueBuf> {
         match self {
             Bool(_) => Ok(ValueBuf::new(is_true(Some(value)))),
+            Int(..)
+                if name == log_verbosity::DEFAULT_LEVEL
+                    && value.as_number().is_some_and(|number| number.is_nan()) =>
+            {
+                Err(Error::bad_value(format!("Failed setting {name}: the level is not a number")))
+            }
             Int(_, least, most) => {
                 let number = bounded(name, value, i64::from(*least), i64::from(*most))?;
                 Ok(ValueBuf::new(number as i32))

@@ -13,6 +13,8 @@ pub(super) struct Event {
     pub doc: DocBuf,
     /// True if the stream ends after it.
     pub ends: bool,
+    /// True if the pipeline removes it. Then it lacks the documents that are looked up.
+    pub refused: bool,
     /// The fragments of it that were returned before the stream was resumed.
     pub returned: u16,
 }
@@ -44,7 +46,7 @@ impl Events<'_> {
             None => self.of_document(entry, token, view)?.map(|doc| (doc, false)),
         };
         let Some((doc, invalidates)) = made else { return Ok(Vec::new()) };
-        let mut events = vec![Event { token, doc, ends: false, returned: 0 }];
+        let mut events = vec![Event { token, doc, ends: false, refused: false, returned: 0 }];
         if invalidates {
             events.push(invalidate(entry));
         }
@@ -232,7 +234,7 @@ fn invalidate(entry: &ChangeEntry) -> Event {
         event.append("clusterTime", Timestamp::from_u64(entry.time.0));
         event.append("wallTime", wall_time(entry));
     });
-    Event { token, doc, ends: true, returned: 0 }
+    Event { token, doc, ends: true, refused: false, returned: 0 }
 }
 
 fn wall_time(entry: &ChangeEntry) -> Value<'static> {

@@ -1,7 +1,9 @@
 //! `$changeStream`: the events of commits, as a cursor that waits for more. `scope` says which
 //! changes a stream has, `event` makes events of them, `stream` reads them in order and resumes,
-//! `source` runs the rest of the pipeline over each, and `split` cuts those that are too large.
+//! `source` runs the rest of the pipeline over each, `early` says for which no document need be looked
+//! up, and `split` cuts those that are too large.
 
+mod early;
 mod event;
 mod scope;
 mod source;
@@ -10,10 +12,12 @@ mod stream;
 
 use crate::cursors::cursor_reply::Opening;
 use crate::frame::context::Context;
+use crate::frame::reply::of_aggregate;
 use crate::frame::service::Topology;
+use early::EarlyFilter;
 use quire_document::{DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{UnitOfWork, Views};
+use quire_executor::{OpenViews, ServerStage, UnitOfWork, Views};
 use quire_mql::stage::{ChangeStream, Reads, check_behind_changes, find_stage, row_of};
 use quire_planner::AggregateRequest;
 use scope::Scope;
@@ -28,11 +32,6 @@ pub fn is_change_stream(request: &AggregateRequest) -> bool {
     row.is_some_and(|row| row.facts.reads == Reads::Changes) && stage.count() == 1
 }
 
-/// Returns the error of an explain of a change stream.
-pub fn not_explained() -> Error {
-    Error::not_built("explain of $changeStream")
-}
-
 /// Opens the stream of a pipeline that begins with `$changeStream`, and replies with its cursor.
 ///
 /// # Errors
@@ -45,6 +44,27 @@ pub fn open(
     opening: Opening<'_>,
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
+    let (spec, scope, cuts) = take(cx, &mut request)?;
+    let unit = cx.unit()?;
+    let mut views = unit.views()?;
+    scope.check_view(views.view().catalog())?;
+    // The first token must not name a commit that a crash can undo.
+    let visible = views.view().version();
+    cx.service.engine.barrier(visible).map_err(crate::frame::reply::from_storage)?;
+    let early = EarlyFilter::of(&request, &spec, &cx.parse_context());
+    let stream = EventStream::open(&views.view(), scope, spec, cuts);
+    let stream = stream.map_err(|error| of_aggregate(&request.namespace, error))?.with_early(early);
+    let service = Arc::clone(cx.service);
+    let source =
+        ChangeStreamSource::new(stream, &request, cuts, (&views, cx.exec_params()), service)?;
+    cx.tally.failed_early = false;
+    cx.open_cursor(reply, opening, Box::new(source), &mut views)
+        .map_err(|error| of_aggregate(&request.namespace, error))
+}
+
+/// Removes the stage from the pipeline of `request`. Returns its options, what it watches, and true if
+/// the pipeline cuts large events.
+fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<(ChangeStream, Scope, bool)> {
     let is_standalone = cx.service.options.topology == Topology::Standalone;
     if is_standalone || !cx.service.store.logs_changes() {
         let text = "The $changeStream stage is only supported on replica sets";
@@ -60,18 +80,22 @@ pub fn open(
     }
     check_read_concern(cx)?;
     request.fed_by = Some("$changeStream");
-    let unit = cx.unit()?;
-    let mut views = unit.views()?;
+    Ok((spec, scope, cuts))
+}
+
+/// Removes the stage from a pipeline that is explained. Returns it as a stage that has no events yet.
+///
+/// # Errors
+/// Those of [`open`], without those about the place at which the stream begins.
+pub fn explained(
+    cx: &Context<'_>,
+    request: &mut AggregateRequest,
+    views: &OpenViews<'_>,
+) -> Result<ServerStage> {
+    let stage = request.pipeline.first().cloned().unwrap_or_default();
+    let (_, scope, _) = take(cx, request)?;
     scope.check_view(views.view().catalog())?;
-    // The first token must not name a commit that a crash can undo.
-    let visible = views.view().version();
-    cx.service.engine.barrier(visible).map_err(crate::frame::reply::from_storage)?;
-    let stream = EventStream::open(&views.view(), scope, spec, cuts)?;
-    let service = Arc::clone(cx.service);
-    let source =
-        ChangeStreamSource::new(stream, &request, cuts, (&views, cx.exec_params()), service)?;
-    cx.tally.failed_early = false;
-    cx.open_cursor(reply, opening, Box::new(source), &mut views)
+    Ok(ServerStage { stage, documents: Box::new(Vec::new().into_iter()) })
 }
 
 /// Refuses every read concern except `majority`: events are those of durable commits.

@@ -83,7 +83,10 @@ impl ChangeStreamSource {
         views: &mut dyn Views,
         interrupt: &Arc<Interrupt>,
     ) -> Result<Vec<(ResumeToken, DocBuf)>> {
-        let Event { token, doc, returned, .. } = event;
+        let Event { token, doc, returned, refused, .. } = event;
+        if refused {
+            return Ok(Vec::new());
+        }
         let passed = match &mut self.pipeline {
             None => Some(doc),
             Some((slot, execution)) => {

@@ -1,5 +1,6 @@
 //! The events of a stream in order, from the place at which it begins.
 
+use super::early::EarlyFilter;
 use super::event::{Event, Events, token_of};
 use super::scope::Scope;
 use quire_catalog::Namespace;
@@ -19,6 +20,8 @@ const READ_AT_ONCE: usize = 16;
 pub(super) struct EventStream {
     scope: Scope,
     spec: ChangeStream,
+    /// What decides whether documents are looked up for an event.
+    early: Option<EarlyFilter>,
     reader: LogReader,
     /// Changes that were read and are no events yet.
     entries: VecDeque<ChangeEntry>,
@@ -68,6 +71,7 @@ impl EventStream {
         Ok(EventStream {
             scope,
             spec,
+            early: None,
             reader: LogReader::at(begin.place),
             entries: VecDeque::new(),
             events: VecDeque::new(),
@@ -79,6 +83,12 @@ impl EventStream {
             ended: false,
             cuts,
         })
+    }
+
+    /// Looks up no documents for events that the filter refuses.
+    pub fn with_early(mut self, early: Option<EarlyFilter>) -> Self {
+        self.early = early;
+        self
     }
 
     /// Makes images of changes before a time, in milliseconds since 1970, count as missing.
@@ -130,15 +140,25 @@ impl EventStream {
     fn events_of(&self, entry: &ChangeEntry, view: &View<'_>) -> Result<Vec<Event>> {
         let (scope, spec) = (&self.scope, &self.spec);
         let known = self.resumed.filter(|token| token.fragment == 0 || !self.cuts);
-        if known.is_some_and(|token| {
-            token_of(entry, token.kind) == ResumeToken { fragment: 0, ..token }
-        }) {
-            let bare = ChangeStream {
+        let bare = || {
+            let spec = ChangeStream {
                 full_document: FullDocument::Default,
                 before_change: BeforeChange::Off,
                 ..spec.clone()
             };
-            return Events { scope, spec: &bare }.of(entry, view);
+            Events { scope, spec: &spec }.of(entry, view)
+        };
+        if known.is_some_and(|token| {
+            token_of(entry, token.kind) == ResumeToken { fragment: 0, ..token }
+        }) {
+            return bare();
+        }
+        if let Some(early) = &self.early {
+            let mut events = bare()?;
+            events.iter_mut().for_each(|event| event.refused = early.refuses(event.doc.as_doc()));
+            if events.iter().all(|event| event.refused) {
+                return Ok(events);
+            }
         }
         Events { scope, spec }.of(entry, view)
     }
