@@ -78,7 +78,8 @@ impl fmt::Debug for RulesSlot {
 }
 
 impl Collection {
-    /// Returns an empty collection that has only its `_id` index.
+    /// Returns an empty collection that has only its `_id` index, or the index on the time of a
+    /// time-series collection in its place.
     pub fn new(
         id: CollectionId,
         uuid: Uuid,
@@ -86,7 +87,7 @@ impl Collection {
         options: CollectionOptions,
         id_index: IndexId,
     ) -> Self {
-        let indexes = vec![Arc::new(new_id_index(id_index, &options))];
+        let indexes = first_index(id_index, &options).map(Arc::new).into_iter().collect();
         Collection {
             id,
             uuid,
@@ -126,10 +127,16 @@ impl Collection {
         self.indexes.first().filter(|index| index.is_id())
     }
 
-    /// Returns the `_id` index if the collection is clustered, so that its order is the natural
-    /// order.
+    /// Returns the index whose order is the natural order: the `_id` index of a clustered collection,
+    /// or the index on the time of a time-series collection.
     pub fn clustered_index(&self) -> Option<&Arc<Index>> {
-        self.id_index().filter(|index| index.is_clustered())
+        self.indexes.first().filter(|index| index.is_clustered())
+    }
+
+    /// Returns true for a time-series collection.
+    #[inline]
+    pub fn is_time_series(&self) -> bool {
+        self.options.time_series().is_some()
     }
 
     /// Returns the number of indexes that commands report: without successors, and without a
@@ -145,7 +152,7 @@ impl Collection {
 
     /// Returns the index with this name, in any state.
     pub fn index_by_name(&self, name: &str) -> Option<&Arc<Index>> {
-        self.indexes.iter().find(|index| index.name == name)
+        self.indexes.iter().find(|index| index.name == name && !index.is_internal())
     }
 
     /// Returns the indexes with exactly this key pattern: the same fields in the same order, with
@@ -154,9 +161,10 @@ impl Collection {
         self.listed_indexes().filter(move |index| index.has_key(key))
     }
 
-    /// Returns the indexes that users see: all except successors.
+    /// Returns the indexes that users see: all except successors and the index on the time of a
+    /// time-series collection.
     pub fn listed_indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
-        self.indexes.iter().filter(|index| !self.is_successor(index))
+        self.indexes.iter().filter(|index| !index.is_internal() && !self.is_successor(index))
     }
 
     /// Returns true for an index that is being built to replace a ready one of the same name, which
@@ -172,13 +180,17 @@ impl Collection {
     }
 }
 
-/// The `_id` index of a collection with these options.
-fn new_id_index(id: IndexId, options: &CollectionOptions) -> Index {
+/// Returns the index that a collection with these options has from its beginning.
+fn first_index(id: IndexId, options: &CollectionOptions) -> Option<Index> {
+    if options.time_series().is_some() {
+        let spec = crate::time_series::time_index(options)?;
+        return Some(Index::new(id, spec, IndexState::Ready));
+    }
     let (version, collation) = (options.id_index_version(), options.collation().cloned());
     let mut spec = IndexSpec { version, collation, ..IndexSpec::id() };
     if let Some(name) = options.clustered_index() {
         name.clone_into(&mut spec.name);
         (spec.unique, spec.clustered) = (true, true);
     }
-    Index::new(id, spec, IndexState::Ready)
+    Some(Index::new(id, spec, IndexState::Ready))
 }

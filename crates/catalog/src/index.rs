@@ -77,9 +77,15 @@ impl Index {
         }
     }
 
-    /// Returns true for the `_id` index of a clustered collection, which defines the natural order.
+    /// Returns true for the index that defines the natural order, of a clustered collection and of a
+    /// time-series collection.
     pub fn is_clustered(&self) -> bool {
         self.spec.clustered
+    }
+
+    /// Returns true for the index on the time of a time-series collection, which users do not see.
+    pub fn is_internal(&self) -> bool {
+        self.spec.is_time_order()
     }
 
     /// Returns the same index in another state.

@@ -18,11 +18,16 @@ pub enum SpecMatch {
     Exists,
 }
 
+/// Returns the indexes that users see.
+fn shown(existing: &[Arc<Index>]) -> impl Iterator<Item = &Arc<Index>> {
+    existing.iter().filter(|index| !index.is_internal())
+}
+
 impl IndexSpec {
     /// Compares the specification with the indexes of a collection. Conflicts are mongod's errors
     /// 85, 86 and 68; 67 for a collation that the kind does not support.
     pub fn compare(&self, existing: &[Arc<Index>]) -> Result<SpecMatch> {
-        if self.is_id() && existing.iter().any(|index| index.is_clustered()) {
+        if self.is_id() && existing.iter().any(|index| index.is_clustered() && index.is_id()) {
             return Ok(SpecMatch::Exists);
         }
         if let (Some(_), Some(kind)) = (&self.collation, Kind::of(self.key.as_doc()))
@@ -34,7 +39,7 @@ impl IndexSpec {
                 self.debug()
             )));
         }
-        if let Some(index) = existing.iter().find(|index| index.name == self.name) {
+        if let Some(index) = shown(existing).find(|index| index.name == self.name) {
             if !self.same_signature(&index.spec) {
                 return Err(Error::new(
                     ErrorCode::IndexKeySpecsConflict,
@@ -57,7 +62,7 @@ impl IndexSpec {
             }
             return Ok(SpecMatch::Exists);
         }
-        let Some(index) = existing.iter().find(|index| self.same_signature(&index.spec)) else {
+        let Some(index) = shown(existing).find(|index| self.same_signature(&index.spec)) else {
             return self.check_alone(existing);
         };
         if index.is_id() {

@@ -22,7 +22,8 @@ pub struct IndexSpec {
     /// A write may not add a second document with the same key. `collMod` can then make the index
     /// unique.
     pub prepare_unique: bool,
-    /// True for the `_id` index of a clustered collection.
+    /// True for the index that gives the natural order: the `_id` index of a clustered collection,
+    /// which is unique, and the index on the time of a time-series collection, which is not.
     pub clustered: bool,
     /// Documents without the fields have no entry. `None` if the user did not give the option.
     pub sparse: Option<bool>,
@@ -63,7 +64,12 @@ impl IndexSpec {
     /// Returns true for the specification of the `_id` index: `{_id: 1}`, with 1 of any numeric
     /// type.
     pub fn is_id(&self) -> bool {
-        is_id_pattern(self.key.as_doc())
+        is_id_pattern(self.key.as_doc()) && !self.is_time_order()
+    }
+
+    /// Returns true for the hidden index on the time of a time-series collection.
+    pub fn is_time_order(&self) -> bool {
+        self.clustered && !self.unique
     }
 
     /// Returns the specification with the collection's collation if it has none.

@@ -29,6 +29,7 @@ mod record;
 mod search_binding;
 mod storage_engine;
 mod text;
+pub mod time_series;
 mod validator;
 mod view;
 mod view_graph;

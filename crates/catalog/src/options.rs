@@ -4,12 +4,14 @@
 use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Collation;
+use quire_mql::time_series::{TimeSeriesChange, TimeSeriesOptions};
 use std::sync::Arc;
 
 use crate::capped::Capped;
 use crate::storage_engine::check_storage_engine;
+use crate::time_series::SERIES;
 use crate::validator::{Validation, ValidationOptions};
-use crate::{IndexSpec, clustered};
+use crate::{IndexSpec, clustered, time_series};
 
 /// The options of a collection.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +26,8 @@ pub struct CollectionOptions {
     validation: Validation,
     /// The bounds of a capped collection.
     capped: Option<Capped>,
+    /// The options of a time-series collection.
+    time_series: Option<Arc<TimeSeriesOptions>>,
 }
 
 /// An option that no client can give.
@@ -34,7 +38,6 @@ const IMAGES: &str = "changeStreamPreAndPostImages";
 
 /// The options of `create` that are not built, with their description in the error.
 const NOT_BUILT: &[(&str, &str)] = &[
-    ("timeseries", "a time-series collection (create.timeseries)"),
     ("encryptedFields", "an encrypted collection (create.encryptedFields)"),
     ("recordPreImages", "create.recordPreImages"),
 ];
@@ -46,7 +49,7 @@ impl CollectionOptions {
     pub fn parse(fields: Doc<'_>, now_ms: i64) -> Result<Self> {
         let (mut document, mut id_index, mut default) = (Vec::new(), None, None);
         let mut validation = ValidationOptions::default();
-        refuse_beside_timeseries(fields)?;
+        let series = time_series::parse(fields)?;
         let mut writer = DocWriter::new(&mut document);
         let capped = Capped::parse(fields)?;
         capped.iter().for_each(|capped| capped.append(&mut writer));
@@ -61,7 +64,7 @@ impl CollectionOptions {
                 continue;
             }
             match name {
-                "capped" | "size" | "max" => {}
+                "capped" | "size" | "max" | SERIES => {}
                 "collation" => default = collation(value)?,
                 "storageEngine" => keep_storage_engine(&mut writer, name, value)?,
                 "indexOptionDefaults" => keep_index_defaults(&mut writer, value)?,
@@ -71,7 +74,7 @@ impl CollectionOptions {
                         writer.append(CLUSTERED, &shown);
                     }
                 }
-                EXPIRE => keep_expiry(&mut writer, fields, value, now_ms)?,
+                EXPIRE => keep_expiry(&mut writer, (fields, series.as_ref()), value, now_ms)?,
                 IMAGES => keep_images(&mut writer, value)?,
                 "autoIndexId" => keep_auto_index_id(&mut writer, value)?,
                 TEMPORARY => {
@@ -94,6 +97,9 @@ impl CollectionOptions {
         if let Some(collation) = &default {
             writer.append("collation", &collation.to_document());
         }
+        if let Some(series) = &series {
+            writer.append(SERIES, &series.document());
+        }
         writer.finish();
         if let Some(IndexSpec { collation, inherits_collation: false, .. }) = &id_index
             && *collation != default
@@ -107,6 +113,7 @@ impl CollectionOptions {
             collation: default,
             validation,
             capped,
+            time_series: series.map(Arc::new),
         })
     }
 
@@ -119,8 +126,23 @@ impl CollectionOptions {
         };
         let validation = Validation::restored(document.as_doc(), collation.as_ref());
         let capped = Capped::of_stored(document.as_doc());
+        let stored = document.get(SERIES).and_then(|stored| stored.as_document());
+        let time_series = stored.and_then(TimeSeriesOptions::of_stored).map(Arc::new);
         let id_index_version = None;
-        Ok(CollectionOptions { document, id_index_version, collation, validation, capped })
+        Ok(CollectionOptions {
+            document,
+            id_index_version,
+            collation,
+            validation,
+            capped,
+            time_series,
+        })
+    }
+
+    /// Returns the options of a time-series collection without other options.
+    pub(crate) fn of_series(document: DocBuf, series: TimeSeriesOptions) -> Self {
+        let time_series = Some(Arc::new(series));
+        CollectionOptions { document, time_series, ..CollectionOptions::default() }
     }
 
     /// Returns the same options for a collection that is dropped at the next start, such as the
@@ -226,7 +248,39 @@ impl CollectionOptions {
         if let Some(seconds) = seconds {
             changed.document.append(EXPIRE, seconds);
         }
+        if let Some(series) = &self.time_series {
+            changed.document = time_series::with_series(changed.document.as_doc(), series);
+        }
         changed
+    }
+
+    /// Returns the options of a time-series collection; `None` for another kind.
+    #[inline]
+    pub fn time_series(&self) -> Option<&Arc<TimeSeriesOptions>> {
+        self.time_series.as_ref()
+    }
+
+    /// Refuses an expiry of a time-series collection that could not be found.
+    ///
+    /// # Errors
+    /// 72 InvalidOptions if no index can have its time field.
+    pub fn check_series_expiry(&self) -> Result<()> {
+        self.time_series.as_ref().map_or(Ok(()), |series| time_series::check_expiry(series))
+    }
+
+    /// Returns the same options after a change of the time series.
+    ///
+    /// # Errors
+    /// 72 InvalidOptions if it is no time-series collection, and those of
+    /// [`TimeSeriesChange::applied`].
+    pub fn series_changed(&self, change: TimeSeriesChange) -> Result<Self> {
+        let Some(series) = &self.time_series else {
+            let text = "option only supported on a timeseries collection: timeseries";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        };
+        let series = change.applied(series)?;
+        let document = time_series::with_series(self.document.as_doc(), &series);
+        Ok(CollectionOptions { document, time_series: Some(Arc::new(series)), ..self.clone() })
     }
 
     /// Returns the bounds of a capped collection; `None` if it is not capped.
@@ -261,7 +315,7 @@ impl CollectionOptions {
 
 fn keep_expiry(
     writer: &mut DocWriter<'_>,
-    fields: Doc<'_>,
+    (fields, series): (Doc<'_>, Option<&TimeSeriesOptions>),
     value: Value<'_>,
     now_ms: i64,
 ) -> Result<()> {
@@ -271,7 +325,9 @@ fn keep_expiry(
     if !value.is_number() {
         return clustered::parse_expiry(value, now_ms).map(|_| ());
     }
-    if !matches!(fields.get(CLUSTERED), Some(Value::Document(_))) {
+    if let Some(series) = series {
+        time_series::check_expiry(series)?;
+    } else if !matches!(fields.get(CLUSTERED), Some(Value::Document(_))) {
         let text = "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified";
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
@@ -312,21 +368,6 @@ fn keep_images(writer: &mut DocWriter<'_>, value: Value<'_>) -> Result<()> {
         writer.append(IMAGES, &doc! { "enabled": true });
     }
     Ok(())
-}
-
-/// Refuses a validator of a time-series collection.
-fn refuse_beside_timeseries(fields: Doc<'_>) -> Result<()> {
-    if fields.get("timeseries").is_none_or(|timeseries| timeseries.is_nullish()) {
-        return Ok(());
-    }
-    let mut given = fields.fields().filter(|(_, value)| !value.is_nullish());
-    match given.find(|(name, _)| Validation::is_option(name)) {
-        None => Ok(()),
-        Some((name, _)) => {
-            let text = format!("'timeseries' is not allowed with '{name}'");
-            Err(Error::new(ErrorCode::InvalidOptions, text))
-        }
-    }
 }
 
 fn collation(value: Value<'_>) -> Result<Option<Arc<Collation>>> {

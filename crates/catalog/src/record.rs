@@ -14,7 +14,7 @@ use crate::{
 
 /// The format version of everything above the engine: catalog, documents, record ids, index
 /// entries, the change log, declared patterns. A newer version is refused.
-pub const CATALOG_FORMAT: i32 = 3;
+pub const CATALOG_FORMAT: i32 = 4;
 
 const FORMAT: u8 = b'f';
 const COLLECTION: u8 = b'c';

@@ -80,6 +80,17 @@ impl Catalog {
         Ok(self.lookup(namespace).cloned())
     }
 
+    /// Fails with 166 CommandNotSupportedOnView if the name is that of a view or of a time-series
+    /// collection, as MongoDB's commands for plain collections do.
+    pub fn refuse_view_like(&self, namespace: &Namespace) -> Result<()> {
+        self.refuse_view(namespace)?;
+        if !self.lookup(namespace).is_some_and(|found| found.is_time_series()) {
+            return Ok(());
+        }
+        let text = format!("Namespace {namespace} is a timeseries collection");
+        Err(Error::new(ErrorCode::CommandNotSupportedOnView, text))
+    }
+
     /// Fails with 166 CommandNotSupportedOnView if the name is that of a view.
     pub fn refuse_view(&self, namespace: &Namespace) -> Result<()> {
         match self.view(namespace) {

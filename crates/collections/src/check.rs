@@ -393,7 +393,7 @@ fn check_numbers(collections: &[Arc<Collection>], report: &mut Report) {
                 });
             }
         }
-        if collection.id_index().is_none() {
+        if collection.id_index().is_none() && !collection.is_time_series() {
             report.findings.push(Finding {
                 place: collection.namespace.to_string(),
                 problem: "there is no _id index".to_owned(),

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Namespace, QuerySettings, ResolvedView};
+use quire_catalog::time_series::BUCKETS;
+use quire_catalog::{Catalog, Collection, Namespace, QuerySettings, ResolvedView};
 use quire_collections::{IndexCursor, IndexRange, View};
-use quire_error::Result;
+use quire_error::{Error, Result};
 use quire_planner::{IndexScan, Statistics};
 use quire_storage::Direction;
 
@@ -99,6 +100,17 @@ impl<'v> ViewStatistics<'v> {
     }
 }
 
+/// Refuses to read the buckets of a time-series collection, whose points are not stored in buckets: a
+/// tool that copies them would copy nothing.
+fn refuse_buckets(catalog: &Catalog, namespace: &Namespace) -> Result<()> {
+    let series = namespace.collection().strip_prefix(BUCKETS);
+    let series = series.and_then(|name| catalog.collection(namespace.db(), name));
+    match series.is_some_and(|series| series.is_time_series()) {
+        true => Err(Error::not_built("reading buckets of a time-series collection")),
+        false => Ok(()),
+    }
+}
+
 impl Statistics for ViewStatistics<'_> {
     fn collection(&self, namespace: &str) -> Result<Option<Arc<Collection>>> {
         let found = match self.known {
@@ -106,7 +118,7 @@ impl Statistics for ViewStatistics<'_> {
             _ => self.view.catalog().find(namespace),
         };
         if found.is_none() {
-            Namespace::parse(namespace)?;
+            refuse_buckets(self.view.catalog(), &Namespace::parse(namespace)?)?;
         }
         Ok(found.cloned())
     }

@@ -18,6 +18,7 @@ pub mod shape;
 pub mod sort;
 pub mod stage;
 mod text;
+pub mod time_series;
 mod totals;
 pub mod type_set;
 pub mod update;

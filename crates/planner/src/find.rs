@@ -510,9 +510,10 @@ pub fn id_to_look_up<'r>(
     if plain { id_equality(request.filter.as_doc()) } else { None }
 }
 
-/// Returns true if the `_id` index compares strings as a query with this collation does.
+/// Returns true if there is an `_id` index, and it compares strings as a query with this collation
+/// does.
 fn ids_compare_alike(collection: &Collection, collation: Option<&Arc<Collation>>) -> bool {
-    collection.options.collation() == collation
+    collection.id_index().is_some() && collection.options.collation() == collation
 }
 
 /// Returns the value of a filter that is only an equality on `_id`.

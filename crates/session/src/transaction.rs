@@ -69,12 +69,19 @@ impl Transaction {
     }
 }
 
-/// Refuses a write to a capped collection: two transactions that insert could not both commit.
-fn refuse_capped(collection: &Collection) -> Result<()> {
+/// Refuses a write to a time-series collection, as MongoDB does, and to a capped collection: two
+/// transactions that insert could not both commit.
+fn refuse_kinds(collection: &Collection) -> Result<()> {
+    let namespace = &collection.namespace;
+    if collection.is_time_series() {
+        let text = format!(
+            "Cannot write to a time-series collection in a multi-document transaction: {namespace}"
+        );
+        return Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
+    }
     if collection.options.capped().is_none() {
         return Ok(());
     }
-    let namespace = &collection.namespace;
     let text = format!(
         "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
     );
@@ -100,7 +107,7 @@ impl UnitOfWork for Transaction {
 
     fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
         let found = self.writer()?.catalog().writable(namespace)?;
-        found.as_deref().map_or(Ok(()), refuse_capped)?;
+        found.as_deref().map_or(Ok(()), refuse_kinds)?;
         Ok(found)
     }
 
@@ -128,7 +135,7 @@ impl UnitOfWork for Transaction {
     ) -> Result<()> {
         let writer = self.writer_mut()?;
         if let Some(found) = writer.catalog().lookup(namespace) {
-            return refuse_capped(found);
+            return refuse_kinds(found);
         }
         if !wanted(writer.store()) {
             return Ok(());

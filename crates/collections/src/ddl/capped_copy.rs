@@ -40,6 +40,7 @@ impl Store {
         if let Some(collection) = self.catalog().lookup(namespace) {
             refuse_patterns(collection, "made capped")?;
         }
+        self.catalog().refuse_view_like(namespace)?;
         let source = self.freeze(namespace, true, &each)?;
         let copied = self.capped_copy(&source, bytes_max, &name, interrupt);
         let ended = copied.and_then(|copy| {
@@ -170,12 +171,12 @@ fn placed(catalog: &Catalog, copy: &Collection, namespace: &Namespace) -> Result
 
 /// Checks source and target of a clone. Returns the source.
 fn check_ends(catalog: &Catalog, from: &Namespace, to: &Namespace) -> Result<Arc<Collection>> {
-    catalog.refuse_view(from)?;
+    catalog.refuse_view_like(from)?;
     let source = catalog.lookup(from).cloned().ok_or_else(|| {
         let text = format!("source collection {from} does not exist");
         Error::new(ErrorCode::NamespaceNotFound, text)
     })?;
-    catalog.refuse_view(to)?;
+    catalog.refuse_view_like(to)?;
     if catalog.lookup(to).is_some() {
         let text = format!(
             "cloneCollectionAsCapped failed - destination collection {to} already exists. source collection: {from}"

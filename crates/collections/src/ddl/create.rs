@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{Catalog, Collection, CollectionId, CollectionOptions, IndexId, Namespace};
+use quire_catalog::time_series::{BUCKETS, default_index};
+use quire_catalog::{
+    Catalog, Collection, CollectionId, CollectionOptions, Index, IndexId, IndexSpec, IndexState,
+    Namespace,
+};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
@@ -38,7 +42,14 @@ impl Store {
             }
             let (next, created) =
                 self.create_in(writer, catalog, next_id, namespace, collection_options.clone())?;
-            Ok((Some(next), created))
+            let Some(spec) = default_index(&collection_options) else {
+                return Ok((Some(next), created));
+            };
+            let mut created = Collection::clone(&created);
+            add_ready_index(&mut created, next_id, spec)?;
+            put_collection(writer, &created)?;
+            let created = Arc::new(created);
+            Ok((Some(next.with(Arc::clone(&created))), created))
         })
     }
 
@@ -116,6 +127,7 @@ impl Store {
         options: CollectionOptions,
     ) -> Result<(Catalog, Arc<Collection>)> {
         catalog.check_db_case(namespace.db())?;
+        refuse_buckets(namespace)?;
         let id = CollectionId(take_id(next_id)?);
         let id_index = IndexId(take_id(next_id)?);
         let collection =
@@ -127,4 +139,24 @@ impl Store {
         let collection = next.lookup(namespace).cloned().unwrap_or(collection);
         Ok((next, collection))
     }
+}
+
+/// Refuses a collection whose name is reserved for the buckets of a time-series collection, so that
+/// buckets of a dump do not become ordinary documents.
+fn refuse_buckets(namespace: &Namespace) -> Result<()> {
+    match namespace.collection().starts_with(BUCKETS) {
+        true => Err(Error::not_built("writing buckets of a time-series collection")),
+        false => Ok(()),
+    }
+}
+
+/// Adds an index to a collection that has no documents yet.
+pub(super) fn add_ready_index(
+    to: &mut Collection,
+    next_id: &mut u32,
+    spec: IndexSpec,
+) -> Result<()> {
+    let id = IndexId(take_id(next_id)?);
+    to.indexes.push(Arc::new(Index::new(id, spec, IndexState::Ready)));
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quire_catalog::time_series::check_index;
 use quire_catalog::{
     Catalog, Collection, CollectionOptions, Index, IndexId, IndexSpec, IndexState, Namespace,
     SpecMatch,
@@ -188,6 +189,9 @@ pub(crate) fn new_specs<'s>(
     specs: &'s [IndexSpec],
     interrupt: &Interrupt,
 ) -> Result<Vec<&'s IndexSpec>> {
+    if let Some(series) = collection.options.time_series() {
+        specs.iter().try_for_each(|spec| check_index(series, spec))?;
+    }
     let mut new: Vec<&IndexSpec> = Vec::new();
     for spec in specs {
         interrupt.check().map_err(from_interruption)?;

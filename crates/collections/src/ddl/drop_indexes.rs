@@ -80,19 +80,20 @@ impl Store {
 }
 
 fn select(indexes: &[Arc<Index>], which: &DropIndexes) -> Result<Vec<Arc<Index>>> {
+    let indexes = indexes.iter().filter(|index| !index.is_internal());
     let by_name = |name: &String| {
         indexes
-            .iter()
+            .clone()
             .find(|index| index.name == *name)
             .cloned()
             .ok_or_else(|| not_found(format!("index not found with name [{name}]")))
             .and_then(not_id)
     };
     match which {
-        DropIndexes::All => Ok(indexes.iter().filter(|index| !index.is_id()).cloned().collect()),
+        DropIndexes::All => Ok(indexes.filter(|index| !index.is_id()).cloned().collect()),
         DropIndexes::Name(name) => Ok(vec![by_name(name)?]),
         DropIndexes::Names(names) if matches!(names.as_slice(), [star] if star == "*") => {
-            select(indexes, &DropIndexes::All)
+            Ok(indexes.filter(|index| !index.is_id()).cloned().collect())
         }
         DropIndexes::Names(names) => {
             let mut all: Vec<Arc<Index>> = Vec::new();
@@ -107,7 +108,7 @@ fn select(indexes: &[Arc<Index>], which: &DropIndexes) -> Result<Vec<Arc<Index>>
             Ok(all)
         }
         DropIndexes::Key(key) => {
-            let mut found = indexes.iter().filter(|index| index.has_key(key.as_doc()));
+            let mut found = indexes.filter(|index| index.has_key(key.as_doc()));
             let first = found.next().cloned();
             let first = first.ok_or_else(|| {
                 not_found(format!("can't find index with key: {}", debug_doc(key.as_doc())))

@@ -381,6 +381,9 @@ fn check_owner(owner: &Collection) -> Result<()> {
     if owner.options.capped().is_some() {
         return refused("it is capped");
     }
+    if owner.is_time_series() {
+        return refused("it is a time-series collection");
+    }
     if owner.options.collation().is_some() {
         return refused("it has a default collation");
     }
@@ -392,7 +395,7 @@ fn check_read(catalog: &Catalog, owner: &Collection, pattern: &Pattern) -> Resul
     let Some(from) = pattern.from() else { return Ok(()) };
     let from = Namespace::new(owner.namespace.db(), from)?;
     from.check_creatable()?;
-    catalog.refuse_view(&from)?;
+    catalog.refuse_view_like(&from)?;
     let name = &pattern.name;
     let Some(read) = catalog.lookup(&from) else { return Ok(()) };
     if read.options.collation().is_some() {

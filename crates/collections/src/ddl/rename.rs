@@ -168,7 +168,7 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         each: &CommitOptions,
     ) -> Result<Arc<Collection>> {
-        let copy = self.create_copy(Some(source), to, each)?;
+        let copy = self.create_copy((Some(source), &source.options), to, each)?;
         let cursor = CollectionCursor::new(source, Direction::Forward);
         self.copy_documents((source, cursor), &copy, interrupt, each)?;
         Ok(copy)
@@ -261,7 +261,15 @@ fn check_names<'c>(
     let source = catalog.lookup(from).ok_or_else(|| {
         Error::new(ErrorCode::NamespaceNotFound, format!("Source collection {from} does not exist"))
     })?;
+    if source.is_time_series() {
+        let text = format!("cannot rename a time-series collection: {from}");
+        return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
+    }
     catalog.check_db_case(to.db())?;
+    if catalog.lookup(to).is_some_and(|target| target.is_time_series()) {
+        let text = format!("a time-series collection already exists with that name: {to}");
+        return Err(Error::new(ErrorCode::NamespaceExists, text));
+    }
     if catalog.view(to).is_some() {
         let text = format!("a view already exists with that name: {to}");
         return Err(Error::new(ErrorCode::NamespaceExists, text));

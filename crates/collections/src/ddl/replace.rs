@@ -3,36 +3,39 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{Collection, CollectionOptions, Index, IndexId, IndexState, Namespace};
+use quire_catalog::time_series::default_index;
+use quire_catalog::{Collection, CollectionOptions, IndexState, Namespace};
 use quire_document::DocBuf;
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::CommitOptions;
 
+use super::create::add_ready_index;
 use super::pattern_names::{Fate, inherit};
-use super::{drop_data, next_epoch, put_collection, take_id};
+use super::{drop_data, next_epoch, put_collection};
 use crate::Store;
 
 impl Store {
     /// Creates an empty temporary collection with the options and the ready indexes of `model`, or
-    /// without both if there is no model. A restart drops it.
+    /// with the options `own` and their indexes if there is no model. A restart drops it.
     ///
     /// # Errors
     /// The errors of creating a collection.
     pub fn create_copy(
         self: &Arc<Self>,
-        model: Option<&Collection>,
+        (model, own): (Option<&Collection>, &CollectionOptions),
         to: &Namespace,
         options: &CommitOptions,
     ) -> Result<Arc<Collection>> {
-        let own = CollectionOptions::default();
-        let copied = model.map_or(&own, |model| &model.options).temporary();
+        let copied = model.map_or(own, |model| &model.options).temporary();
         self.change_catalog(options, |writer, catalog, next_id| {
             let (next, created) = self.create_in(writer, catalog, next_id, to, copied.clone())?;
             let mut copy = Collection::clone(&created);
             let indexes = model.into_iter().flat_map(|model| model.ready_indexes());
-            for index in indexes.filter(|index| !index.is_id()) {
-                let id = IndexId(take_id(next_id)?);
-                copy.indexes.push(Arc::new(Index::new(id, index.spec.clone(), IndexState::Ready)));
+            let others = indexes.filter(|index| !index.is_id() && !index.is_internal());
+            let others = others.map(|index| index.spec.clone());
+            let first = if model.is_none() { default_index(own) } else { None };
+            for spec in others.chain(first) {
+                add_ready_index(&mut copy, next_id, spec)?;
             }
             put_collection(writer, &copy)?;
             let copy = Arc::new(copy);
@@ -70,7 +73,7 @@ impl Store {
             let mut placed = next_epoch(filled);
             placed.options = match &target {
                 Some(target) => target.options.clone(),
-                None => CollectionOptions::default(),
+                None => filled.options.lasting(),
             };
             placed.namespace = to.clone();
             if let Some(target) = &target {

@@ -18,6 +18,7 @@ mod budget;
 mod capped;
 mod deferred;
 pub(crate) mod patterns;
+mod time_series;
 mod validation;
 
 use std::sync::Arc;
@@ -45,6 +46,7 @@ const KINDS: &[Compile] = &[
     patterns::compile_target,
     patterns::compile_children,
     patterns::compile_counter,
+    time_series::compile,
     validation::compile,
     capped::compile,
 ];

@@ -82,7 +82,8 @@ impl Writer {
             | Change::Update(UpdatedDoc { collection, .. }) => *collection,
             Change::Catalog(_) => return Ok(()),
         };
-        if !is_logged(collection.namespace.db()) {
+        // No change stream shows the points of a time-series collection.
+        if !is_logged(collection.namespace.db()) || collection.is_time_series() {
             return Ok(());
         }
         let (id, before) = match change {

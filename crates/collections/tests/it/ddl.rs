@@ -254,7 +254,8 @@ fn two_copies_replace_one_after_the_other() {
     index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
     let model = collection(&store, "d.t");
     let options = CommitOptions::buffered();
-    let copy = |name: &str| store.create_copy(Some(&*model), &ns(name), &options).unwrap();
+    let source = (Some(&*model), &model.options);
+    let copy = |name: &str| store.create_copy(source, &ns(name), &options).unwrap();
     let put = |copy: &quire_catalog::Collection| {
         store.put_in_place(copy, &ns("d.t"), Some(&*model), &options)
     };

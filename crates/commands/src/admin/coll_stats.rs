@@ -7,6 +7,7 @@ use crate::frame::reply::{number, of_aggregate};
 use crate::frame::service::{Service, now_ms};
 use crate::frame::usage::CollectionUsage;
 use quire_catalog::patterns::PatternState;
+use quire_catalog::time_series::BUCKETS;
 use quire_catalog::{Collection, IndexState, Namespace, OPLOG};
 use quire_collections::collection_sizes;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
@@ -148,9 +149,14 @@ fn storage_stats(
     let storage = sizes.storage_bytes as i64;
     let index_bytes: i64 = sizes.indexes.iter().map(|index| index.bytes as i64).sum();
     number(writer, "size", bytes / scale);
-    number(writer, "count", documents);
-    if documents > 0 {
-        number(writer, "avgObjSize", bytes / documents);
+    match collection.filter(|collection| collection.is_time_series()) {
+        Some(series) => series_stats(series, &mut writer.document("timeseries")),
+        None => {
+            number(writer, "count", documents);
+            if documents > 0 {
+                number(writer, "avgObjSize", bytes / documents);
+            }
+        }
     }
     number(writer, "numOrphanDocs", 0);
     number(writer, "storageSize", storage / scale);
@@ -183,6 +189,15 @@ fn storage_stats(
     }
     number(writer, "scaleFactor", scale);
     collection.map_or(Ok(()), |collection| pattern_stats(service, collection, writer))
+}
+
+/// Writes the numbers of buckets of a time-series collection. Points are records of their own, so
+/// there are none.
+fn series_stats(collection: &Collection, stats: &mut DocWriter<'_>) {
+    let namespace = &collection.namespace;
+    let buckets = format!("{}.{BUCKETS}{}", namespace.db(), namespace.collection());
+    stats.append("bucketsNs", buckets.as_str());
+    number(stats, "bucketCount", 0);
 }
 
 /// Writes what the declared patterns have done since the start of the process, and what they have

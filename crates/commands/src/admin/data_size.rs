@@ -58,7 +58,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = namespace(cx, body)?;
     let arguments = parse(cx, body)?;
     let catalog = cx.service.store.catalog();
-    catalog.refuse_view(&namespace)?;
+    catalog.refuse_view_like(&namespace)?;
     let range = match (arguments.min, arguments.max) {
         (None, None) => None,
         (Some(min), Some(max)) => Some((min, max)),

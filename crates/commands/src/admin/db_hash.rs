@@ -79,7 +79,8 @@ fn is_replicated(collection: &Collection) -> bool {
 
 fn hash(cx: &Context<'_>, collection: &Collection) -> Result<String> {
     let mut hash = Md5::new();
-    let Some(index) = collection.id_index() else { return Ok(hex(hash)) };
+    let order = collection.clustered_index().or_else(|| collection.id_index());
+    let Some(index) = order else { return Ok(hex(hash)) };
     let mut cursor = IndexCursor::new(index, IndexRange::whole(index), Direction::Forward);
     let mut entries: Vec<IndexEntry> = Vec::new();
     let mut found = Vec::new();

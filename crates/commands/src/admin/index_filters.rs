@@ -58,7 +58,7 @@ pub fn clear_plans(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -
 fn collection(cx: &Context<'_>, body: Doc<'_>) -> Result<Option<Arc<Collection>>> {
     let namespace = cx.target(body)?;
     let catalog = cx.service.store.catalog();
-    catalog.refuse_view(&namespace)?;
+    catalog.refuse_view_like(&namespace)?;
     Ok(catalog.lookup(&namespace).cloned())
 }
 

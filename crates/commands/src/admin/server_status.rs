@@ -104,9 +104,10 @@ fn catalog(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter
         catalog.collections().filter(|found| !internal(found) && is(found)).count() as i64
     };
     let capped = users(|found| found.options.capped().is_some());
-    let clustered = users(|found| found.clustered_index().is_some());
+    let clustered = users(|found| found.options.clustered_index().is_some());
+    let series = users(Collection::is_time_series);
     section.append("collections", (all - own) as i64).append("capped", capped);
-    section.append("clustered", clustered).append("timeseries", 0i64).append("views", 0i64);
+    section.append("clustered", clustered).append("timeseries", series).append("views", 0i64);
     section.append("internalCollections", own as i64).append("internalViews", 0i64);
 }
 

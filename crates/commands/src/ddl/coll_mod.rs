@@ -14,6 +14,7 @@ use quire_collections::{
 };
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::time_series::TimeSeriesChange;
 use quire_session::Changed;
 
 /// The parsed arguments.
@@ -31,6 +32,8 @@ struct Arguments<'a> {
     images: Option<bool>,
     /// The changes of the declared patterns.
     patterns: Option<Vec<PatternChange>>,
+    /// The change of the buckets of a time-series collection.
+    series: Option<TimeSeriesChange>,
     /// The first option that applies only to collections.
     of_collection: Option<&'a str>,
     /// The first option that is not built.
@@ -75,13 +78,15 @@ fn modify_collection(
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     let namespace = &collection.namespace;
-    let Arguments { index, dry_run, expiry, validation, capped, images, patterns, .. } = arguments;
+    let Arguments { index, dry_run, expiry, validation, capped, images, patterns, series, .. } =
+        arguments;
     if let Some(changes) = patterns {
         let alone = index.is_none()
             && expiry.is_none()
             && validation.is_empty()
             && capped.is_empty()
-            && images.is_none();
+            && images.is_none()
+            && series.is_none();
         return match alone {
             true => change_patterns(cx, namespace, &changes, dry_run, reply),
             false => {
@@ -99,7 +104,7 @@ fn modify_collection(
         return Err(no_conversion());
     }
     let (converted, index) = if unique { (index, None) } else { (None, index) };
-    let change = ModifyCollection { index, expiry, validation, capped, images };
+    let change = ModifyCollection { index, expiry, validation, capped, images, series };
     if converted.is_none() && change.is_empty() {
         return Ok(());
     }
@@ -175,6 +180,9 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             "changeStreamPreAndPostImages" if !arg.is_null() => {
                 parsed.images = Some(parse_images("collMod", arg.value())?);
             }
+            "timeseries" if !arg.is_null() => {
+                parsed.series = Some(TimeSeriesChange::parse(arg.document()?)?);
+            }
             "patterns" if !arg.is_null() => {
                 parsed.patterns = Some(PatternChange::parse_all("collMod", arg.array()?)?);
             }
@@ -186,8 +194,9 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             | "cappedSize"
             | "cappedMax"
             | "changeStreamPreAndPostImages"
+            | "timeseries"
             | "patterns" => {}
-            "timeseries" | "recordPreImages" => {
+            "recordPreImages" => {
                 let given = Some(arg.name()).filter(|_| !arg.is_null());
                 parsed.not_built = parsed.not_built.or(given);
             }

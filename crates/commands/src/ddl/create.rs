@@ -9,6 +9,7 @@ use crate::frame::service::now_ms;
 use quire_catalog::capped::Capped;
 use quire_catalog::clustered::check_beside;
 use quire_catalog::patterns::PatternChange;
+use quire_catalog::time_series::BUCKETS;
 use quire_catalog::{CollectionOptions, Namespace, ValidationOptions, ViewDefinition};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
@@ -35,10 +36,15 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     if options.keeps_images() {
         check_images(&namespace)?;
     }
-    if namespace.collection().starts_with("system.buckets.") {
-        let text = format!("{namespace} can only be created with a time-series collection");
-        return Err(Error::new(ErrorCode::IllegalOperation, text));
-    }
+    let namespace = match namespace.collection().strip_prefix(BUCKETS) {
+        None => namespace,
+        // As in MongoDB, the buckets and their time-series collection exist together.
+        Some(name) if options.time_series().is_some() => Namespace::new(cx.db, name)?,
+        Some(_) => {
+            let text = format!("{namespace} can only be created with a time-series collection");
+            return Err(Error::new(ErrorCode::IllegalOperation, text));
+        }
+    };
     let patterns = patterns(cx, body)?;
     let is_there = cx.service.store.catalog().lookup(&namespace).is_some();
     cx.server_unit()?.create_collection(&namespace, options, &cx.interrupt)?;

@@ -1,6 +1,7 @@
 //! `$listCatalog`: the catalog's data of one collection, or of all of them if the stage runs on
 //! `admin` without a collection.
 
+use crate::ddl::list_collections::kind;
 use crate::frame::context::Context;
 use quire_catalog::{
     Catalog, Collection, Index, IndexState, MultikeyPaths, Namespace, ViewDefinition,
@@ -65,7 +66,7 @@ fn view_row(view: &ViewDefinition) -> DocBuf {
 fn row(collection: &Collection) -> DocBuf {
     let namespace = &collection.namespace;
     DocBuf::build(|row| {
-        names(namespace, "collection", row);
+        names(namespace, kind(collection), row);
         {
             let mut stored = row.document("md");
             stored.append("ns", namespace.as_str());

@@ -1,7 +1,7 @@
 //! `$listClusterCatalog`: the collections and views of a database with their options; of all
 //! databases if the stage runs on `admin`.
 
-use crate::ddl::list_collections::{describe_collection, describe_view};
+use crate::ddl::list_collections::{describe_collection, describe_view, kind};
 use crate::frame::args::fields;
 use crate::frame::context::Context;
 use quire_catalog::{Database, Namespace};
@@ -72,7 +72,7 @@ fn add_rows(database: &Database, with_shards: bool, rows: &mut Vec<DocBuf>) {
     };
     let collections = database.collections().map(|collection| {
         let describe = |row: &mut DocWriter<'_>| describe_collection(collection, row);
-        (&collection.namespace, row(&collection.namespace, "collection", &describe))
+        (&collection.namespace, row(&collection.namespace, kind(collection), &describe))
     });
     let views = database.views().map(|view| {
         let describe = |row: &mut DocWriter<'_>| describe_view(view, row);

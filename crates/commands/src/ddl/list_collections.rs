@@ -62,7 +62,7 @@ fn name_of(row: &DocBuf) -> &str {
 
 fn row(collection: &Collection, name_only: bool) -> DocBuf {
     DocBuf::build(|writer| {
-        writer.append("name", collection.namespace.collection()).append("type", "collection");
+        writer.append("name", collection.namespace.collection()).append("type", kind(collection));
         if !name_only {
             describe_collection(collection, writer);
         }
@@ -78,13 +78,22 @@ fn view_row(view: &ViewDefinition, name_only: bool) -> DocBuf {
     })
 }
 
-/// Writes `options`, `info` and `idIndex` of a collection.
+/// Returns the `type` of a collection.
+pub fn kind(collection: &Collection) -> &'static str {
+    if collection.is_time_series() { "timeseries" } else { "collection" }
+}
+
+/// Writes `options`, `info` and `idIndex` of a collection. A time-series collection shows no UUID, as
+/// in MongoDB.
 pub fn describe_collection(collection: &Collection, writer: &mut DocWriter<'_>) {
     writer.append("options", collection.options.document());
     {
         let uuid = Value::Binary(Binary { subtype: 4, bytes: &collection.uuid.0 });
         let mut info = writer.document("info");
-        info.append("readOnly", false).append("uuid", uuid);
+        info.append("readOnly", false);
+        if !collection.is_time_series() {
+            info.append("uuid", uuid);
+        }
         // Not in `options`, which a dump passes on to `create` of another server.
         let declared = &collection.patterns.declared;
         if !declared.is_empty() {

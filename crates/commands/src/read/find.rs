@@ -70,10 +70,15 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 /// empty, so that the cursor has no position.
 ///
 /// # Errors
-/// `BadValue` if the collection is not capped.
+/// `BadValue` if the collection is not capped; 168 InvalidPipelineOperator for a time-series
+/// collection.
 fn is_empty(namespace: &Namespace, views: &dyn Views) -> Result<bool> {
     let view = views.view();
     let Some(collection) = view.collection(namespace) else { return Ok(true) };
+    if collection.is_time_series() {
+        let text = "Tailable cursors are not supported on time-series collections";
+        return Err(Error::new(ErrorCode::InvalidPipelineOperator, text));
+    }
     if collection.options.capped().is_none() {
         let text = format!(
             "error processing query: ns={namespace} tailable cursor requested on non capped collection"

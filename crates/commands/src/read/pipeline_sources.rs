@@ -207,6 +207,10 @@ fn cached_plans(
         let text = format!("collection '{namespace}' does not exist");
         return Err(Error::location(50933, text));
     };
+    if collection.is_time_series() {
+        let text = "$planCacheStats is not supported on a time-series collection";
+        return Err(Error::location(40602, text));
+    }
     let host = crate::frame::host::host_name();
     let rows = collection.plan_cache.all().into_iter().map(|(key, cached)| {
         let shape = shape_digits(cached.shape);

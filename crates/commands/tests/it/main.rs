@@ -53,6 +53,7 @@ mod stage_rights;
 mod stats;
 mod tailing;
 mod text_search;
+mod time_series;
 mod transactions;
 mod user_jobs;
 mod validate;

@@ -14,6 +14,7 @@ mod merge;
 mod out;
 mod results;
 mod statement;
+mod time_series;
 mod update;
 mod upsert;
 

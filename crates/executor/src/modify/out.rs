@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Namespace};
+use quire_catalog::time_series::options_of;
+use quire_catalog::{Catalog, Collection, Namespace};
 use quire_collections::Store;
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::stage::Out;
+use quire_mql::time_series::TimeSeriesOptions;
 use quire_storage::{CommitOptions, Interrupt};
 
 use crate::modify::insert::insert_many;
@@ -27,7 +29,12 @@ impl Replacing {
     pub fn begin(out: &Out, unit: &dyn UnitOfWork, commit: &CommitOptions) -> Result<Self> {
         let target = target(out)?;
         let store = Arc::clone(unit.store());
-        let model = store.catalog().writable(&target)?;
+        let catalog = store.catalog();
+        let model = match &out.time_series {
+            Some(series) => existing_series(&catalog, &target, series)?,
+            None => catalog.writable(&target)?,
+        };
+        let own = out.time_series.clone().map(options_of).unwrap_or_default();
         if model.as_ref().is_some_and(|model| model.options.capped().is_some()) {
             let text = format!("namespace '{target}' is capped so it can't be used for $out");
             return Err(Error::location(17152, text));
@@ -36,7 +43,7 @@ impl Replacing {
         let temporary = Namespace::new(&out.db, &name)?;
         let buffered =
             CommitOptions { interrupt: commit.interrupt.clone(), ..CommitOptions::buffered() };
-        let temporary = store.create_copy(model.as_deref(), &temporary, &buffered)?;
+        let temporary = store.create_copy((model.as_deref(), &own), &temporary, &buffered)?;
         Ok(Replacing { store, target, model, temporary })
     }
 
@@ -64,6 +71,33 @@ impl Replacing {
         }
         placed
     }
+}
+
+/// Returns the time-series collection that an `$out` with options of one replaces; `None` if there is
+/// none.
+///
+/// # Errors
+/// 7268700 if the name is that of a view or of another kind of collection, 7406103 if the options
+/// differ.
+fn existing_series(
+    catalog: &Catalog,
+    target: &Namespace,
+    series: &TimeSeriesOptions,
+) -> Result<Option<Arc<Collection>>> {
+    target.check_writable()?;
+    let found = catalog.lookup(target);
+    let existing = found.and_then(|found| found.options.time_series());
+    if (found.is_some() && existing.is_none()) || catalog.view(target).is_some() {
+        let text = format!(
+            "Cannot create a time-series collection from a non time-series collection: {target}"
+        );
+        return Err(Error::location(7_268_700, text));
+    }
+    if existing.is_some_and(|existing| **existing != *series) {
+        let text = format!("Time-series options of $out differ from those of {target}");
+        return Err(Error::location(7_406_103, text));
+    }
+    Ok(found.cloned())
 }
 
 /// Returns the collection to write to. An invalid name is an IllegalOperation.

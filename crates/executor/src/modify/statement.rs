@@ -66,7 +66,7 @@ pub(crate) struct Statement {
     pub env: Arc<Env>,
     /// The collation; `None` is the simple one.
     pub collation: Option<Arc<Collation>>,
-    /// True if the collection's `_id` index compares strings as the statement does.
+    /// True if the collection has an `_id` index, and it compares strings as the statement does.
     ids_alike: bool,
     pub query: Query,
     /// The filter; `None` if the statement asks only for an `_id`.
@@ -185,8 +185,9 @@ impl Statement {
         let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
         Ok(Statement {
             env: Arc::new(env),
-            ids_alike: collection
-                .is_none_or(|found| found.options.collation() == collation.as_ref()),
+            ids_alike: collection.is_none_or(|found| {
+                found.id_index().is_some() && found.options.collation() == collation.as_ref()
+            }),
             collation,
             query,
             filter,

@@ -47,7 +47,6 @@ mod set_window_fields;
 mod sort;
 mod sort_by_count;
 mod sub_pipeline;
-mod time_series;
 mod transform;
 mod union_with;
 mod unwind;

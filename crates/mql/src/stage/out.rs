@@ -3,9 +3,10 @@
 use super::facts::Facts;
 use super::registry::StageRow;
 use super::rights::{Names, StageAction, on_named, on_source};
-use super::{Modified, Needs, Stage, StageBody, time_series};
+use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::options::Options;
+use crate::time_series::TimeSeriesOptions;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
@@ -36,11 +37,15 @@ pub struct Out {
     pub db: String,
     /// The name of the target.
     pub collection: String,
+    /// The options of the time-series collection that the target is to be.
+    pub time_series: Option<TimeSeriesOptions>,
 }
 
 fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Out> {
-    let (out, is_series) = match value {
-        Value::String(name) => (Out { db: own_db(cx), collection: name.to_owned() }, false),
+    let out = match value {
+        Value::String(name) => {
+            Out { db: own_db(cx), collection: name.to_owned(), time_series: None }
+        }
         Value::Document(spec) => parse_document(spec)?,
         other => {
             let found = other.type_name();
@@ -48,7 +53,7 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Out> {
             return Err(Error::location(16990, text));
         }
     };
-    let Out { db, collection } = &out;
+    let Out { db, collection, .. } = &out;
     if !may_be_namespace(db, collection) {
         let text = format!("Invalid $out target namespace, {db}.{collection}");
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
@@ -60,18 +65,14 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Out> {
         let text = format!("Can't $out to special collection: {collection}");
         return Err(Error::location(17385, text));
     }
-    if is_series {
-        return Err(Error::not_built("a time-series collection ($out.timeseries)"));
-    }
     Ok(out)
 }
 
 const OPTIONS: Options<'_> = Options("$out");
 
-/// Parses an operand that is a document. Returns true if the target is to be a time-series
-/// collection.
-fn parse_document(spec: Doc<'_>) -> Result<(Out, bool)> {
-    let (mut db, mut collection, mut is_series) = (None, None, false);
+/// Parses an operand that is a document.
+fn parse_document(spec: Doc<'_>) -> Result<Out> {
+    let (mut db, mut collection, mut time_series) = (None, None, None);
     for field in OPTIONS.fields(spec) {
         let (name, value) = field?;
         let field = match name {
@@ -79,8 +80,10 @@ fn parse_document(spec: Doc<'_>) -> Result<(Out, bool)> {
             "coll" => &mut collection,
             "timeseries" if value.is_nullish() => continue,
             "timeseries" => {
-                time_series::check(value)?;
-                is_series = true;
+                let Value::Document(options) = value else {
+                    return Err(OPTIONS.wrong_type(name, value, "object"));
+                };
+                time_series = Some(TimeSeriesOptions::parse("timeseries", options)?);
                 continue;
             }
             _ => return Err(OPTIONS.unknown(name)),
@@ -93,7 +96,7 @@ fn parse_document(spec: Doc<'_>) -> Result<(Out, bool)> {
     }
     let collection = collection.ok_or_else(|| OPTIONS.missing("coll"))?;
     let db = db.ok_or_else(|| OPTIONS.missing("db"))?;
-    Ok((Out { db, collection }, is_series))
+    Ok(Out { db, collection, time_series })
 }
 
 /// Returns the database that the pipeline reads.
@@ -124,5 +127,8 @@ impl StageBody for Out {
     fn print(&self, writer: &mut DocWriter<'_>) {
         let mut out = writer.document(OUT.name);
         out.append("coll", self.collection.as_str()).append("db", self.db.as_str());
+        if let Some(options) = &self.time_series {
+            out.append("timeseries", &options.document());
+        }
     }
 }

@@ -292,7 +292,7 @@ fn documents_made_by_densify_keep_the_order_of_their_fields() {
 }
 
 #[test]
-fn errors_of_time_series_options_come_first() {
+fn out_checks_the_options_of_a_time_series() {
     for (spec, code) in [
         ("1", 14),
         ("[]", 14),
@@ -313,11 +313,18 @@ fn errors_of_time_series_options_come_first() {
             r#"{timeField: "t", granularity: "hours", bucketMaxSpanSeconds: 5, bucketRoundingSeconds: 5}"#,
             72,
         ),
-        (r#"{timeField: "t", metaField: "m", granularity: "hours"}"#, 115),
-        (r#"{timeField: "t", bucketMaxSpanSeconds: 5, bucketRoundingSeconds: 5}"#, 115),
+        (r#"{timeField: "a.b"}"#, 72),
     ] {
         let pipeline = format!(r#"[{{$out: {{db: "d", coll: "c", timeseries: {spec}}}}}]"#);
         assert_eq!(stages(&pipeline).unwrap_err().code().number(), code, "{spec}");
     }
-    assert!(stages(r#"[{$out: {db: "d", coll: "c", timeseries: null}}]"#).is_ok());
+    for spec in [
+        "null",
+        r#"{timeField: "t", metaField: "t"}"#,
+        r#"{timeField: "t", metaField: "m", granularity: "hours"}"#,
+        r#"{timeField: "t", bucketMaxSpanSeconds: 5, bucketRoundingSeconds: 5}"#,
+    ] {
+        let pipeline = format!(r#"[{{$out: {{db: "d", coll: "c", timeseries: {spec}}}}}]"#);
+        assert!(stages(&pipeline).is_ok(), "{spec}");
+    }
 }

@@ -161,6 +161,15 @@ impl Update {
         matches!(&self.kind, Kind::Modifiers(modifiers) if modifiers.is_only_relative(meant))
     }
 
+    /// Returns the paths that the operators can change, up to the first part that depends on the
+    /// document; `None` for a replacement and for a pipeline.
+    pub fn touched(&self) -> Option<&[String]> {
+        match &self.kind {
+            Kind::Modifiers(modifiers) => Some(modifiers.touched()),
+            Kind::Replacement(_) | Kind::Pipeline(_) => None,
+        }
+    }
+
     /// Describes how [`apply`](Self::apply) changed `before` to `after`. Returns `None` for a
     /// replacement, because the new document describes it completely.
     pub fn describe(&self, before: Doc<'_>, after: Doc<'_>) -> Option<UpdateDescription> {

@@ -81,6 +81,11 @@ impl Modifiers {
         self.touched.iter().all(|touched| touched.is_relative && is_meant(&touched.path))
     }
 
+    /// Returns the paths that the operators can change.
+    pub(super) fn touched(&self) -> &[String] {
+        &self.touched
+    }
+
     /// Describes how the operators changed `before` to `after`.
     pub(super) fn describe(&self, before: Doc<'_>, after: Doc<'_>) -> UpdateDescription {
         describe::by_operators(&self.tree, before, after)

@@ -4,7 +4,7 @@
 use crate::indexes::choose::Statistics;
 use crate::request::{AggregateRequest, collation_of};
 use quire_catalog::{Collection, Index, IndexState};
-use quire_error::Result;
+use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::Collation;
 use quire_mql::stage::{Merge, Stage};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn is_by_id(merge: &Merge) -> bool {
     merge.on.iter().all(|path| path == "_id")
 }
 
-/// Fails with 51183 if the pipeline ends with a `$merge` whose fields are not unique in its
+/// Fails with 166 for a `$merge` into a time-series collection, and with 51183 if the pipeline ends with a `$merge` whose fields are not unique in its
 /// collection.
 pub(crate) fn check_target(
     stage: Option<&Stage>,
@@ -54,6 +54,11 @@ pub(crate) fn check_target(
 ) -> Result<()> {
     let Some(Stage::Merge(merge)) = stage else { return Ok(()) };
     let target = stats.collection(&format!("{}.{}", merge.db, merge.collection)).ok().flatten();
+    if let Some(target) = target.as_deref().filter(|target| target.is_time_series()) {
+        let text =
+            format!("$merge cannot write to the time-series collection {}", target.namespace);
+        return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
+    }
     let found = match &target {
         None => is_by_id(merge),
         Some(target) => {

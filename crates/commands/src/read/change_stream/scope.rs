@@ -51,15 +51,13 @@ impl Scope {
         Ok(Scope::Collection(namespace.to_owned()))
     }
 
-    /// Fails with 166 CommandNotSupportedOnView for a view, which has no changes of its own.
+    /// Fails with 166 CommandNotSupportedOnView for a view, which has no changes of its own, and for a
+    /// time-series collection, whose changes are not logged.
     pub fn check_view(&self, catalog: &Catalog) -> Result<()> {
         let Scope::Collection(namespace) = self else { return Ok(()) };
-        if catalog.view(&Namespace::parse(namespace)?).is_none() {
-            return Ok(());
-        }
-        let text =
-            format!("Namespace {namespace} is a view, and change streams do not watch views");
-        Err(Error::new(ErrorCode::CommandNotSupportedOnView, text))
+        let watched = Namespace::parse(namespace)?;
+        let refused = catalog.refuse_view_like(&watched);
+        refused.map_err(|error| error.context("change streams watch ordinary collections"))
     }
 
     /// Returns true if the stream has the changes of a collection or a database with this name.
