@@ -182,8 +182,8 @@ impl Collection {
 
 /// Returns the index that a collection with these options has from its beginning.
 fn first_index(id: IndexId, options: &CollectionOptions) -> Option<Index> {
-    if options.time_series().is_some() {
-        let spec = crate::time_series::time_index(options)?;
+    if let Some(series) = options.time_series() {
+        let spec = crate::time_series::time_index(series, options.collation())?;
         return Some(Index::new(id, spec, IndexState::Ready));
     }
     let (version, collation) = (options.id_index_version(), options.collation().cloned());

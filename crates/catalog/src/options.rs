@@ -140,7 +140,8 @@ impl CollectionOptions {
     }
 
     /// Returns the options of a time-series collection without other options.
-    pub(crate) fn of_series(document: DocBuf, series: TimeSeriesOptions) -> Self {
+    pub fn of_series(series: TimeSeriesOptions) -> Self {
+        let document = doc! { SERIES: &series.document() };
         let time_series = Some(Arc::new(series));
         CollectionOptions { document, time_series, ..CollectionOptions::default() }
     }
@@ -258,6 +259,12 @@ impl CollectionOptions {
     #[inline]
     pub fn time_series(&self) -> Option<&Arc<TimeSeriesOptions>> {
         self.time_series.as_ref()
+    }
+
+    /// Returns the index that a new collection gets besides the first one, if it does: that of a
+    /// time-series collection on meta and time.
+    pub fn default_index(&self) -> Option<IndexSpec> {
+        time_series::default_index(self.time_series.as_deref()?, self.collation())
     }
 
     /// Refuses an expiry of a time-series collection that could not be found.

@@ -5,14 +5,17 @@
 //! place stands an index on the time that users do not see: it gives the natural order, serves
 //! conditions on the time and sorts by it, and finds the points that expire.
 
-use quire_document::{Doc, DocBuf, Value, doc};
+use std::sync::Arc;
+
+use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::Collation;
 use quire_mql::time_series::TimeSeriesOptions;
 
+use crate::IndexSpec;
 use crate::clustered::truth;
 use crate::key::Kind;
 use crate::validator::Validation;
-use crate::{CollectionOptions, IndexSpec};
 
 /// The name of the option.
 pub(crate) const SERIES: &str = "timeseries";
@@ -73,37 +76,39 @@ fn is_indexable(field: &str) -> bool {
 }
 
 /// Returns the hidden index on the time; `None` if the field has a name that no index takes.
-pub(crate) fn time_index(options: &CollectionOptions) -> Option<IndexSpec> {
-    let series = options.time_series().filter(|series| is_indexable(&series.time_field))?;
-    Some(IndexSpec {
-        key: DocBuf::build(|key| {
-            key.append(&series.time_field, 1);
-        }),
-        name: TIME_INDEX.to_owned(),
-        version: 2,
-        clustered: true,
-        collation: options.collation().cloned(),
-        ..IndexSpec::default()
-    })
+pub(crate) fn time_index(
+    series: &TimeSeriesOptions,
+    collation: Option<&Arc<Collation>>,
+) -> Option<IndexSpec> {
+    let time = series.time_field.as_str();
+    let key = is_indexable(time).then(|| ascending(&[time]))?;
+    let name = TIME_INDEX.to_owned();
+    Some(IndexSpec { clustered: true, ..ordinary(key, name, collation) })
 }
 
 /// Returns the index on meta and time that a new collection gets; `None` without a `metaField`, and
 /// if no index can have these fields.
-pub fn default_index(options: &CollectionOptions) -> Option<IndexSpec> {
-    let series = options.time_series()?;
+pub(crate) fn default_index(
+    series: &TimeSeriesOptions,
+    collation: Option<&Arc<Collation>>,
+) -> Option<IndexSpec> {
     let (meta, time) = (series.meta_field.as_deref()?, series.time_field.as_str());
     if meta == time || !is_indexable(meta) || !is_indexable(time) {
         return None;
     }
-    Some(IndexSpec {
-        key: DocBuf::build(|key| {
-            key.append(meta, 1).append(time, 1);
-        }),
-        name: format!("{meta}_1_{time}_1"),
-        version: 2,
-        collation: options.collation().cloned(),
-        ..IndexSpec::default()
+    Some(ordinary(ascending(&[meta, time]), format!("{meta}_1_{time}_1"), collation))
+}
+
+fn ascending(fields: &[&str]) -> DocBuf {
+    DocBuf::build(|key| {
+        for field in fields {
+            key.append(field, 1);
+        }
     })
+}
+
+fn ordinary(key: DocBuf, name: String, collation: Option<&Arc<Collation>>) -> IndexSpec {
+    IndexSpec { key, name, version: 2, collation: collation.cloned(), ..IndexSpec::default() }
 }
 
 /// Refuses an expiry that no index on the time could find.
@@ -159,10 +164,16 @@ pub fn check_index(series: &TimeSeriesOptions, spec: &IndexSpec) -> Result<()> {
     if spec.is_id() {
         return refused("An index on '_id' alone is not supported");
     }
+    let filter = spec.partial_filter.as_ref();
+    if filter.is_some() && spec.collation.is_some() {
+        let text = "A partial index on a time-series collection cannot have a collation";
+        return Err(Error::new(ErrorCode::IndexOptionsConflict, text));
+    }
     let is_of_time = spec.key.as_doc().fields().all(|(path, _)| path == series.time_field);
-    if spec.expire_after_seconds.is_some() && (spec.partial_filter.is_none() || !is_of_time) {
+    let is_partial = filter.is_some_and(|filter| is_on_meta(series, filter.as_doc()));
+    if spec.expire_after_seconds.is_some() && !(is_of_time && is_partial) {
         return invalid(
-            "TTL indexes must be on the timeField and have a 'partialFilterExpression'",
+            "TTL indexes must be on the timeField and have a 'partialFilterExpression' on the metaField",
         );
     }
     Ok(())
@@ -190,15 +201,11 @@ pub(crate) fn with_series(options: Doc<'_>, series: &TimeSeriesOptions) -> DocBu
     document
 }
 
-/// Returns the options of a new collection that only `$out` describes.
-pub fn options_of(series: TimeSeriesOptions) -> CollectionOptions {
-    let document = doc! { SERIES: &series.document() };
-    CollectionOptions::of_series(document, series)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use quire_document::doc;
 
     use super::*;
 
@@ -253,6 +260,20 @@ mod tests {
                 },
                 None,
             ),
+            (
+                doc! {
+                    "name": "i", "key": { "t": 1 }, "expireAfterSeconds": 1,
+                    "partialFilterExpression": { "v": 1 },
+                },
+                Some(72),
+            ),
+            (
+                doc! {
+                    "name": "i", "key": { "v": 1 }, "collation": { "locale": "en" },
+                    "partialFilterExpression": { "m": 1 },
+                },
+                Some(85),
+            ),
         ] {
             assert_eq!(code(spec.clone()), expected, "{spec:?}");
         }
@@ -260,13 +281,12 @@ mod tests {
 
     #[test]
     fn the_time_index_is_no_id_index_even_on_the_id() {
-        let fields = doc! { "timeseries": { "timeField": "_id" } };
-        let options = CollectionOptions::parse(fields.as_doc(), 0).unwrap();
-        let spec = time_index(&options).unwrap();
-        assert!(!spec.is_id());
-        assert!(default_index(&options).is_none());
-        let fields = doc! { "timeseries": { "timeField": "$a", "metaField": "m" } };
-        let options = CollectionOptions::parse(fields.as_doc(), 0).unwrap();
-        assert!(time_index(&options).is_none() && default_index(&options).is_none());
+        let series =
+            |fields: DocBuf| TimeSeriesOptions::parse("timeseries", fields.as_doc()).unwrap();
+        let by_id = series(doc! { "timeField": "_id" });
+        assert!(!time_index(&by_id, None).unwrap().is_id());
+        assert!(default_index(&by_id, None).is_none());
+        let odd = series(doc! { "timeField": "$a", "metaField": "m" });
+        assert!(time_index(&odd, None).is_none() && default_index(&odd, None).is_none());
     }
 }

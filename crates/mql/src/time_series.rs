@@ -23,14 +23,14 @@ pub struct TimeSeriesOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buckets {
     /// The bounds that belong to a granularity.
-    Of(Granularity),
+    Of(BucketGranularity),
     /// A bucket spans this number of seconds, to which its beginning is rounded, too.
     Seconds(i32),
 }
 
 /// How far apart the measurements of one source usually are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Granularity {
+pub enum BucketGranularity {
     /// Seconds: buckets of an hour.
     Seconds,
     /// Minutes: buckets of a day.
@@ -42,17 +42,17 @@ pub enum Granularity {
 /// The change of a time-series collection by `collMod`. What is absent stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeSeriesChange {
-    granularity: Option<Granularity>,
+    granularity: Option<BucketGranularity>,
     span: Option<i64>,
     rounding: Option<i64>,
 }
 
-impl Granularity {
+impl BucketGranularity {
     fn of(name: &str) -> Option<Self> {
         match name {
-            "seconds" => Some(Granularity::Seconds),
-            "minutes" => Some(Granularity::Minutes),
-            "hours" => Some(Granularity::Hours),
+            "seconds" => Some(BucketGranularity::Seconds),
+            "minutes" => Some(BucketGranularity::Minutes),
+            "hours" => Some(BucketGranularity::Hours),
             _ => None,
         }
     }
@@ -60,9 +60,9 @@ impl Granularity {
     /// Returns the name, as users write it.
     pub fn name(self) -> &'static str {
         match self {
-            Granularity::Seconds => "seconds",
-            Granularity::Minutes => "minutes",
-            Granularity::Hours => "hours",
+            BucketGranularity::Seconds => "seconds",
+            BucketGranularity::Minutes => "minutes",
+            BucketGranularity::Hours => "hours",
         }
     }
 }
@@ -71,9 +71,9 @@ impl Buckets {
     /// Returns the longest time between two measurements of one bucket, in seconds.
     pub fn span_seconds(self) -> i32 {
         match self {
-            Buckets::Of(Granularity::Seconds) => 3_600,
-            Buckets::Of(Granularity::Minutes) => 86_400,
-            Buckets::Of(Granularity::Hours) => 2_592_000,
+            Buckets::Of(BucketGranularity::Seconds) => 3_600,
+            Buckets::Of(BucketGranularity::Minutes) => 86_400,
+            Buckets::Of(BucketGranularity::Hours) => 2_592_000,
             Buckets::Seconds(seconds) => seconds,
         }
     }
@@ -81,9 +81,9 @@ impl Buckets {
     /// Returns the seconds to which the beginning of a bucket is rounded down.
     pub fn rounding_seconds(self) -> i32 {
         match self {
-            Buckets::Of(Granularity::Seconds) => 60,
-            Buckets::Of(Granularity::Minutes) => 3_600,
-            Buckets::Of(Granularity::Hours) => 86_400,
+            Buckets::Of(BucketGranularity::Seconds) => 60,
+            Buckets::Of(BucketGranularity::Minutes) => 3_600,
+            Buckets::Of(BucketGranularity::Hours) => 86_400,
             Buckets::Seconds(seconds) => seconds,
         }
     }
@@ -142,7 +142,7 @@ impl TimeSeriesOptions {
             }
         }
         let time_field = time_field.ok_or_else(|| options.missing("timeField"))?;
-        let buckets = Buckets::given(change)?.unwrap_or(Buckets::Of(Granularity::Seconds));
+        let buckets = Buckets::given(change)?.unwrap_or(Buckets::Of(BucketGranularity::Seconds));
         Ok(TimeSeriesOptions { time_field, meta_field, buckets })
     }
 
@@ -150,7 +150,7 @@ impl TimeSeriesOptions {
     pub fn of_stored(spec: Doc<'_>) -> Option<Self> {
         let text = |name: &str| spec.get(name)?.as_str();
         let buckets = match text("granularity") {
-            Some(name) => Buckets::Of(Granularity::of(name)?),
+            Some(name) => Buckets::Of(BucketGranularity::of(name)?),
             None => {
                 Buckets::Seconds(spec.get("bucketMaxSpanSeconds")?.exact_i64()?.try_into().ok()?)
             }
@@ -209,7 +209,7 @@ impl TimeSeriesChange {
                 let Value::String(word) = value else {
                     return Err(options.wrong_type(name, value, "string"));
                 };
-                let known = Granularity::of(word);
+                let known = BucketGranularity::of(word);
                 self.granularity = Some(known.ok_or_else(|| {
                     let owner = options.0;
                     Error::bad_value(format!(
@@ -298,7 +298,7 @@ mod tests {
         };
         let minutes = options(doc! { "timeField": "t", "granularity": "minutes" });
         let hours = changed(&minutes, doc! { "granularity": "hours" }).unwrap();
-        assert_eq!(hours.buckets, Buckets::Of(Granularity::Hours));
+        assert_eq!(hours.buckets, Buckets::Of(BucketGranularity::Hours));
         assert!(changed(&hours, doc! { "granularity": "minutes" }).is_err());
         assert_eq!(changed(&hours, doc! {}).unwrap(), hours);
         let day = doc! { "bucketMaxSpanSeconds": 86_400, "bucketRoundingSeconds": 86_400 };

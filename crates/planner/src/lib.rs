@@ -25,7 +25,7 @@ pub use find::{FindQuery, id_of_condition, id_to_look_up, plan_find, planned};
 pub use indexes::cached::shape_hashes;
 pub use indexes::choose::Statistics;
 pub use indexes::intersection::add_intersection;
-pub use on_view::{COUNT_FIELD, on_view};
+pub use on_view::{COUNT_FIELD, check_find_options, on_view};
 pub use pipeline::target::running_merge_index;
 pub use plan::{
     Foreign, ForeignKey, IndexScan, Inner, KeyRange, Node, Plan, ProjectionKind, Reshape,

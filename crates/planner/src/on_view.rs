@@ -48,17 +48,29 @@ pub fn on_view(request: &ReadRequest<'_>, view: &ResolvedView) -> Result<Aggrega
     Ok(answer)
 }
 
-fn of_find(find: &FindRequest) -> Result<AggregateRequest> {
+/// Refuses the options of a find that a pipeline does not have: MongoDB runs one for a find on a view
+/// and on a time-series collection.
+///
+/// # Errors
+/// 168 InvalidPipelineOperator.
+pub fn check_find_options(find: &FindRequest) -> Result<()> {
     let refused = [
         ("min", !find.min.as_doc().is_empty()),
         ("max", !find.max.as_doc().is_empty()),
         ("returnKey", find.return_key),
         ("showRecordId", find.show_record_id),
     ];
-    if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
-        let text = format!("Option {option} not supported in aggregation.");
-        return Err(Error::new(ErrorCode::InvalidPipelineOperator, text));
+    match refused.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((option, _)) => {
+            let text = format!("Option {option} not supported in aggregation.");
+            Err(Error::new(ErrorCode::InvalidPipelineOperator, text))
+        }
     }
+}
+
+fn of_find(find: &FindRequest) -> Result<AggregateRequest> {
+    check_find_options(find)?;
     if let Some(text) = refused_projection(find.projection.as_doc()) {
         return Err(Error::new(ErrorCode::InvalidPipelineOperator, text));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quire_catalog::time_series::{BUCKETS, default_index};
+use quire_catalog::time_series::BUCKETS;
 use quire_catalog::{
     Catalog, Collection, CollectionId, CollectionOptions, Index, IndexId, IndexSpec, IndexState,
     Namespace,
@@ -42,7 +42,7 @@ impl Store {
             }
             let (next, created) =
                 self.create_in(writer, catalog, next_id, namespace, collection_options.clone())?;
-            let Some(spec) = default_index(&collection_options) else {
+            let Some(spec) = collection_options.default_index() else {
                 return Ok((Some(next), created));
             };
             let mut created = Collection::clone(&created);

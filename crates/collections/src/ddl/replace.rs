@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use quire_catalog::time_series::default_index;
 use quire_catalog::{Collection, CollectionOptions, IndexState, Namespace};
 use quire_document::DocBuf;
 use quire_error::{Error, ErrorCode, Result};
@@ -33,7 +32,7 @@ impl Store {
             let indexes = model.into_iter().flat_map(|model| model.ready_indexes());
             let others = indexes.filter(|index| !index.is_id() && !index.is_internal());
             let others = others.map(|index| index.spec.clone());
-            let first = if model.is_none() { default_index(own) } else { None };
+            let first = if model.is_none() { own.default_index() } else { None };
             for spec in others.chain(first) {
                 add_ready_index(&mut copy, next_id, spec)?;
             }

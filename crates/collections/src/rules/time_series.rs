@@ -1,10 +1,11 @@
 //! A point of a time-series collection has a date in the time field. It is stored with the time first,
-//! then the meta field, then its other fields, which is the order in which MongoDB returns them.
+//! then the meta field, then its other fields, and the fields of the meta field are sorted by their
+//! names: so MongoDB returns points, and finds the bucket of a source whose fields come in any order.
 
 use std::sync::Arc;
 
 use quire_catalog::Collection;
-use quire_document::{Doc, DocBuf, Type};
+use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Type, Value};
 use quire_error::{Error, Result};
 use quire_mql::time_series::TimeSeriesOptions;
 
@@ -31,8 +32,59 @@ impl Points {
     }
 
     fn is_in_order(&self, point: Doc<'_>) -> bool {
-        point.iter().map(|element| self.rank(element.key_bytes())).is_sorted()
+        let ranks = point.iter().map(|element| self.rank(element.key_bytes()));
+        ranks.is_sorted() && self.meta(point).is_none_or(is_sorted)
     }
+
+    fn meta<'d>(&self, point: Doc<'d>) -> Option<Value<'d>> {
+        point.get(self.0.meta_field.as_deref()?)
+    }
+}
+
+/// Returns true if all documents within a value have their fields in the order of their names.
+fn is_sorted(value: Value<'_>) -> bool {
+    match value {
+        Value::Document(doc) => {
+            doc.iter().map(|element| element.key_bytes()).is_sorted()
+                && doc.fields().all(|(_, value)| is_sorted(value))
+        }
+        Value::Array(array) => array.iter().all(is_sorted),
+        _ => true,
+    }
+}
+
+/// Appends a field with the documents within its value sorted.
+fn append_sorted(writer: &mut DocWriter<'_>, name: &str, value: Value<'_>) {
+    match value {
+        Value::Document(doc) => append_fields(&mut writer.document(name), doc),
+        Value::Array(array) => {
+            let mut elements = writer.array(name);
+            array.iter().for_each(|element| push_sorted(&mut elements, element));
+        }
+        value => {
+            writer.append(name, value);
+        }
+    }
+}
+
+fn push_sorted(writer: &mut ArrayWriter<'_>, value: Value<'_>) {
+    match value {
+        Value::Document(doc) => append_fields(&mut writer.document(), doc),
+        Value::Array(array) => {
+            let mut elements = writer.array();
+            array.iter().for_each(|element| push_sorted(&mut elements, element));
+        }
+        value => {
+            writer.push(value);
+        }
+    }
+}
+
+/// Appends the fields of a document in the order of their names.
+fn append_fields(writer: &mut DocWriter<'_>, doc: Doc<'_>) {
+    let mut fields: Vec<(&str, Value<'_>)> = doc.fields().collect();
+    fields.sort_by_key(|(name, _)| *name);
+    fields.into_iter().for_each(|(name, value)| append_sorted(writer, name, value));
 }
 
 impl Rule for Points {
@@ -52,9 +104,14 @@ impl Rule for Points {
         Ok(Some(DocBuf::build(|writer| {
             for rank in 0..=2 {
                 let fields = point.iter().filter(|field| self.rank(field.key_bytes()) == rank);
-                fields.for_each(|field| {
-                    writer.append_element(field);
-                });
+                for field in fields {
+                    match rank {
+                        1 => append_sorted(writer, field.key(), field.value()),
+                        _ => {
+                            writer.append_element(field);
+                        }
+                    }
+                }
             }
         })))
     }

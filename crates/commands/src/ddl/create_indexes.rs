@@ -86,12 +86,22 @@ fn specs(
                 "BSON field 'createIndexes.{name}.{at}' is the wrong type '{found}', expected type 'object'"
             )));
         };
-        specs.push(IndexSpec::parse(spec, ignore_unknown)?);
+        let parsed = IndexSpec::parse(spec, ignore_unknown)?;
+        if cx.generic.api.strict == Some(true) && is_text(parsed.key.as_doc()) {
+            let text = "text indexes cannot be created with apiStrict: true";
+            return Err(Error::new(ErrorCode::APIStrictError, text));
+        }
+        specs.push(parsed);
         if specs.len().is_multiple_of(UNCHECKED) {
             cx.interrupt_check().check()?;
         }
     }
     Ok(specs)
+}
+
+/// Returns true for the key pattern of a text index.
+fn is_text(key: Doc<'_>) -> bool {
+    key.fields().any(|(_, kind)| kind.as_str() == Some("text"))
 }
 
 /// Checks the commit quorum: with one member every quorum of one is met.

@@ -11,7 +11,7 @@ use quire_collections::WritePolicy;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{UnitOfWork, Views, open};
-use quire_planner::ReadRequest;
+use quire_planner::{ReadRequest, check_find_options};
 use quire_session::PlanSource;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -43,6 +43,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         };
         return cx.open_pipeline(reply, pipeline, (opening, WritePolicy::Client), &mut views);
     }
+    let refused = check_find_options(&request);
+    let refused = refused.and_then(|()| on_view::check_batching(&batching, &request));
+    if refused.is_err() && is_series(&namespace, &views) {
+        return refused;
+    }
     let is_dead = request.tailable && is_empty(&namespace, &views)?;
     let execution = open(&request, &views, cx.exec_params())?;
     // A blocking sort has the limit inside and does not report that it is reached.
@@ -66,19 +71,18 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         .map_err(|error| error.context(&format!("Executor error during find command: {namespace}")))
 }
 
+fn is_series(namespace: &Namespace, views: &dyn Views) -> bool {
+    views.view().collection(namespace).is_some_and(|collection| collection.is_time_series())
+}
+
 /// Returns true if a tailable cursor would have nothing to follow: the collection is missing or
 /// empty, so that the cursor has no position.
 ///
 /// # Errors
-/// `BadValue` if the collection is not capped; 168 InvalidPipelineOperator for a time-series
-/// collection.
+/// `BadValue` if the collection is not capped.
 fn is_empty(namespace: &Namespace, views: &dyn Views) -> Result<bool> {
     let view = views.view();
     let Some(collection) = view.collection(namespace) else { return Ok(true) };
-    if collection.is_time_series() {
-        let text = "Tailable cursors are not supported on time-series collections";
-        return Err(Error::new(ErrorCode::InvalidPipelineOperator, text));
-    }
     if collection.options.capped().is_none() {
         let text = format!(
             "error processing query: ns={namespace} tailable cursor requested on non capped collection"

@@ -60,6 +60,24 @@ fn points_are_in_the_order_of_their_time_with_the_time_first() {
 }
 
 #[test]
+fn the_fields_of_the_meta_field_are_sorted() {
+    let server = Server::new();
+    let mut client = filled(&server);
+    let meta = doc! { "z": 1, "a": { "y": 1, "x": [{ "d": 1, "c": [{ "f": 1, "e": 2 }] }] } };
+    let point = doc! { "m": &meta, "t": Value::Date(500), "v": { "z": 1, "a": 2 } };
+    client.works(doc! { "insert": "s", "documents": [&point], "$db": "test" });
+    let sorted = doc! { "a": { "x": [{ "c": [{ "e": 2, "f": 1 }], "d": 1 }], "y": 1 }, "z": 1 };
+    let by_meta = |meta: &DocBuf| doc! { "find": "s", "filter": { "m": meta }, "$db": "test" };
+    let found = client.works(by_meta(&sorted));
+    for (path, expected) in [("m", &sorted), ("v", &doc! { "z": 1, "a": 2 })] {
+        let shown = at(&found, &format!("cursor.firstBatch.0.{path}")).unwrap();
+        assert_eq!(shown.as_document().unwrap().as_bytes(), expected.as_bytes(), "{found:?}");
+    }
+    let unsorted = client.works(by_meta(&meta));
+    assert!(at(&unsorted, "cursor.firstBatch.0").is_none());
+}
+
+#[test]
 fn a_sort_by_time_does_not_block() {
     let server = Server::new();
     let mut client = filled(&server);
@@ -208,6 +226,8 @@ fn commands_for_plain_collections_are_refused() {
         (doc! { "dataSize": "test.s", "$db": "test" }, 166),
         (doc! { "planCacheClear": "s", "$db": "test" }, 166),
         (doc! { "find": "s", "tailable": true, "$db": "test" }, 168),
+        (doc! { "find": "s", "singleBatch": true, "$db": "test" }, 168),
+        (doc! { "find": "s", "showRecordId": true, "$db": "test" }, 168),
         (doc! { "create": "s", "$db": "test" }, 48),
         (doc! { "find": "system.buckets.s", "$db": "test" }, 115),
         (doc! { "collMod": "s", "validator": {}, "$db": "test" }, 72),
@@ -307,6 +327,6 @@ fn points_are_not_written_in_transactions() {
     let delete = doc! { "delete": "s", "deletes": [{ "q": {}, "limit": 0 }] };
     let refused = in_transaction(delete, 2);
     assert_eq!(number(&refused, "writeErrors.0.code"), Some(263), "{refused:?}");
-    let read = in_transaction(doc! { "find": "s", "batchSize": 1, "singleBatch": true }, 3);
+    let read = in_transaction(doc! { "find": "s", "limit": 1 }, 3);
     assert_eq!(number(&read, "cursor.firstBatch.0.v"), Some(0), "{read:?}");
 }

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use quire_catalog::time_series::options_of;
-use quire_catalog::{Catalog, Collection, Namespace};
+use quire_catalog::{Catalog, Collection, CollectionOptions, Namespace};
 use quire_collections::Store;
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
@@ -34,7 +33,7 @@ impl Replacing {
             Some(series) => existing_series(&catalog, &target, series)?,
             None => catalog.writable(&target)?,
         };
-        let own = out.time_series.clone().map(options_of).unwrap_or_default();
+        let own = out.time_series.clone().map(CollectionOptions::of_series).unwrap_or_default();
         if model.as_ref().is_some_and(|model| model.options.capped().is_some()) {
             let text = format!("namespace '{target}' is capped so it can't be used for $out");
             return Err(Error::location(17152, text));
