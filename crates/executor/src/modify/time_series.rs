@@ -33,7 +33,7 @@ pub(super) fn check_update(
             "Cannot perform an update on a time-series collection that does not have a metaField",
         );
     };
-    let Some(touched) = update.touched() else {
+    let Some(mut touched) = update.touched() else {
         return refused(
             "Cannot perform an update on a time-series collection using a pipeline update",
         );
@@ -43,7 +43,7 @@ pub(super) fn check_update(
             "Cannot perform an update on a time-series collection when querying on a field that is not the metaField '{meta}'"
         ));
     }
-    if !touched.iter().all(|path| series.is_meta(path)) {
+    if !touched.all(|path| series.is_meta(path)) {
         return refused(&format!(
             "Cannot perform an update on a time-series collection that changes a field that is not the metaField '{meta}'"
         ));

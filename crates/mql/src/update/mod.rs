@@ -163,7 +163,7 @@ impl Update {
 
     /// Returns the paths that the operators can change, up to the first part that depends on the
     /// document; `None` for a replacement and for a pipeline.
-    pub fn touched(&self) -> Option<&[String]> {
+    pub fn touched(&self) -> Option<impl Iterator<Item = &str>> {
         match &self.kind {
             Kind::Modifiers(modifiers) => Some(modifiers.touched()),
             Kind::Replacement(_) | Kind::Pipeline(_) => None,

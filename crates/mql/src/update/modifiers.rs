@@ -82,8 +82,8 @@ impl Modifiers {
     }
 
     /// Returns the paths that the operators can change.
-    pub(super) fn touched(&self) -> &[String] {
-        &self.touched
+    pub(super) fn touched(&self) -> impl Iterator<Item = &str> {
+        self.touched.iter().map(|touched| &*touched.path)
     }
 
     /// Describes how the operators changed `before` to `after`.
