@@ -13,7 +13,7 @@ use crate::UnitOfWork;
 use crate::examined::Examined;
 use crate::modify::delete::delete_one;
 use crate::modify::statement::{Applied, Query, Statement};
-use crate::modify::time_series::check_update;
+use crate::modify::time_series::check_series_update;
 use crate::modify::update::change_one;
 use crate::modify::upsert::{check_upsert_filter, upsert};
 use crate::params::ExecParams;
@@ -101,7 +101,7 @@ pub fn find_and_modify(
     let mut statement =
         Statement::new(query, spec, request.let_vars, collection.as_deref(), params)?;
     let kind = (false, upserts);
-    check_update(collection.as_deref(), kind, request.filter, statement.update.as_ref())?;
+    check_series_update(collection.as_deref(), kind, request.filter, statement.update.as_ref())?;
     statement.id = unit.statements().first().copied();
     statement.image = Some(if request.answers_after { Image::After } else { Image::Before });
     loop {

@@ -12,7 +12,7 @@ use quire_mql::update::Update;
 /// # Errors
 /// 72 InvalidOptions for an upsert, an update of one document, a replacement, a pipeline, and for one
 /// whose filter or operators name another field than the meta field.
-pub(super) fn check_update(
+pub(super) fn check_series_update(
     collection: Option<&Collection>,
     (multi, upsert): (bool, bool),
     filter: Doc<'_>,

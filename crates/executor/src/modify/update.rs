@@ -16,7 +16,7 @@ use crate::env::Env;
 use crate::examined::{Examined, WriteById};
 use crate::modify::chunk::for_all;
 use crate::modify::statement::{Applied, Query, Statement};
-use crate::modify::time_series::check_update;
+use crate::modify::time_series::check_series_update;
 use crate::modify::upsert::{check_upsert_filter, upsert};
 use crate::params::ExecParams;
 
@@ -82,7 +82,7 @@ pub fn update(
     let mut statement =
         Statement::new(query, Some(spec), request.let_vars, collection.as_deref(), params)?;
     let kind = (request.multi, request.upsert);
-    check_update(collection.as_deref(), kind, request.filter, statement.update.as_ref())?;
+    check_series_update(collection.as_deref(), kind, request.filter, statement.update.as_ref())?;
     statement.id = unit.statements().first().copied().filter(|_| !request.multi);
     let outcome = run(unit, request, &mut statement, collection.as_deref());
     outcome.map_err(|error| match statement.is_planned {
