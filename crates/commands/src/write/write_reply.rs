@@ -19,6 +19,8 @@ pub const STATEMENTS_MAX: usize = 100_000;
 /// The bytes of the texts and details of errors in a reply. Further errors are reported by their
 /// codes alone.
 const ERROR_BYTES_MAX: usize = 1024 * 1024;
+/// The bytes of the beginning, and of the end, of a text that is too long by itself.
+const END_BYTES: usize = 1000;
 
 /// The common arguments of write commands besides their statements.
 #[derive(Clone, Debug)]
@@ -115,11 +117,28 @@ pub struct Shortening {
 }
 
 impl Shortening {
-    /// Returns the error, without its text and its details if the errors so far have too many bytes.
+    /// Returns the error if the reply has room for it, and otherwise one without its text and its
+    /// details. The first error always has a text: of one that is too long the beginning and the end,
+    /// where the cause stands.
     pub fn shorten(&mut self, error: Error) -> Error {
+        let is_first = self.bytes == 0;
         self.bytes += error.message().len() + error.details().map_or(0, <[u8]>::len);
-        if self.bytes > ERROR_BYTES_MAX { Error::new(error.code(), "") } else { error }
+        match self.bytes > ERROR_BYTES_MAX {
+            true if is_first => Error::new(error.code(), ends_of(error.message())),
+            true => Error::new(error.code(), ""),
+            false => error,
+        }
     }
+}
+
+/// Returns the beginning and the end of a text.
+fn ends_of(text: &str) -> String {
+    let (first, last) = (text.floor_char_boundary(END_BYTES), text.len().saturating_sub(END_BYTES));
+    let last = text.ceil_char_boundary(last);
+    if first >= last {
+        return text.to_owned();
+    }
+    format!("{} ... {}", &text[..first], &text[last..])
 }
 
 /// The room for the `_id`s of upserted documents in a reply.
@@ -214,5 +233,20 @@ mod tests {
         assert_eq!((kept[0], kept[1..].iter().sum::<usize>()), (400_000, 0));
         assert!(errors.errors.iter().skip(1).all(|(_, error)| error.details().is_none()));
         assert!(errors.errors.iter().all(|(_, error)| error.code() == ErrorCode::DuplicateKey));
+    }
+
+    /// A self-crossing polygon of 100,000 vertices was refused without a text.
+    #[test]
+    fn a_first_error_that_is_too_long_keeps_its_beginning_and_its_end() {
+        let mut errors = WriteErrors::default();
+        let long = || {
+            let text = format!("Can't extract geo keys: {}  Edges cross", "\u{e4}".repeat(600_000));
+            Error::location(16755, text)
+        };
+        errors.extend([(0, long()), (1, long())]);
+        let kept: Vec<_> = errors.errors.iter().map(|(_, error)| error.message()).collect();
+        assert!(kept[0].starts_with("Can't extract geo keys: ") && kept[0].len() < 2100);
+        assert!(kept[0].ends_with("  Edges cross"), "{}", kept[0]);
+        assert_eq!(kept[1], "");
     }
 }

@@ -9,7 +9,7 @@ use super::scheduled::{CHUNK_DOCS, Due, after, aggregate, batch, check_count, en
 use super::{Run, variables, with_fields};
 use crate::frame::job_kind::WholeStep;
 use quire_catalog::Namespace;
-use quire_collections::{Job, Store, prepare_insert};
+use quire_collections::{Job, JobId, Store, prepare_insert};
 use quire_document::{DocBuf, Value, doc};
 use quire_error::{Error, Result};
 use quire_session::{Autocommit, Unit};
@@ -40,8 +40,8 @@ pub fn drop_results(store: &Arc<Store>, uuid: &[u8; 16]) -> Result<()> {
     }
 }
 
-/// Drops the results of jobs that do not exist: a crash came between the drop of a job and that of its
-/// results.
+/// Drops the results that no run merges: a crash came before the commit that notes them, or after the
+/// drop of their job. No job may run.
 ///
 /// # Errors
 /// The errors of reading and of the commits.
@@ -50,6 +50,7 @@ pub fn drop_left_results(store: &Arc<Store>) -> Result<()> {
     for doc in table::all(store)? {
         if let Some(Value::Binary(uuid)) = doc.get("uuid")
             && let Ok(uuid) = uuid.bytes.try_into()
+            && is_merging(store, &doc)?
         {
             kept.push(results_of(&uuid)?);
         }
@@ -65,6 +66,15 @@ pub fn drop_left_results(store: &Arc<Store>) -> Result<()> {
         store.drop_collection(&collection.namespace, &CommitOptions::buffered())?;
     }
     Ok(())
+}
+
+/// Returns true if a job, active or paused, has results that are to be merged.
+fn is_merging(store: &Store, definition: &DocBuf) -> Result<bool> {
+    let paused = definition.get("position").and_then(|position| position.as_document());
+    let key = definition.get("_id").and_then(|id| id.as_str()).unwrap_or_default();
+    let row = store.job(&JobId::new(table::KIND, key))?;
+    let active = row.as_ref().map(|row| row.position.as_doc());
+    Ok([paused, active].into_iter().flatten().any(|position| position.contains("spilled")))
 }
 
 impl Run<'_> {
@@ -107,30 +117,28 @@ impl Run<'_> {
         Ok(after(job, committed))
     }
 
-    /// Merges the next results; after the last ones the run has ended.
+    /// Merges the next results. When all are merged it drops them and ends the run, in this order: after
+    /// a crash in between the run ends again, and no results are left.
     pub fn merge_spilled(&self, due: &Due, job: &mut Job) -> Result<WholeStep> {
         let Action::Pipeline(pipeline) = &self.definition.plan.action else {
             return Err(Error::internal("results of a job without a pipeline"));
         };
         let (total, merged) =
             (counter(job.position.as_doc(), "spilled"), counter(job.position.as_doc(), "merged"));
+        if merged >= total {
+            self.drop_results()?;
+            let next = ended(self, due, job, usize::try_from(total).ok());
+            let committed = self.transact(job, |_| Ok(next.clone()))?;
+            return Ok(after(job, committed));
+        }
         let let_vars = variables(self.definition, due.at_ms, due.runs, None);
         let docs = self.results(merged, total)?;
-        let merged = merged + docs.len() as i64;
-        let next = match merged >= total {
-            true => ended(self, due, job, usize::try_from(total).ok()),
-            false => {
-                let position = with_fields(&job.position, &doc! { "merged": merged });
-                Job { due_ms: 0, ..following(job, due, position, 0) }
-            }
-        };
+        let position = with_fields(&job.position, &doc! { "merged": (merged + docs.len() as i64) });
+        let next = Job { due_ms: 0, ..following(job, due, position, 0) };
         let committed = self.transact(job, |transaction| {
             transaction.merge(docs.clone(), &pipeline.last, &let_vars)?;
             Ok(next.clone())
         })?;
-        if committed.is_some() && merged >= total {
-            self.drop_results()?;
-        }
         Ok(after(job, committed))
     }
 
