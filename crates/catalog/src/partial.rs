@@ -55,7 +55,7 @@ impl PartialFilter {
     /// Checks the filter of an index that is created.
     ///
     /// # Errors
-    /// Those of [`parse`](Self::parse); 67 CannotCreateIndex for more than [`LEVELS_MAX`] levels of
+    /// Those of [`parse`](Self::parse); 67 CannotCreateIndex for more than `LEVELS_MAX` levels of
     /// `$and` and `$or`. An index of an earlier version may have more.
     pub fn check_new(doc: Doc<'_>) -> Result<()> {
         PartialFilter::parse(doc, None)?;
