@@ -3,8 +3,8 @@
 use crate::call::{Call, print};
 use crate::connect::{self, Client, Target, batch, integer};
 use crate::exit::{FAILED, Failure};
+use crate::words::{Word, Words};
 use comfy_table::{Table, presets};
-use lexopt::{Arg, Parser, ValueExt};
 use quire_document::calendar::iso_text;
 use quire_document::extjson::{self, Format};
 use quire_document::{Doc, DocBuf, Value, doc};
@@ -43,36 +43,27 @@ struct JobsOptions {
 impl JobsOptions {
     /// Parses the command line; `None` if help was requested.
     fn parse(call: &Call) -> Result<Option<JobsOptions>, Failure> {
-        let bad = |text: String| {
-            Failure::options(format!("{text}\n\n'quire jobs --help' lists the options"))
-        };
         let mut target = Target::default();
-        let (mut json, mut words) = (false, Vec::new());
-        let mut parser = Parser::from_args(call.words.iter().cloned());
-        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
-            if let Some(taken) = target.take(&word) {
-                target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
-                continue;
-            }
+        let (mut json, mut said) = (false, Vec::new());
+        let mut words = Words::of(call);
+        while let Some(word) = words.next(&mut target)? {
             match word {
-                Arg::Long("help") | Arg::Short('h') => return Ok(None),
-                Arg::Long("json") => json = true,
-                Arg::Value(value) => {
-                    words.push(value.string().map_err(|error| bad(error.to_string()))?);
-                }
-                other => return Err(bad(other.unexpected().to_string())),
+                Word::Help => return Ok(None),
+                Word::Long(name) if name == "json" => json = true,
+                Word::Value(value) => said.push(words.text_of(value)?),
+                other => return Err(words.unexpected(other)),
             }
         }
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said: Vec<&str> = said.iter().map(String::as_str).collect();
         let named = |name: &str| {
             let parts = name.split_once('.').map(|(db, name)| (db.to_owned(), name.to_owned()));
-            parts.ok_or_else(|| bad(format!("'{name}' is no name as shop.averages")))
+            parts.ok_or_else(|| words.wrong(format!("'{name}' is no name as shop.averages")))
         };
-        let task = match words[..] {
+        let task = match said[..] {
             [] | ["list"] => Task::List,
             ["show", name] => named(name).map(|(db, name)| Task::Show(db, name))?,
             ["run", name] => named(name).map(|(db, name)| Task::Run(db, name))?,
-            _ => return Err(bad(format!("unexpected words: {}", words.join(" ")))),
+            _ => return Err(words.wrong(format!("unexpected words: {}", said.join(" ")))),
         };
         Ok(Some(JobsOptions { target, task, json }))
     }

@@ -22,6 +22,7 @@ pub mod serve;
 mod status;
 mod trace;
 mod version;
+mod words;
 
 pub use call::Call;
 

@@ -4,8 +4,8 @@
 use crate::call::{Call, print};
 use crate::connect::{self, Client, Target};
 use crate::exit::Failure;
+use crate::words::{Word, Words};
 use comfy_table::{CellAlignment, Table, presets};
-use lexopt::{Arg, Parser, ValueExt};
 use quire_document::extjson::{self, Format};
 use quire_document::{DocBuf, Value, doc};
 use std::time::{Duration, Instant};
@@ -46,51 +46,43 @@ struct StatusOptions {
 impl StatusOptions {
     /// Parses the command line; `None` if help was requested.
     fn parse(call: &Call) -> Result<Option<StatusOptions>, Failure> {
-        let bad = |text: String| {
-            Failure::options(format!("{text}\n\n'quire status --help' lists the options"))
-        };
         let mut options =
             StatusOptions { target: Target::default(), every: None, count: None, json: false };
-        let mut parser = Parser::from_args(call.words.iter().cloned());
-        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
-            if let Some(taken) = options.target.take(&word) {
-                options.target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
-                continue;
-            }
+        let mut words = Words::of(call);
+        while let Some(word) = words.next(&mut options.target)? {
             match word {
-                Arg::Long("help") | Arg::Short('h') => return Ok(None),
-                Arg::Long("json") => options.json = true,
-                Arg::Long("every") => {
-                    let seconds: f64 = value(&mut parser).map_err(bad)?;
+                Word::Help => return Ok(None),
+                Word::Long(name) if name == "json" => options.json = true,
+                Word::Long(name) if name == "every" => {
+                    let seconds: f64 = words.text()?.parse().unwrap_or(f64::NAN);
                     if !(0.1..=SECONDS_MAX).contains(&seconds) {
-                        return Err(bad(format!("--every takes 0.1 to {SECONDS_MAX} seconds")));
+                        return Err(
+                            words.wrong(format!("--every takes 0.1 to {SECONDS_MAX} seconds"))
+                        );
                     }
                     options.every = Some(Duration::from_secs_f64(seconds));
                 }
-                Arg::Long("count") => options.count = Some(value(&mut parser).map_err(bad)?),
-                other => return Err(bad(other.unexpected().to_string())),
+                Word::Long(name) if name == "count" => {
+                    let count = words.text()?.parse();
+                    options.count =
+                        Some(count.map_err(|_| words.wrong("--count takes a whole number"))?);
+                }
+                other => return Err(words.unexpected(other)),
             }
         }
         match options {
             StatusOptions { every: Some(_), json: true, .. } => {
-                Err(bad("--every and --json exclude each other".to_owned()))
+                Err(words.wrong("--every and --json exclude each other"))
             }
             StatusOptions { every: None, count: Some(_), .. } => {
-                Err(bad("--count needs --every".to_owned()))
+                Err(words.wrong("--count needs --every"))
             }
             options if options.target.is_given() && !options.target.names_a_server() => {
-                Err(bad("--dbpath names a stopped server, which does nothing".to_owned()))
+                Err(words.wrong("--dbpath names a stopped server, which does nothing"))
             }
             options => Ok(Some(options)),
         }
     }
-}
-
-fn value<T: std::str::FromStr<Err: Into<Box<dyn std::error::Error + Send + Sync>>>>(
-    parser: &mut Parser,
-) -> Result<T, String> {
-    let word = parser.value().map_err(|error| error.to_string())?;
-    word.parse().map_err(|error| error.to_string())
 }
 
 /// Runs `quire status`.

@@ -70,7 +70,7 @@ pub(crate) enum State {
 /// What has become of a commit.
 #[derive(Clone)]
 pub(crate) enum Outcome {
-    /// It has succeeded; `None` if nobody had written anything.
+    /// It has succeeded; `None` if no statement had written anything.
     Committed(Option<Committed>),
     /// Nothing was written: the statement runs again.
     Again,

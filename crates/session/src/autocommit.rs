@@ -245,6 +245,11 @@ impl Autocommit {
         let commit = CommitOptions { durability: self.wanted, ..CommitOptions::default() };
         statement(&self.store, &commit.ended_by(interrupt))
     }
+
+    /// Returns the options of the commit of each statement.
+    fn commit_of_each(&self, interrupt: &Arc<Interrupt>) -> CommitOptions {
+        CommitOptions { durability: self.each, ..CommitOptions::default() }.ended_by(interrupt)
+    }
 }
 
 impl UnitOfWork for Autocommit {
@@ -277,8 +282,7 @@ impl UnitOfWork for Autocommit {
         interrupt: &Arc<Interrupt>,
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
     ) -> Result<Option<Committed>> {
-        let commit =
-            CommitOptions { durability: self.each, ..CommitOptions::default() }.ended_by(interrupt);
+        let commit = self.commit_of_each(interrupt);
         let log = self.retryable.as_mut().map(|retryable| retryable.turn.log());
         let written = self.store.write_statement((&commit, self.policy), log, interrupt, attempt);
         written.map(|((), committed)| committed)
@@ -290,8 +294,7 @@ impl UnitOfWork for Autocommit {
         interrupt: &Arc<Interrupt>,
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
     ) -> Result<Option<Committed>> {
-        let commit =
-            CommitOptions { durability: self.each, ..CommitOptions::default() }.ended_by(interrupt);
+        let commit = self.commit_of_each(interrupt);
         let log = self.retryable.as_mut().map(|retryable| retryable.turn.log());
         self.store.write_in_line(line, (&commit, self.policy), log, interrupt, attempt)
     }

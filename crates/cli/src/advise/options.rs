@@ -4,7 +4,8 @@ use crate::call::Call;
 use crate::connect;
 use crate::exit::Failure;
 use crate::profile::options::{INPUT_HELP, ProfileOptions};
-use lexopt::{Arg, Parser, ValueExt};
+use crate::words::{Word, Words};
+use lexopt::{Parser, ValueExt};
 use quire_advisor::findings::{Language, Severity, Silenced};
 use std::path::PathBuf;
 
@@ -53,9 +54,6 @@ pub(crate) struct AdviseOptions {
 impl AdviseOptions {
     /// Parses the command line; `None` if help was requested.
     pub(crate) fn parse(call: &Call) -> Result<Option<AdviseOptions>, Failure> {
-        let bad = |text: String| {
-            Failure::options(format!("{text}\n\n'quire advise --help' lists the options"))
-        };
         let mut options = AdviseOptions {
             reading: ProfileOptions::new(),
             json: false,
@@ -65,22 +63,17 @@ impl AdviseOptions {
             fail_on: None,
             silenced: Silenced::default(),
         };
-        let mut parser = Parser::from_args(call.words.iter().cloned());
-        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
-            if let Some(taken) = options.reading.target.take(&word) {
-                let set = options.reading.target.set(taken, &mut parser);
-                set.map_err(|error| bad(error.to_string()))?;
-                continue;
-            }
+        let mut words = Words::of(call);
+        while let Some(word) = words.next(&mut options.reading.target)? {
             let name = match word {
-                Arg::Long("help") | Arg::Short('h') => return Ok(None),
-                Arg::Long(name) => name.to_owned(),
-                Arg::Short('d') => "db".into(),
-                other => return Err(bad(other.unexpected().to_string())),
+                Word::Help => return Ok(None),
+                Word::Long(name) => name,
+                Word::Short('d') => "db".into(),
+                other => return Err(words.unexpected(other)),
             };
-            options.set(&name, &mut parser).map_err(bad)?;
+            options.set(&name, words.parser()).map_err(|text| words.wrong(text))?;
         }
-        options.reading.complete().map_err(bad)?;
+        options.reading.complete().map_err(|text| words.wrong(text))?;
         Ok(Some(options))
     }
 

@@ -1,11 +1,11 @@
 //! `quire eject`: writes the patterns of a database as a script for mongosh, which keeps them in a plain
-//! MongoDB, so that nobody has to stay for them. The aggregations come from the definitions
+//! MongoDB, so that users can leave and keep them. The aggregations come from the definitions
 //! (`quire_catalog::patterns::Plain`); `worker.js` runs them.
 
 use crate::call::{Call, print};
 use crate::connect::{self, Client, Target, batch};
 use crate::exit::Failure;
-use lexopt::{Arg, Parser, ValueExt};
+use crate::words::{Word, Words};
 use quire_catalog::patterns::{CopyMode, OnDelete, Pattern, PatternKind};
 use quire_document::extjson::{self, Format};
 use quire_document::{ArrayBuf, Doc, DocBuf, doc};
@@ -44,27 +44,18 @@ struct EjectOptions {
 impl EjectOptions {
     /// Parses the command line; `None` if help was requested.
     fn parse(call: &Call) -> Result<Option<EjectOptions>, Failure> {
-        let bad = |text: String| {
-            Failure::options(format!("{text}\n\n'quire eject --help' lists the options"))
-        };
         let mut target = Target::default();
         let (mut remove, mut db) = (false, None);
-        let mut parser = Parser::from_args(call.words.iter().cloned());
-        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
-            if let Some(taken) = target.take(&word) {
-                target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
-                continue;
-            }
+        let mut words = Words::of(call);
+        while let Some(word) = words.next(&mut target)? {
             match word {
-                Arg::Long("help") | Arg::Short('h') => return Ok(None),
-                Arg::Long("remove") => remove = true,
-                Arg::Value(value) if db.is_none() => {
-                    db = Some(value.string().map_err(|error| bad(error.to_string()))?);
-                }
-                other => return Err(bad(other.unexpected().to_string())),
+                Word::Help => return Ok(None),
+                Word::Long(name) if name == "remove" => remove = true,
+                Word::Value(value) if db.is_none() => db = Some(words.text_of(value)?),
+                other => return Err(words.unexpected(other)),
             }
         }
-        let db = db.ok_or_else(|| bad("name the database".to_owned()))?;
+        let db = db.ok_or_else(|| words.wrong("name the database"))?;
         Ok(Some(EjectOptions { target, db, remove }))
     }
 }

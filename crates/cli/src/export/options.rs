@@ -3,7 +3,8 @@
 use crate::call::Call;
 use crate::connect::{self, Target};
 use crate::exit::Failure;
-use lexopt::{Arg, Parser, ValueExt};
+use crate::words::{Word, Words};
+use lexopt::{Parser, ValueExt};
 use quire_document::{DocBuf, extjson};
 use std::path::PathBuf;
 
@@ -82,29 +83,22 @@ pub(crate) struct ExportOptions {
 impl ExportOptions {
     /// Parses the command line; `None` if help was requested.
     pub(crate) fn parse(call: &Call) -> Result<Option<ExportOptions>, Failure> {
-        let bad = |text: String| {
-            Failure::options(format!("{text}\n\n'quire export --help' lists the options"))
-        };
         let mut options = ExportOptions { header: true, ..ExportOptions::default() };
-        let mut parser = Parser::from_args(call.words.iter().cloned());
-        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
-            if let Some(taken) = options.target.take(&word) {
-                options.target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
-                continue;
-            }
+        let mut words = Words::of(call);
+        while let Some(word) = words.next(&mut options.target)? {
             let name = match word {
-                Arg::Long("help") | Arg::Short('h') => return Ok(None),
-                Arg::Long(name) => name.to_owned(),
-                Arg::Short('d') => "db".into(),
-                Arg::Short('c') => "collection".into(),
-                Arg::Short('f') => "fields".into(),
-                Arg::Short('o') => "out".into(),
-                Arg::Short('q') => "query".into(),
-                other => return Err(bad(other.unexpected().to_string())),
+                Word::Help => return Ok(None),
+                Word::Long(name) => name,
+                Word::Short('d') => "db".into(),
+                Word::Short('c') => "collection".into(),
+                Word::Short('f') => "fields".into(),
+                Word::Short('o') => "out".into(),
+                Word::Short('q') => "query".into(),
+                other => return Err(words.unexpected(other)),
             };
-            options.set(&name, &mut parser).map_err(bad)?;
+            options.set(&name, words.parser()).map_err(|text| words.wrong(text))?;
         }
-        options.complete().map_err(bad)?;
+        options.complete().map_err(|text| words.wrong(text))?;
         Ok(Some(options))
     }
 

@@ -7,7 +7,8 @@ use super::source::Source;
 use crate::call::Call;
 use crate::connect::{self, Target};
 use crate::exit::Failure;
-use lexopt::{Arg, Parser, ValueExt};
+use crate::words::{Word, Words};
+use lexopt::{Parser, ValueExt};
 use quire_document::{DocBuf, doc, extjson};
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -114,38 +115,29 @@ pub(crate) struct ImportOptions {
 impl ImportOptions {
     /// Parses the command line; `None` if help was requested.
     pub(crate) fn parse(call: &Call) -> Result<Option<ImportOptions>, Failure> {
-        let bad = |text: String| {
-            Failure::options(format!("{text}\n\n'quire import --help' lists the options"))
-        };
         let mut options = ImportOptions { workers: 1, ..ImportOptions::default() };
-        let mut parser = Parser::from_args(call.words.iter().cloned());
-        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
-            if let Some(taken) = options.target.take(&word) {
-                options.target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
-                continue;
-            }
-            if matches!(word, Arg::Long("help") | Arg::Short('h')) {
-                return Ok(None);
-            }
+        let mut words = Words::of(call);
+        while let Some(word) = words.next(&mut options.target)? {
             let word = match word {
-                Arg::Long(name) => Word::Option(name.to_owned()),
-                Arg::Short('d') => Word::Option("db".into()),
-                Arg::Short('c') => Word::Option("collection".into()),
-                Arg::Short('f') => Word::Option("fields".into()),
-                Arg::Short('j') => Word::Option("numInsertionWorkers".into()),
-                Arg::Value(path) => Word::File(path.into()),
-                other => return Err(bad(other.unexpected().to_string())),
+                Word::Help => return Ok(None),
+                Word::Long(name) => Given::Option(name),
+                Word::Short('d') => Given::Option("db".into()),
+                Word::Short('c') => Given::Option("collection".into()),
+                Word::Short('f') => Given::Option("fields".into()),
+                Word::Short('j') => Given::Option("numInsertionWorkers".into()),
+                Word::Value(path) => Given::File(path.into()),
+                other => return Err(words.unexpected(other)),
             };
-            options.set(word, &mut parser).map_err(bad)?;
+            options.set(word, words.parser()).map_err(|text| words.wrong(text))?;
         }
-        options.complete().map_err(bad)?;
+        options.complete().map_err(|text| words.wrong(text))?;
         Ok(Some(options))
     }
 
-    fn set(&mut self, word: Word, parser: &mut Parser) -> Result<(), String> {
+    fn set(&mut self, word: Given, parser: &mut Parser) -> Result<(), String> {
         let name = match word {
-            Word::File(path) => return self.set_file(path),
-            Word::Option(name) => name,
+            Given::File(path) => return self.set_file(path),
+            Given::Option(name) => name,
         };
         let mut value = || -> Result<String, String> {
             parser.value().and_then(ValueExt::string).map_err(|error| error.to_string())
@@ -310,7 +302,7 @@ impl ImportOptions {
 }
 
 /// A word of the command line.
-enum Word {
+enum Given {
     Option(String),
     File(PathBuf),
 }

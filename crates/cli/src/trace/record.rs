@@ -4,7 +4,7 @@ use super::file::TraceWriter;
 use crate::call::{Call, print};
 use crate::connect::{self, Client, Target};
 use crate::exit::{FAILED, Failure};
-use lexopt::{Arg, Parser, ValueExt};
+use crate::words::{Word, Words};
 use quire_advisor::trace::Values;
 use quire_document::{DocBuf, doc};
 use std::path::PathBuf;
@@ -107,44 +107,37 @@ fn record(client: &mut Client, options: &Options) -> Result<(u64, i64), Failure>
 }
 
 fn parse(call: &Call) -> Result<Option<Options>, Failure> {
-    let bad = |text: String| {
-        Failure::options(format!("{text}\n\n'quire record --help' lists the options"))
-    };
     let (mut target, mut values, mut quiet) = (Target::default(), Values::Hash, false);
     let (mut seconds, mut output) = (None, None);
-    let mut parser = Parser::from_args(call.words.iter().cloned());
-    while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
-        if let Some(taken) = target.take(&word) {
-            target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
-            continue;
-        }
+    let mut words = Words::of(call);
+    while let Some(word) = words.next(&mut target)? {
         let name = match word {
-            Arg::Long("help") | Arg::Short('h') => return Ok(None),
-            Arg::Long("quiet") => {
+            Word::Help => return Ok(None),
+            Word::Long(name) if name == "quiet" => {
                 quiet = true;
                 continue;
             }
-            Arg::Long(name @ ("for" | "output" | "values")) => name.to_owned(),
-            Arg::Short('o') => "output".to_owned(),
-            other => return Err(bad(other.unexpected().to_string())),
+            Word::Long(name) if matches!(name.as_str(), "for" | "output" | "values") => name,
+            Word::Short('o') => "output".to_owned(),
+            other => return Err(words.unexpected(other)),
         };
-        let value = parser.value().map_err(|error| bad(error.to_string()))?;
+        let value = words.value()?;
         if name == "output" {
             output = Some(PathBuf::from(value));
             continue;
         }
-        let value = value.string().map_err(|error| bad(error.to_string()))?;
+        let value = words.text_of(value)?;
         match name.as_str() {
-            "for" => seconds = Some(duration(&value).map_err(bad)?),
+            "for" => seconds = Some(duration(&value).map_err(|text| words.wrong(text))?),
             _ => {
                 let known = Values::parse(&value);
-                let text = || bad(format!("--values is keep, hash or none, not '{value}'"));
+                let text = || words.wrong(format!("--values is keep, hash or none, not '{value}'"));
                 values = known.ok_or_else(text)?;
             }
         }
     }
-    let seconds = seconds.ok_or_else(|| bad("--for says how long to record".to_owned()))?;
-    let output = output.ok_or_else(|| bad("--output names the file".to_owned()))?;
+    let seconds = seconds.ok_or_else(|| words.wrong("--for says how long to record"))?;
+    let output = output.ok_or_else(|| words.wrong("--output names the file"))?;
     Ok(Some(Options { target, seconds, output, values, quiet }))
 }
 

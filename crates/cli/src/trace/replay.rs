@@ -8,7 +8,7 @@ use super::file;
 use crate::call::{Call, print};
 use crate::connect::{self, CallError, Client, Door, Target};
 use crate::exit::{FAILED, Failure};
-use lexopt::{Arg, Parser, ValueExt};
+use crate::words::{Word, Words};
 use quire_advisor::trace::{Entry, Values};
 use quire_advisor::workload::Histogram;
 use quire_document::{Binary, DocBuf, Value};
@@ -266,31 +266,24 @@ fn shown(table: &Table) -> String {
 }
 
 fn parse(call: &Call) -> Result<Option<Options>, Failure> {
-    let bad = |text: String| {
-        Failure::options(format!("{text}\n\n'quire replay --help' lists the options"))
-    };
     let (mut target, mut file, mut speed, mut quiet) = (Target::default(), None, Some(1.0), false);
-    let mut parser = Parser::from_args(call.words.iter().cloned());
-    while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
-        if let Some(taken) = target.take(&word) {
-            target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
-            continue;
-        }
+    let mut words = Words::of(call);
+    while let Some(word) = words.next(&mut target)? {
         match word {
-            Arg::Long("help") | Arg::Short('h') => return Ok(None),
-            Arg::Long("quiet") => quiet = true,
-            Arg::Long("noPauses") => speed = None,
-            Arg::Long("speed") => {
-                let value = parser.value().and_then(|value| value.string());
-                let value = value.map_err(|error| bad(error.to_string()))?;
+            Word::Help => return Ok(None),
+            Word::Long(name) if name == "quiet" => quiet = true,
+            Word::Long(name) if name == "noPauses" => speed = None,
+            Word::Long(name) if name == "speed" => {
+                let value = words.text()?;
                 let factor = value.parse().ok().filter(|factor| (0.001..=1e6).contains(factor));
-                let text = || bad(format!("--speed takes a number from 0.001, not '{value}'"));
+                let text =
+                    || words.wrong(format!("--speed takes a number from 0.001, not '{value}'"));
                 speed = Some(factor.ok_or_else(text)?);
             }
-            Arg::Value(path) if file.is_none() => file = Some(PathBuf::from(path)),
-            other => return Err(bad(other.unexpected().to_string())),
+            Word::Value(path) if file.is_none() => file = Some(PathBuf::from(path)),
+            other => return Err(words.unexpected(other)),
         }
     }
-    let file = file.ok_or_else(|| bad("the file of the trace is missing".to_owned()))?;
+    let file = file.ok_or_else(|| words.wrong("the file of the trace is missing"))?;
     Ok(Some(Options { target, file, speed, quiet }))
 }

@@ -50,7 +50,7 @@ impl Service {
     /// # Errors
     /// The errors of starting a thread.
     pub fn start_jobs_of(self: &Arc<Self>, more: &'static [JobKind]) -> std::io::Result<Jobs> {
-        // What cannot be dropped now is in nobody's way, and is dropped at the next start.
+        // If the drop fails, the server starts all the same; the next start drops them.
         let _ = drop_left_results(&self.store);
         let stop = Interrupt::new();
         let mut jobs =

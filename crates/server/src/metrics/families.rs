@@ -231,7 +231,7 @@ static FAMILIES: &[Family] = &[
     ),
     row(
         "cursors_timed_out",
-        "Cursors that were closed because nobody read them.",
+        "Cursors that were closed because no client read them in time.",
         Counter,
         "",
         &[("", "metrics.cursor.timedOut")],
