@@ -13,9 +13,9 @@ use std::fmt::Display;
 pub(crate) enum Word {
     /// `--help` or `-h`.
     Help,
-    /// `--NAME`.
+    /// An option with a long name, without the two dashes.
     Long(String),
-    /// `-C`.
+    /// An option of one letter.
     Short(char),
     /// A word that is no option.
     Value(OsString),
