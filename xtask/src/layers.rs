@@ -14,6 +14,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("access", 2),
     ("tls", 2),
     ("geometry", 2),
+    ("columns", 2),
     ("mql", 3),
     ("advisor", 3),
     ("catalog", 4),
