@@ -72,6 +72,7 @@ pub use operator::{Arity, Call, Field, Fields, Operator, Run};
 pub use parse::check_variable_name;
 pub use quantiles::Quantiles;
 pub use registry::{find_operator, operators};
+pub(crate) use strings::six_digits;
 pub use tree::{Expression, ExpressionNode, Form, of_stage};
 
 #[cfg(test)]

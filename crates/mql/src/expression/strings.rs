@@ -13,6 +13,7 @@ use quire_document::Value;
 use quire_error::{Error, Result};
 
 pub(super) use coerce::coerced_text;
+pub(crate) use coerce::six_digits;
 
 /// The largest string in bytes that an operator may return, with its terminator.
 const STRING_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -9,6 +9,7 @@ use super::node::{Node, Test};
 use super::open::{Search, ValueTest};
 use super::parse::{Argument, Level, Parser};
 use super::registry::{Parse, QueryOperator};
+use crate::expression::six_digits;
 use quire_document::path::{Leaf, Path};
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
@@ -284,7 +285,7 @@ impl Search for NearQuery {
         format!(
             "GEONEAR  field={} maxdist={} isNearSphere={}",
             self.path(),
-            self.near.max,
+            six_digits(self.near.max.min(f64::MAX)),
             u8::from(self.name == "$nearSphere")
         )
     }

@@ -81,7 +81,7 @@ fn choose(
     }
     let mut answering = collection.indexes.iter().filter(|keys| keys.searches(&search).is_some());
     let Some(keys) = answering.next() else {
-        return Err(wrong_number(0).unwrap_or_else(|| Error::internal("no geo index")));
+        return Err(no_index(&collection.name, &search));
     };
     if let (Some(plane), NearCenter::Flat(center)) = (Plane::in_keys(keys), search.near().center) {
         plane.check(center)?;
@@ -113,9 +113,20 @@ fn only_path<'c>(collection: &SearchedCollection<'c>) -> Result<&'c str> {
     not_found("$geoNear requires a 2d or 2dsphere index, but none were found".into())
 }
 
-fn wrong_number(indexes: usize) -> Option<Error> {
-    let text = "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query";
-    (indexes == 0).then(|| Error::new(ErrorCode::NoQueryExecutionPlans, text))
+/// Returns the error of a search that no index answers. Clients read the path from its text, to make
+/// an index.
+fn no_index(namespace: &str, search: &NearQuery) -> Error {
+    let tree = search.describe();
+    let text = format!(
+        "error processing query: ns={namespace}Tree: {tree}\nSort: {{}}\nProj: {{}}\n planner returned error :: caused by \
+         :: unable to find index for $geoNear query"
+    );
+    Error::new(ErrorCode::NoQueryExecutionPlans, text)
+}
+
+/// The kind chooses the index itself, in [`choose`].
+fn wrong_number(_: usize) -> Option<Error> {
+    None
 }
 
 fn bind(_: &IndexSpec, search: &dyn Search) -> Result<Arc<dyn Search>> {

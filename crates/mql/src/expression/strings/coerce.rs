@@ -36,7 +36,7 @@ pub(in crate::expression) fn coerced_text(value: Option<Value<'_>>) -> Result<Co
 }
 
 /// Returns a double with six significant digits, in the format of C's `%g`.
-fn six_digits(number: f64) -> String {
+pub(crate) fn six_digits(number: f64) -> String {
     if number.is_nan() {
         return "nan".into();
     }
