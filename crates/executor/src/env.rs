@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use bumpalo::Bump;
@@ -40,6 +41,8 @@ pub(crate) struct Env {
     interrupt: Arc<CurrentInterrupt>,
     /// True if blocking stages may spill to disk.
     pub may_spill: bool,
+    /// The number of queries that the planner has planned for the execution.
+    pub queries_planned: AtomicU64,
 }
 
 impl Env {
@@ -67,7 +70,8 @@ impl Env {
             parse.variables = evaluate(let_vars, &parse, &shared)?;
         }
         let may_spill = allow_disk_use && params.spill_directory.is_some();
-        Ok(Env { params, shared, parse, interrupt, may_spill })
+        let queries_planned = AtomicU64::new(0);
+        Ok(Env { params, shared, parse, interrupt, may_spill, queries_planned })
     }
 
     /// Sets the interrupt of the command that runs next.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use quire_collections::RecordId;
 use quire_document::{ArrayWriter, DocBuf, memory};
@@ -17,6 +18,9 @@ use crate::params::{Awaits, BatchEnd, BatchLimits, Follows};
 use crate::row::Row;
 use crate::taking::{Given, Taker};
 use crate::views::Views;
+
+/// The generation of the views of the first call, which the plan was made for.
+pub(crate) const FIRST_GENERATION: u64 = 2;
 
 /// The rows pulled at a time.
 const ROWS_MAX: usize = 256;
@@ -56,7 +60,7 @@ impl Execution {
             root,
             pending: VecDeque::new(),
             exhausted: false,
-            generation: 1,
+            generation: FIRST_GENERATION - 1,
             returned: 0,
             plan,
             of_write: false,
@@ -168,6 +172,12 @@ impl Execution {
     /// Returns the commits that it follows; `None` if its rows have an end.
     pub fn awaits(&self) -> Option<Awaits> {
         self.awaits
+    }
+
+    /// Returns how many queries have been planned for it: those of its own collection and of the other
+    /// collections that it reads. More only after a change of the catalog below a join.
+    pub fn queries_planned(&self) -> u64 {
+        self.env.queries_planned.load(Ordering::Relaxed)
     }
 
     /// Returns true if the plan returns nothing before it has read its whole input.

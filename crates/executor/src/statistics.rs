@@ -2,18 +2,28 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use quire_catalog::time_series::BUCKETS;
 use quire_catalog::{Catalog, Collection, Namespace, QuerySettings, ResolvedView};
-use quire_collections::{IndexCursor, IndexRange, View};
+use quire_collections::{CollectionCursor, IndexCursor, IndexRange, View};
+use quire_document::path::Path;
+use quire_document::{Value, ValueBuf};
 use quire_error::{Error, Result};
-use quire_planner::{IndexScan, Statistics};
+use quire_mql::filter::InList;
+use quire_planner::{IndexScan, Keys, Statistics};
 use quire_storage::Direction;
 
 use crate::env::Env;
+use crate::joins::keys::for_each_foreign;
 use crate::scans::index_bounds::{ByteBounds, Verdict};
 use crate::scans::index_scan::{seek_range, whole_range};
 use crate::scans::random_picks::draws;
+
+/// The number of documents whose values stand for the keys of a join, and the bytes of the documents
+/// after which no more are read.
+const EXAMPLES: usize = 4;
+const EXAMPLE_BYTES: usize = 64 << 10;
 
 /// Index dives on a view, for an execution in the environment `env`.
 pub(crate) struct ViewStatistics<'v> {
@@ -61,6 +71,32 @@ impl<'v> ViewStatistics<'v> {
             }
         }
         Some(count)
+    }
+
+    /// Estimates the keys that a scan for the keys of a join visits: those for the values of the first
+    /// documents of the collection.
+    fn keys_of_example(&self, scan: &IndexScan, limit: u64) -> u64 {
+        let Some(found) = self.example(scan) else { return limit };
+        self.keys(&found, limit)
+    }
+
+    /// Returns the scan for the values of the first documents of the collection; `None` if they have
+    /// none that the index serves.
+    fn example(&self, scan: &IndexScan) -> Option<IndexScan> {
+        let path = Path::new(&scan.keys.fields().get(scan.keyed?.field)?.path);
+        let (mut found, mut values) = (Vec::new(), Vec::new());
+        let mut first = CollectionCursor::new(&scan.collection, Direction::Forward);
+        first.next_page(&self.view, &scan.collection, EXAMPLES, EXAMPLE_BYTES, &mut found).ok()?;
+        for record in &found {
+            for_each_foreign(&path, record.doc.as_doc(), |value| {
+                let is_single = !matches!(value, Value::Array(_) | Value::Null);
+                values.extend(is_single.then(|| ValueBuf::new(value)));
+            });
+        }
+        values.truncate(EXAMPLES);
+        let collator = self.env.parse.collator.clone();
+        let keys = Keys::new(InList::new(values, Vec::new(), collator), None);
+        keys.bind_example(scan)
     }
 
     /// Counts the keys as the scan itself would visit them.
@@ -131,6 +167,10 @@ impl Statistics for ViewStatistics<'_> {
         self.env.check_interrupt()
     }
 
+    fn note_query(&self) {
+        self.env.queries_planned.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn query_settings(&self) -> Option<&Arc<QuerySettings>> {
         self.env.params.query_settings.as_ref()
     }
@@ -148,6 +188,9 @@ impl Statistics for ViewStatistics<'_> {
     }
 
     fn keys(&self, scan: &IndexScan, limit: u64) -> u64 {
+        if scan.keyed.is_some() {
+            return self.keys_of_example(scan, limit);
+        }
         let asked = limit;
         let limit = self.of_sample(limit);
         let counted = if scan.range.is_some() || scan.is_one_range() {

@@ -197,6 +197,7 @@ const UNCOUNTED_BYTES_MAX: usize = 64 * 1024;
 /// 51176 for `min` and `max` that do not match the index or each other.
 pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> {
     let request = query.request;
+    stats.note_query();
     let found = match &query.collection {
         Some(found) => Some(Arc::clone(found)),
         None => stats.collection(&request.namespace)?,
@@ -207,6 +208,7 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         namespace: request.namespace.clone(),
         filter: filter.clone(),
         root,
+        by_keys: None,
         rejected,
         missing,
         sort: query.written_sort().clone(),

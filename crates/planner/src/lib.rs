@@ -28,8 +28,8 @@ pub use indexes::intersection::add_intersection;
 pub use on_view::{COUNT_FIELD, check_find_options, on_view};
 pub use pipeline::target::running_merge_index;
 pub use plan::{
-    Foreign, ForeignKey, IndexScan, Inner, KeyRange, Node, Plan, ProjectionKind, Reshape,
-    SearchNode,
+    Foreign, ForeignKey, IndexScan, Inner, KeyRange, KeyedField, Keys, LookedUp, Node, Plan,
+    ProjectionKind, Reshape, SearchNode,
 };
 pub use planning::{plan, shape_of_request};
 pub use quire_catalog::key::{Interval, Intervals};

@@ -55,6 +55,8 @@ pub enum JoinStrategy {
     Hash,
     /// By an index.
     Index,
+    /// Not at all: the foreign collection does not exist.
+    Missing,
 }
 
 impl JoinStrategy {
@@ -64,6 +66,7 @@ impl JoinStrategy {
             JoinStrategy::NestedLoop => "NestedLoopJoin",
             JoinStrategy::Hash => "HashJoin",
             JoinStrategy::Index => "IndexedLoopJoin",
+            JoinStrategy::Missing => "NonExistentForeignCollection",
         }
     }
 }

@@ -28,7 +28,8 @@ use crate::pipeline::barrier::hold_back;
 use crate::pipeline::needed::{narrowing, needed_paths};
 use crate::pipeline::rewrite::optimise;
 use crate::pipeline::target::check_target;
-use crate::plan::{Node, Plan, Reshape, Source};
+use crate::plan::keys::{of_present_keys, tests_keys, types_in, without_keys};
+use crate::plan::{Inner, Node, Plan, Reshape, Source};
 use crate::request::{AggregateRequest, FindRequest};
 use inner::{Around, plan_inner};
 use quire_document::limits::DEPTH_MAX;
@@ -37,7 +38,7 @@ use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::ParseContext;
 use quire_mql::collation::AskedCollation;
-use quire_mql::filter::Node as Condition;
+use quire_mql::filter::{KeyTypes, Node as Condition};
 use quire_mql::projection::Kind;
 use quire_mql::sort::SortPattern;
 use quire_mql::stage::{
@@ -85,7 +86,16 @@ pub(crate) fn plan_stages(
     stats: &dyn Statistics,
 ) -> Result<Plan> {
     let Head { mut plan, rest, collation } = plan_head(source, stages, context, stats)?;
-    plan.root = above(plan.root, rest, Around { context, stats, collation: &collation })?;
+    let rest = with_inner(rest, Around { context, stats, collation: &collation })?;
+    let reads_keys = |inner: &Inner| match inner {
+        Inner::Union(plans) => plans.iter().any(|plan| plan.by_keys.is_some()),
+        _ => false,
+    };
+    if plan.by_keys.is_some() || rest.iter().any(|(_, inner)| reads_keys(inner)) {
+        let head = plan.by_keys.map_or_else(|| plan.root.clone(), |head| *head);
+        plan.by_keys = Some(Box::new(stacked(head, rest.clone())));
+    }
+    plan.root = stacked(plan.root, rest);
     Ok(plan)
 }
 
@@ -110,7 +120,7 @@ pub(crate) fn plan_head(
     stats: &dyn Statistics,
 ) -> Result<Head> {
     let stages = if source.of_view { hold_back(stages) } else { stages };
-    let mut rest = VecDeque::from(optimise(stages, context)?);
+    let (mut rest, keys) = take_keys(optimise(stages, context)?, context)?;
     let leaf = match (source.fed_by, rest.front()) {
         (Some(name), _) => Some(Node::Feed { name }),
         (None, Some(Stage::OneDocument(_))) => {
@@ -136,32 +146,62 @@ pub(crate) fn plan_head(
         return Ok(Head { plan, rest, collation: source.collation.clone() });
     }
     let mut query = Query::take(source, &mut rest, context)?;
-    let filter = query.filter.take();
-    let mut find = query.find_query(filter);
-    find.reads_metadata = find
-        .search()
-        .is_some_and(|search| search.metadata().iter().any(|kind| reads_metadata(&rest, kind)));
-    let mut plan = plan_find(&find, stats)?;
-    if let Some(Stage::Group(group)) = rest.front().filter(|_| !context.as_written)
-        && let Some(root) = below_group(group, &find, &plan)?
-    {
-        plan.root = root;
-        plan.rejected.clear();
+    let condition = query.take_condition();
+    let of_keys = keys.map(|keys| {
+        let mut parts = condition.conjuncts().to_vec();
+        parts.push(keys);
+        Condition::all(parts)
+    });
+    let mut plan = query.plan(condition, &rest, context, stats)?;
+    if let Some(condition) = of_keys.filter(|_| !plan.missing) {
+        let root = plan_by_keys(&query, condition, &rest, context, stats)?;
+        plan.by_keys = Some(Box::new(root));
     }
-    let mut root = plan.root;
-    if query.counts_only {
-        root = without_fetch(keys_suffice(root));
-    }
-    if !root.blocks() && !copies(&rest) {
-        root = without_copies(root);
-    }
-    if let Some(pattern) = query.sort.filter(|_| reads_metadata(&rest, "sortKey") && !root.blocks())
-    {
-        root = Node::SortKeys { pattern, input: Box::new(root) };
-    }
-    plan.root = root;
     let collation = AskedCollation::Own(plan.collation.clone());
     Ok(Head { plan, rest, collation })
+}
+
+/// Removes the placeholder for the keys of a join from the stages. Returns the stages, and the
+/// condition if it is one of the first filter, so that an index may serve it. Elsewhere it would only
+/// drop rows that the join drops.
+fn take_keys(
+    stages: Vec<Stage>,
+    context: &ParseContext,
+) -> Result<(VecDeque<Stage>, Option<Condition>)> {
+    let conditions = |stage: &Stage| match stage {
+        Stage::Match(filter) => filter.filter().root().conjuncts().to_vec(),
+        _ => Vec::new(),
+    };
+    let keys = stages.first().and_then(|first| conditions(first).into_iter().find(tests_keys));
+    if !stages.iter().any(|stage| conditions(stage).iter().any(tests_keys)) {
+        return Ok((stages.into(), None));
+    }
+    let without = |stage: Stage| match &stage {
+        Stage::Match(filter) if filter.filter().root().conjuncts().iter().any(tests_keys) => {
+            let left = without_keys(filter.filter().root())?;
+            Some(Stage::Match(Arc::new(Match::all_of(vec![left]))))
+        }
+        _ => Some(stage),
+    };
+    let stages = stages.into_iter().filter_map(without).collect();
+    Ok((optimise(stages, context)?.into(), keys))
+}
+
+/// Plans the query for the keys of a join. If no index has the documents of all keys, one may have
+/// those of all but null.
+fn plan_by_keys(
+    query: &Query,
+    condition: Condition,
+    rest: &VecDeque<Stage>,
+    context: &ParseContext,
+    stats: &dyn Statistics,
+) -> Result<Node> {
+    let root = query.plan(condition.clone(), rest, context, stats)?.root;
+    if root.keyed_scan().is_some() || types_in(&condition) == Some(KeyTypes::Present) {
+        return Ok(root);
+    }
+    let present = query.plan(of_present_keys(&condition), rest, context, stats)?.root;
+    Ok(if present.keyed_scan().is_some() { present } else { root })
 }
 
 /// The first stages of a pipeline as a query of the collection.
@@ -277,12 +317,51 @@ impl Query {
         all && self.sort.is_none() && !projects
     }
 
-    /// Returns the query. The filter is passed separately so that it is not copied.
-    fn find_query(&self, filter: Option<Arc<Match>>) -> FindQuery<'_> {
-        let condition = match filter {
+    /// Removes the condition of the filter, so that it is not copied.
+    fn take_condition(&mut self) -> Condition {
+        match self.filter.take() {
             Some(filter) => Arc::unwrap_or_clone(filter).into_filter().into_node(),
             None => Condition::And(Vec::new()),
-        };
+        }
+    }
+
+    /// Plans the query with a condition, below the stages of `rest`.
+    fn plan(
+        &self,
+        condition: Condition,
+        rest: &VecDeque<Stage>,
+        context: &ParseContext,
+        stats: &dyn Statistics,
+    ) -> Result<Plan> {
+        let mut find = self.find_query(condition);
+        find.reads_metadata = find
+            .search()
+            .is_some_and(|search| search.metadata().iter().any(|kind| reads_metadata(rest, kind)));
+        let mut plan = plan_find(&find, stats)?;
+        if let Some(Stage::Group(group)) = rest.front().filter(|_| !context.as_written)
+            && let Some(root) = below_group(group, &find, &plan)?
+        {
+            plan.root = root;
+            plan.rejected.clear();
+        }
+        let mut root = plan.root;
+        if self.counts_only {
+            root = without_fetch(keys_suffice(root));
+        }
+        if !root.blocks() && !copies(rest) {
+            root = without_copies(root);
+        }
+        if let Some(pattern) =
+            self.sort.as_ref().filter(|_| reads_metadata(rest, "sortKey") && !root.blocks())
+        {
+            root = Node::SortKeys { pattern: Arc::clone(pattern), input: Box::new(root) };
+        }
+        plan.root = root;
+        Ok(plan)
+    }
+
+    /// Returns the query with a condition.
+    fn find_query(&self, condition: Condition) -> FindQuery<'_> {
         FindQuery {
             sort: self.sort.clone(),
             projection: self.projection.clone(),
@@ -357,6 +436,17 @@ fn without_copies(node: Node) -> Node {
 
 /// Puts stages above a node, the first stage lowest.
 pub(crate) fn above(node: Node, stages: VecDeque<Stage>, around: Around<'_>) -> Result<Node> {
+    Ok(stacked(node, with_inner(stages, around)?))
+}
+
+/// Puts planned stages above a node.
+fn stacked(node: Node, stages: Vec<(Stage, Inner)>) -> Node {
+    let over = |input, (stage, inner)| Node::Stage { stage, input: Box::new(input), inner };
+    stages.into_iter().fold(node, over)
+}
+
+/// Plans the pipelines inside of stages.
+fn with_inner(stages: VecDeque<Stage>, around: Around<'_>) -> Result<Vec<(Stage, Inner)>> {
     let stages = match around.context.as_written {
         true => stages.into(),
         false => limit_sorts(stages),
@@ -365,8 +455,7 @@ pub(crate) fn above(node: Node, stages: VecDeque<Stage>, around: Around<'_>) -> 
     for (at, stage) in stages.iter().enumerate() {
         inners.push(plan_inner(stage, stages.get(at + 1..).unwrap_or_default(), around)?);
     }
-    let over = |input, (stage, inner)| Node::Stage { stage, input: Box::new(input), inner };
-    Ok(stages.into_iter().zip(inners).fold(node, over))
+    Ok(stages.into_iter().zip(inners).collect())
 }
 
 /// Moves the `$limit` that follows a `$sort`, also after a `$skip`, into the sort. The sort then

@@ -3,11 +3,15 @@
 mod groups;
 mod index_scan;
 mod inner;
+mod join_cost;
+pub(crate) mod keys;
 mod search;
 
 pub use index_scan::{IndexScan, KeyRange};
 pub(crate) use inner::Source;
 pub use inner::{Foreign, ForeignKey, Inner};
+pub use join_cost::LookedUp;
+pub use keys::{KeyedField, Keys};
 pub use search::SearchNode;
 
 use crate::request::{Hint, WriteKind};
@@ -31,6 +35,9 @@ pub struct Plan {
     pub filter: Option<Arc<Condition>>,
     /// The root node, which returns the results.
     pub root: Node,
+    /// The same plan for the documents with the keys of a join, which [`Keys::bind`] adds; `None` if
+    /// the plan reads no keys of a join.
+    pub by_keys: Option<Box<Node>>,
     /// The candidates that were not chosen.
     pub rejected: Vec<Node>,
     /// True if the collection does not exist.
@@ -70,6 +77,7 @@ impl Plan {
             namespace: namespace.to_owned(),
             filter: None,
             root: Node::Eof,
+            by_keys: None,
             rejected: Vec::new(),
             missing: false,
             sort: DocBuf::new(),
@@ -91,11 +99,7 @@ impl Plan {
     /// Returns the part of the tree below all stages of a pipeline: the part that a `find` could
     /// have.
     pub fn cursor(&self) -> &Node {
-        let mut node = &self.root;
-        while let Node::Stage { input, .. } = node {
-            node = input;
-        }
-        node
+        self.root.below_stages()
     }
 
     /// Returns the stages above [`Plan::cursor`], in the order of the pipeline.
@@ -339,6 +343,15 @@ impl Node {
         }
         stages.reverse();
         stages
+    }
+
+    /// Returns the node below all stages of a pipeline.
+    pub fn below_stages(&self) -> &Node {
+        let mut node = self;
+        while let Node::Stage { input, .. } = node {
+            node = input;
+        }
+        node
     }
 
     /// Returns its inputs.

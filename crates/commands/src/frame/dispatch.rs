@@ -22,7 +22,7 @@ use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use quire_mql::collation::SHORT_BYTES_MAX;
 use quire_mql::context::interruptible;
-use quire_mql::stage::{parse_pipeline, row_of};
+use quire_mql::stage::{Names, Reads, parse_pipeline, row_of};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -238,7 +238,8 @@ fn execute(
 /// joins, before the command joins its transaction.
 ///
 /// # Errors
-/// 40323 and 40324; the errors of parsing a `$lookup` or `$graphLookup` without `from`.
+/// 40323 and 40324; the errors of parsing a stage that may read another collection in a transaction and
+/// names none.
 fn check_stage_names(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     if cx.command.target != Target::CollectionOrAggregate {
         return Ok(());
@@ -248,9 +249,10 @@ fn check_stage_names(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     // Other values than documents are refused by the command.
     stages.filter(|stage| stage.as_document().is_some()).try_for_each(|stage| {
         let (row, operand) = row_of(stage)?;
-        let joins = matches!(row.name, "$lookup" | "$graphLookup");
-        match operand.as_document() {
-            Some(fields) if joins && !fields.contains("from") => {
+        let facts = &row.facts;
+        let joins = facts.reads == Reads::OtherCollection && facts.in_transaction;
+        match (facts.names, operand.as_document()) {
+            (Names::Field(name), Some(fields)) if joins && !fields.contains(name) => {
                 parse_pipeline(std::iter::once(stage), &cx.parse_context()).map(drop)
             }
             _ => Ok(()),

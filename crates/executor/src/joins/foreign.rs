@@ -10,11 +10,13 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use quire_catalog::Collection;
+use quire_collections::View;
 use quire_document::{Collator, Value, ValueBuf};
 use quire_error::Result;
 use quire_mql::EvalContext;
-use quire_planner::explain::{JoinStats, JoinStrategy, NodeStats};
-use quire_planner::{Foreign, ForeignKey, Node, Plan};
+use quire_planner::explain::{JoinStats, NodeStats};
+use quire_planner::{Foreign, ForeignKey, Inner, LookedUp, Node, Plan};
 use smallvec::SmallVec;
 
 use crate::build::{build, owns_rows};
@@ -26,16 +28,8 @@ use crate::joins::keys::{encode_into, for_each_foreign};
 use crate::joins::rows::drain;
 use crate::operators::filtering::reset;
 use crate::row::Row;
+use crate::scans::index_scan::grown_multikey;
 use crate::statistics::ViewStatistics;
-
-/// The cost of looking up a key in an index and of fetching a document, in units of one document of
-/// a scan: estimates, not calibrated.
-const KEY_COST: u64 = 4;
-const FETCH_COST: u64 = 2;
-
-/// The minimum cost of a scan: with fewer documents than this, an index is still used for a few
-/// keys.
-const SCAN_COST_MIN: u64 = 1000;
 
 /// The keys that are added between two checks of the interrupt.
 const KEYS_AT_ONCE: usize = 4096;
@@ -76,9 +70,9 @@ pub(super) struct ForeignSide {
     too_large: bool,
     /// True if the rows are in the order of the collection.
     in_order: bool,
-    /// The number of keys that were looked up, and of documents that were found for them.
-    looked_up: u64,
-    found: u64,
+    looked_up: LookedUp,
+    /// The generation of the catalog in which the plan was right; `None` before the first read.
+    planned_for: Option<u64>,
     arena: Bump,
     stats: JoinStats,
     read: NodeStats,
@@ -93,8 +87,8 @@ impl ForeignSide {
             held: Held::Nothing,
             too_large: false,
             in_order: true,
-            looked_up: 0,
-            found: 0,
+            looked_up: LookedUp::default(),
+            planned_for: None,
             arena: Bump::new(),
             stats: JoinStats::default(),
             read: NodeStats::default(),
@@ -118,25 +112,31 @@ impl ForeignSide {
     fn prefers_everything(&self, keys: usize, all: bool, run: &Run<'_>) -> bool {
         let collection = self.plan.whole.cursor().collection();
         let documents = collection.map_or(0, |collection| run.view().counts(collection).documents);
-        let keys = keys as u64;
-        if self.plan.index.is_none() {
-            // Both ways need one scan. With keys fewer documents are kept in memory, but each
-            // document is compared with the keys.
-            return !all || keys.saturating_mul(2) > documents;
+        self.plan.prefers_everything(keys as u64, all, self.looked_up, documents)
+    }
+
+    /// Plans the foreign side again if the collections, the indexes or their array paths that the plan
+    /// relies on have changed since it was made.
+    fn renew(&mut self, run: &Run<'_>) -> Result<()> {
+        let view = run.view();
+        let generation = view.catalog().generation();
+        let same_catalog = self.planned_for == Some(generation);
+        if !is_current(&self.plan.whole, &view, same_catalog) {
+            let statistics = ViewStatistics::new(view, run.env);
+            self.plan = Arc::new(self.plan.renewed(&statistics)?);
         }
-        let found = (keys * self.found).checked_div(self.looked_up).unwrap_or(keys);
-        let cost = |keys: u64, found: u64| keys * KEY_COST + found * FETCH_COST;
-        let cost = cost(keys, found) + cost(self.looked_up, self.found);
-        cost > documents.max(SCAN_COST_MIN)
+        self.planned_for = Some(generation);
+        Ok(())
     }
 
     /// Reads all documents, if that was not done. Returns false if they do not fit in memory.
     pub fn hold_everything(&mut self, run: &mut Run<'_>) -> Result<bool> {
         if self.held != Held::Everything && !self.too_large {
+            self.renew(run)?;
             let plan = Arc::clone(&self.plan);
             let bytes_max = run.env.params.stage_bytes_max;
             self.clear();
-            let fits = self.fill(&plan.whole, bytes_max, None, run)?;
+            let fits = self.fill(&plan.whole.root, bytes_max, None, run)?;
             self.held = if fits { Held::Everything } else { Held::Nothing };
             self.too_large = !fits;
         }
@@ -176,14 +176,17 @@ impl ForeignSide {
         if new.is_empty() {
             return Ok(true);
         }
-        self.looked_up += new.len() as u64;
+        self.renew(run)?;
+        self.looked_up.keys += new.len() as u64;
         let rows = self.rows.rows().len();
-        let plan = match new.iter().all(|key| self.is_found_by_filter(key.as_value())) {
-            true => self.plan.with_keys(new, &ViewStatistics::new(run.view(), run.env))?,
-            false => self.plan.whole.clone(),
+        let plan = Arc::clone(&self.plan);
+        let bound = match new.iter().all(|key| self.is_found_by_filter(key.as_value())) {
+            true => plan.with_keys(new)?,
+            false => None,
         };
-        let fits = self.fill(&plan, asked.bytes_max, Some(first as u32), run)?;
-        self.found += self.rows.rows().len().saturating_sub(rows) as u64;
+        let root = bound.as_ref().unwrap_or(&plan.whole.root);
+        let fits = self.fill(root, asked.bytes_max, Some(first as u32), run)?;
+        self.looked_up.found += self.rows.rows().len().saturating_sub(rows) as u64;
         Ok(fits)
     }
 
@@ -227,9 +230,10 @@ impl ForeignSide {
         self.rows.rows().get(place as usize)
     }
 
-    /// Drops documents that a later call reads again.
+    /// Drops documents that a later call reads again. A collection that does not exist may be created
+    /// before it.
     pub fn rest(&mut self) {
-        if self.held == Held::Asked {
+        if self.held == Held::Asked || self.plan.whole.missing {
             self.clear();
         }
     }
@@ -243,25 +247,21 @@ impl ForeignSide {
 
     /// Returns the statistics of the reads: for `explain`, and for the counters of the request.
     pub fn stats(&self) -> (JoinStats, NodeStats) {
-        let strategy = match (&self.plan.key, &self.plan.index) {
-            (_, Some(_)) => JoinStrategy::Index,
-            (Some(_), None) if !self.too_large => JoinStrategy::Hash,
-            _ => JoinStrategy::NestedLoop,
-        };
+        let strategy = self.plan.strategy(self.too_large);
         (JoinStats { strategy, ..self.stats.clone() }, self.read.clone())
     }
 
     /// Adds the statistics of a foreign pipeline.
-    pub fn note(&mut self, plan: Option<&Plan>, stats: &NodeStats) {
+    pub fn note(&mut self, root: Option<&Node>, stats: &NodeStats) {
         self.read.keys_examined += stats.total_keys();
         self.read.docs_examined += stats.total_docs();
         self.read.bytes_read += stats.total_bytes();
         self.stats.keys_examined += stats.total_keys();
         self.stats.docs_examined += stats.total_docs();
-        if let Some(plan) = plan {
-            self.stats.collection_scans += u64::from(scans(plan.cursor()));
+        if let Some(cursor) = root.map(Node::below_stages) {
+            self.stats.collection_scans += u64::from(scans(cursor));
             let indexes = &mut self.stats.indexes_used;
-            plan.cursor().for_each_scan(&mut |scan| {
+            cursor.for_each_scan(&mut |scan| {
                 if !indexes.contains(&scan.index.name) {
                     indexes.push(scan.index.name.clone());
                 }
@@ -269,17 +269,17 @@ impl ForeignSide {
         }
     }
 
-    /// Adds the documents of a plan: all, or those with a key whose number is `asked_from` or
+    /// Adds the documents of the nodes of a plan: all, or those with a key whose number is `asked_from` or
     /// higher. If they are too large, drops all documents and returns false.
     fn fill(
         &mut self,
-        plan: &Plan,
+        root: &Node,
         bytes_max: usize,
         asked_from: Option<u32>,
         run: &mut Run<'_>,
     ) -> Result<bool> {
-        let mut operator = build(&plan.root, None)?;
-        let owned = owns_rows(&plan.root);
+        let mut operator = build(root, None)?;
+        let owned = owns_rows(root);
         let env = run.env;
         let mut filling = Filling {
             key: self.plan.key.as_ref(),
@@ -314,7 +314,7 @@ impl ForeignSide {
             self.clear();
         }
         let stats = operator.stats();
-        self.note(Some(plan), &stats);
+        self.note(Some(root), &stats);
         Ok(fits)
     }
 }
@@ -368,6 +368,41 @@ impl Filling<'_> {
 /// Returns the collator of a request; `None` compares bytes.
 pub(super) fn collator_of(env: &Env) -> Option<&dyn Collator> {
     env.shared.collator.as_deref().map(|collator| collator as &dyn Collator)
+}
+
+/// Returns true if what a plan relies on is as it was: its collection and those of its `$unionWith`s,
+/// their indexes, and the array paths of these. `same_catalog` says that the catalog has not changed.
+fn is_current(plan: &Plan, view: &View<'_>, same_catalog: bool) -> bool {
+    let planned = plan.cursor().collection();
+    let found = match same_catalog {
+        true => planned,
+        false => view.catalog().find(&plan.namespace),
+    };
+    let same = match (planned, found) {
+        (Some(planned), Some(found)) => Arc::ptr_eq(planned, found),
+        (None, Some(_)) => !plan.missing,
+        (Some(_), None) => false,
+        (None, None) => true,
+    };
+    let mut roots = std::iter::once(&plan.root).chain(plan.by_keys.as_deref());
+    let knows = |root: &Node, collection| knows_arrays(root.below_stages(), collection);
+    same && planned.is_none_or(|collection| roots.all(|root| knows(root, collection)))
+        && plan.root.stages().into_iter().all(|(_, inner)| match inner {
+            Inner::Union(others) => {
+                others.iter().all(|other| is_current(other, view, same_catalog))
+            }
+            _ => true,
+        })
+}
+
+/// Returns true if the indexes of a plan have no array paths that it does not know of.
+fn knows_arrays(root: &Node, collection: &Collection) -> bool {
+    let mut knows = true;
+    root.for_each_scan(&mut |scan| {
+        knows &= scan.index.is_clustered()
+            || matches!(grown_multikey(collection, scan, false), Ok(false));
+    });
+    knows
 }
 
 fn scans(node: &Node) -> bool {

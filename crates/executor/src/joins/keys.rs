@@ -20,7 +20,7 @@ pub(super) fn encode_into(
 
 /// Calls `see` with each value that a filter on `path` compares: the elements of arrays and the
 /// arrays themselves, and null if nothing is at the path.
-pub(super) fn for_each_foreign<'a>(path: &Path, doc: Doc<'a>, mut see: impl FnMut(Value<'a>)) {
+pub(crate) fn for_each_foreign<'a>(path: &Path, doc: Doc<'a>, mut see: impl FnMut(Value<'a>)) {
     let _ = path.visit(doc, Leaf::Elements, |found| {
         see(found.value.unwrap_or(Value::Null));
         ControlFlow::<()>::Continue(())

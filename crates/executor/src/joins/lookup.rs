@@ -149,7 +149,7 @@ impl LookupOp {
     /// Pulls the next rows of the input: a batch; or, if all of it will be joined and the number of
     /// keys decides the strategy, as many rows as fit into half of the memory.
     fn read(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<()> {
-        let is_known = self.side.plan().index.is_none() || self.batch_rows == BATCH_ROWS.1;
+        let is_known = self.side.plan().keyed_scan().is_none() || self.batch_rows == BATCH_ROWS.1;
         let ahead = run.wanted == usize::MAX && is_known && self.side.plan().key.is_some();
         let (mut rows, mut chunks) = (Vec::new(), Chunks::default());
         self.keys.clear();
@@ -228,7 +228,7 @@ impl LookupOp {
                     1 => STAGE_BYTES_MAX,
                     _ => run.env.params.stage_bytes_max,
                 },
-                keeps_others: rows > 1 && self.side.plan().index.is_some(),
+                keeps_others: rows > 1 && self.side.plan().keyed_scan().is_some(),
             };
             if self.side.hold(&mut keys.into_iter(), asked, run)? {
                 self.held = rows;
@@ -323,7 +323,7 @@ impl LookupOp {
         };
         let variables = bound(&self.stage, run.scope().variables, &local.variables);
         let found = run.bound(&variables, |run| collect(&mut operator, run, Row::detach))?;
-        self.side.note(Some(&foreign.whole), &operator.stats());
+        self.side.note(Some(&foreign.whole.root), &operator.stats());
         found.ok_or_else(|| self.too_large())
     }
 
@@ -483,6 +483,9 @@ impl Operator for LookupOp {
             self.unwinding = Some(Unwinding { row, found: Found::Rows(rows), next });
         }
         self.side.rest();
+        if self.side.plan().whole.missing {
+            self.constant = None;
+        }
         self.held = 0;
     }
 

@@ -9,7 +9,7 @@ pub(crate) mod facet_heads;
 mod foreign;
 pub(crate) mod graph_lookup;
 mod keyed_rows;
-mod keys;
+pub(crate) mod keys;
 pub(crate) mod lookup;
 pub(crate) mod rows;
 pub(crate) mod union_with;

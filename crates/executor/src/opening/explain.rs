@@ -10,7 +10,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Filter;
 use quire_mql::stage::{Facet, Stage, StageBody, UnionWith};
 use quire_planner::explain::{
-    JoinStrategy, MemoryUse, NodeStats, Trial, after_running, execution_stats, query_planner,
+    MemoryUse, NodeStats, Trial, after_running, execution_stats, foreign_plan, query_planner,
 };
 use quire_planner::{
     Foreign, Inner, Node, Plan, ReadRequest, Verbosity, add_intersection, planned,
@@ -332,15 +332,14 @@ fn write_distinct_group(stage: &Stage, out: &mut DocWriter<'_>) {
 /// Prints the strategy of a join and what it examined.
 fn join_facts(foreign: &Foreign, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     let joined = stats.and_then(|stats| stats.joined.as_deref());
-    let planned = match (&foreign.key, &foreign.index) {
-        (_, Some(_)) => JoinStrategy::Index,
-        (Some(_), None) => JoinStrategy::Hash,
-        (None, None) => JoinStrategy::NestedLoop,
-    };
-    let strategy = joined.map_or(planned, |joined| joined.strategy);
+    let strategy = joined.map_or(foreign.strategy(false), |joined| joined.strategy);
     out.append("strategy", strategy.name());
-    if let Some(index) = &foreign.index {
-        out.append("indexName", index.as_str());
+    if let Some(scan) = foreign.keyed_scan() {
+        out.append("indexName", scan.index.name.as_str());
+        out.append("indexKeyPattern", &scan.keys.shown_pattern(scan.index.key()));
+    }
+    if !foreign.whole.missing {
+        foreign_plan(foreign, &mut out.document("foreignPlan"));
     }
     let Some(joined) = joined else { return };
     out.append("totalDocsExamined", long(joined.docs_examined));

@@ -159,12 +159,13 @@ fn refuse_tests(node: &Node, namespace: &str) -> Result<()> {
 /// Refuses a join that compares all foreign documents with each of its keys.
 fn refuse_join(foreign: &Foreign) -> Result<()> {
     let namespace = foreign.namespace();
-    let scans = foreign.key.is_some() && foreign.index.is_none();
+    let unserved = foreign.keyed_scan().is_none();
+    let scans = foreign.key.is_some() && unserved;
     let reads = foreign.whole.cursor().collection().is_some();
     if scans && reads && !is_internal(namespace) {
         return Err(no_indexed_plan(namespace));
     }
-    if foreign.index.is_none() {
+    if unserved {
         refuse_tests(&foreign.whole.root, namespace)?;
     }
     foreign.tail.iter().try_for_each(|tail| refuse_tests(tail, namespace))

@@ -12,6 +12,7 @@ use quire_planner::{IndexScan, Interval};
 use quire_storage::Direction;
 
 use crate::env::Run;
+use crate::execution::FIRST_GENERATION;
 use crate::operators::filtering::Matcher;
 use crate::operators::{Operator, Passed, at_most};
 use crate::record_set::RecordSet;
@@ -137,6 +138,12 @@ impl IndexScanOp {
                 whole.after(index, &self.last.values, last, self.direction)
             }
             None => {
+                if run.generation != FIRST_GENERATION
+                    && !index.is_clustered()
+                    && grown_multikey(self.table.resolve(run)?, &self.scan, self.keep_keys)?
+                {
+                    self.seen.get_or_insert_with(RecordSet::default);
+                }
                 self.stats.seeks += 1;
                 range
             }
@@ -354,7 +361,11 @@ impl Operator for IndexScanOp {
 
 /// Returns true if the index has become multikey since the plan was made. Fails if the plan uses
 /// keys instead of documents, which is no longer correct then, or if the index is gone.
-fn grown_multikey(collection: &Collection, scan: &IndexScan, by_keys: bool) -> Result<bool> {
+pub(crate) fn grown_multikey(
+    collection: &Collection,
+    scan: &IndexScan,
+    by_keys: bool,
+) -> Result<bool> {
     let killed = |why: String| Err(Error::new(ErrorCode::QueryPlanKilled, why));
     match collection.index_by_id(scan.index.id) {
         None => killed(format!("index '{}' dropped", scan.index.name)),

@@ -90,7 +90,7 @@ fn joined(docs: &[DocBuf]) -> Vec<(i32, Vec<i32>)> {
 }
 
 /// Calls `check` with stores that have the same documents and different indexes.
-fn for_each_store(local: &[DocBuf], foreign: &[DocBuf], mut check: impl FnMut(&Arc<Store>, &str)) {
+fn for_each_store(local: &[DocBuf], foreign: &[DocBuf], check: impl FnMut(&Arc<Store>, &str)) {
     let indexes = [
         None,
         Some(doc! { "key": { "k": 1 }, "name": "k_1" }),
@@ -98,11 +98,34 @@ fn for_each_store(local: &[DocBuf], foreign: &[DocBuf], mut check: impl FnMut(&A
         Some(doc! { "key": { "k": 1 }, "name": "sparse", "sparse": true }),
         Some(doc! { "key": { "v": 1, "k": 1 }, "name": "behind" }),
     ];
+    for_each_index(&indexes, local, foreign, check);
+}
+
+/// Calls `check` with stores whose indexes do not have every key.
+fn for_each_partial_store(
+    local: &[DocBuf],
+    foreign: &[DocBuf],
+    check: impl FnMut(&Arc<Store>, &str),
+) {
+    let exists = doc! { "k": { "$exists": true } };
+    let indexes = [
+        Some(doc! { "key": { "k": 1 }, "name": "partial", "partialFilterExpression": &exists }),
+        Some(doc! { "key": { "$**": 1 }, "name": "wildcard" }),
+    ];
+    for_each_index(&indexes, local, foreign, check);
+}
+
+fn for_each_index(
+    indexes: &[Option<DocBuf>],
+    local: &[DocBuf],
+    foreign: &[DocBuf],
+    mut check: impl FnMut(&Arc<Store>, &str),
+) {
     for index in indexes {
         let store = store();
         insert_all(&store, "db.local", local.iter().map(DocBuf::as_doc));
         insert_all(&store, "db.foreign", foreign.iter().map(DocBuf::as_doc));
-        if let Some(index) = &index {
+        if let Some(index) = index {
             create_indexes(&store, "db.foreign", [index.as_doc()].into_iter()).unwrap();
         }
         check(&store, &format!("{index:?}"));
@@ -141,7 +164,7 @@ fn every_strategy_equals_a_comparison_of_all_pairs() {
             "from": "foreign", "let": { "x": "$k" }, "as": "j",
             "pipeline": [{ "$match": { "$expr": { "$not": { "$ne": ["$k", "$$x"] } } } }]
         } };
-        for_each_store(&local, &foreign, |store, index| {
+        let check = |store: &Arc<Store>, index: &str| {
             for (bytes, batch) in [(1 << 20, 1000), (4096, 7), (300, 1)] {
                 let what = format!("round {round}, index {index}, {bytes} bytes");
                 let run = |stage: &DocBuf| joined(&run(store, vec![stage.clone()], bytes, batch));
@@ -149,7 +172,9 @@ fn every_strategy_equals_a_comparison_of_all_pairs() {
                 assert_eq!(run(&value), by_value, "by value: {what}");
                 assert_eq!(run(&compared), by_value, "compared: {what}");
             }
-        });
+        };
+        for_each_store(&local, &foreign, check);
+        for_each_partial_store(&local, &foreign, check);
     }
 }
 

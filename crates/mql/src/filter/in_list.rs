@@ -18,9 +18,49 @@ pub struct InList {
     regexes: Arc<[Regex]>,
     has_null: bool,
     collator: Option<Arc<dyn Collator>>,
+    /// The types of the values that come later; the values are examples of them.
+    to_come: Option<KeyTypes>,
+}
+
+/// The types of the keys of a join, for a plan that is made before the keys are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyTypes {
+    /// All types.
+    All,
+    /// Only values that a grouping and a sparse index tell from a missing field: not null,
+    /// undefined, MinKey and MaxKey.
+    Present,
+}
+
+impl KeyTypes {
+    /// Returns true if a key has one of the types.
+    pub fn contain(self, key: Value<'_>) -> bool {
+        self == KeyTypes::All
+            || !matches!(key, Value::Null | Value::Undefined | Value::MinKey | Value::MaxKey)
+    }
+
+    /// Returns a value of each kind that an index treats in its own way.
+    fn examples(self) -> Vec<ValueBuf> {
+        let mut examples = vec![ValueBuf::new(0), ValueBuf::new("")];
+        if self == KeyTypes::All {
+            examples.push(ValueBuf::new(Value::Null));
+        }
+        examples
+    }
 }
 
 impl InList {
+    /// Returns the operand for values of these types that come later: a plan with it is planned once,
+    /// and bound to the values of each of its runs.
+    pub fn placeholder(types: KeyTypes, collator: Option<Arc<dyn Collator>>) -> InList {
+        InList { to_come: Some(types), ..InList::new(types.examples(), Vec::new(), collator) }
+    }
+
+    /// Returns the types of the values that come later; `None` if the values are known.
+    pub fn to_come(&self) -> Option<KeyTypes> {
+        self.to_come
+    }
+
     /// Returns the operand with these values, which are sorted and deduplicated here, and regular
     /// expressions.
     pub fn new(
@@ -34,7 +74,7 @@ impl InList {
         values.sort_by(compare);
         values.dedup_by(|left, right| compare(left, right).is_eq());
         let has_null = values.iter().any(|value| matches!(value.as_value(), Value::Null));
-        InList { values: values.into(), regexes: regexes.into(), has_null, collator }
+        InList { values: values.into(), regexes: regexes.into(), has_null, collator, to_come: None }
     }
 
     /// Parses the operand of `$in` or `$nin`.
@@ -92,7 +132,8 @@ impl InList {
             }
         }
         let has_null = distinct.iter().any(|value| matches!(value.as_value(), Value::Null));
-        Ok(InList { values: distinct.into(), regexes: regexes.into(), has_null, collator })
+        let (values, regexes) = (distinct.into(), regexes.into());
+        Ok(InList { values, regexes, has_null, collator, to_come: None })
     }
 
     /// Returns the distinct values in MongoDB's order.

@@ -38,7 +38,7 @@ pub use bits::{BitKind, BitTest};
 pub use expr::ExprTest;
 pub use failure::{Report, Reporter};
 pub use geo::{GeoRelation, GeoTest, NEAR_METADATA, NearQuery, geometries};
-pub use in_list::InList;
+pub use in_list::{InList, KeyTypes};
 pub use modulo::Modulo;
 pub use node::{Bind, Node, PathNode, Test};
 pub use open::{Search, ValueTest};

@@ -113,6 +113,10 @@ fn write_test(test: &Test, writer: &mut DocWriter<'_>) {
 }
 
 fn write_in(list: &InList, writer: &mut DocWriter<'_>) {
+    if list.to_come().is_some() {
+        writer.array("$in").push("<key>");
+        return;
+    }
     let mut values = writer.array("$in");
     for value in list.values() {
         values.push(value);

@@ -8,6 +8,7 @@ use crate::indexes::cached::KeyFacts;
 use crate::indexes::choose::{Ranking, Statistics, visited};
 use crate::indexes::fingerprint::hash_condition;
 use crate::indexes::hint::Restriction;
+use crate::plan::keys::types_in;
 use crate::plan::{IndexScan, Node};
 use quire_catalog::{CACHED_QUERY_BYTES_MAX, CacheKey, CachedPlan, Collection, IndexId};
 use quire_document::DocBuf;
@@ -42,6 +43,7 @@ impl<'q> Caching<'q> {
             && request.sample.is_none()
             && query.natural.is_none()
             && filter.search().is_none()
+            && types_in(filter).is_none()
             && request.min.as_doc().is_empty()
             && request.max.as_doc().is_empty();
         if !is_plain || !stats.uses_plan_cache() || !compete(query, filter, collection, restriction)

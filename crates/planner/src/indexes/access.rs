@@ -4,8 +4,10 @@ mod merged_leaves;
 
 use self::merged_leaves::merge_leaves;
 use crate::indexes::choose::{Statistics, UNCOUNTED_INTERVALS_MAX, cheapest};
+use crate::indexes::partial::implies;
 use crate::indexes::search;
-use crate::plan::{IndexScan, Node};
+use crate::plan::keys::{is_placeholder, tests_keys, types_in, without_keys};
+use crate::plan::{IndexScan, KeyedField, Node};
 use quire_catalog::key::{Bounds, Intervals, KeySpec, PathView, Predicate, Tightness};
 use quire_catalog::{Collection, Index, MultikeyPaths};
 use quire_error::Result;
@@ -88,11 +90,7 @@ impl Candidate {
         self.keys.partial().is_none_or(|partial| {
             self.keys.collation() == collation
                 && filter.size().saturating_mul(partial.condition().size()) <= IMPLICATIONS_MAX
-                && crate::indexes::partial::implies(
-                    filter,
-                    partial.condition(),
-                    self.keys.collator(),
-                )
+                && implies(filter, partial.condition(), self.keys.collator())
         })
     }
 }
@@ -217,7 +215,7 @@ impl Access<'_> {
     /// number of the conjuncts that a way must answer; the others hold too.
     fn search_ways(&self, at: usize, all: &[&Condition], own: usize) -> Vec<Way> {
         let Some(Condition::Search(search)) = all.get(at) else { return Vec::new() };
-        let others = || (0..all.len()).filter(|place| *place != at);
+        let others = || (0..all.len()).filter(|place| *place != at && !tests_keys(all[*place]));
         let beside: Vec<&Condition> = others().map(|place| all[place]).collect();
         let holds_all = |candidate: &Candidate| {
             let whole = || Condition::all(beside.iter().map(|one| (*one).clone()).collect());
@@ -226,7 +224,7 @@ impl Access<'_> {
         let way = |(rank, candidate): (usize, &Candidate)| {
             let (node, answered) =
                 search::node(candidate, search, &beside, self.collation, self.gathers)?;
-            let mut exact = vec![true; all.len()];
+            let mut exact: Vec<bool> = all.iter().map(|one| !tests_keys(one)).collect();
             others().zip(answered).for_each(|(place, answered)| exact[place] = answered);
             let rest = (0..own).filter(|place| !exact[*place]).map(|place| all[place].clone());
             Some(Way { node: with_rest(node, rest.collect()), exact, rank })
@@ -311,6 +309,10 @@ impl Access<'_> {
             collation: self.collation,
         };
         let (intervals, tightness) = candidate.keys.bounds(field, &predicate)?;
+        if is_placeholder(usable.test) {
+            // The join tests the keys of its rows.
+            return Some((Intervals::all(), Tightness::Exact));
+        }
         let by_document = !usable.around.is_empty()
             || candidate.index.has_long_keys()
             || (multikey && usable.negated);
@@ -363,6 +365,9 @@ fn scan_way(
         let bounds = served[field].iter().filter(|(at, _)| members.binary_search(at).is_ok());
         for (at, (intervals, tightness)) in bounds {
             let conjunct = usable[*at].conjunct;
+            if tests_keys(all[conjunct]) {
+                scan.keyed = keyed_field(candidate, field, all);
+            }
             scan.bounds[field] = scan.bounds[field].intersect(intervals);
             let tightness = match answered[conjunct] {
                 Served::By(other) => (*tightness).max(other),
@@ -388,6 +393,16 @@ fn scan_way(
     checked.extend(rest);
     let exact = answered.iter().map(|one| *one == Served::By(Tightness::Exact)).collect();
     Way { node: with_rest(Node::IndexScan(Box::new(scan)), checked), exact, rank }
+}
+
+/// Returns the field of an index that keys bound beside other conditions.
+fn keyed_field(candidate: &Candidate, field: usize, all: &[&Condition]) -> Option<KeyedField> {
+    let types = all.iter().find_map(|condition| types_in(condition))?;
+    let by_partial = candidate.keys.partial().is_some_and(|partial| {
+        let others = all.iter().filter_map(|condition| without_keys(condition)).collect();
+        !implies(&Condition::And(others), partial.condition(), candidate.keys.collator())
+    });
+    Some(KeyedField { field, types, by_partial })
 }
 
 /// Returns which predicates bound which field. If two predicates must not be intersected, there

@@ -32,6 +32,9 @@ pub trait Statistics {
         Ok(())
     }
 
+    /// Counts a query that is planned.
+    fn note_query(&self) {}
+
     /// Returns the query settings of the request.
     fn query_settings(&self) -> Option<&Arc<QuerySettings>> {
         None
@@ -50,7 +53,8 @@ pub trait Statistics {
     /// Returns the number of documents in a collection.
     fn documents(&self, collection: &Collection) -> u64;
 
-    /// Returns how many keys the scan would visit, counted up to `limit` (an index dive).
+    /// Returns how many keys the scan would visit, counted up to `limit` (an index dive). The keys of a
+    /// join in its bounds are estimated.
     fn keys(&self, scan: &IndexScan, limit: u64) -> u64;
 
     /// Returns true if drawing `size` random documents costs less than reading all documents.

@@ -5,8 +5,8 @@ use crate::indexes::choose::Statistics;
 use crate::pipeline::joined_fields::keeping_fields;
 use crate::pipeline::resolve::resolve;
 use crate::pipeline::rewrite::optimise;
-use crate::pipeline::{above, plan_head, plan_stages};
-use crate::plan::{Foreign, ForeignKey, Inner, Node, Plan, Source};
+use crate::pipeline::{above, plan_stages};
+use crate::plan::{Foreign, ForeignKey, IndexScan, Inner, Keys, Node, Plan, Source};
 use crate::request::Hint;
 use quire_document::ValueBuf;
 use quire_document::path::Path;
@@ -14,7 +14,7 @@ use quire_error::{Error, Result};
 use quire_mql::ParseContext;
 use quire_mql::collation::AskedCollation;
 use quire_mql::expression::Expression;
-use quire_mql::filter::{InList, Node as Condition, PathNode, Test};
+use quire_mql::filter::{InList, KeyTypes, Node as Condition, PathNode, Test};
 use quire_mql::stage::{
     From, GraphLookup, HideMetadata, Inside, Lookup, Match, OneDocument, OtherPipeline, Stage,
     first_only,
@@ -138,7 +138,7 @@ fn plan_lookup(lookup: &Lookup, behind: &[Stage], around: Around<'_>) -> Result<
     let key = match (&lookup.fields, equality) {
         (Some((_, foreign)), _) => Some(ForeignKey::Field(foreign.clone())),
         (None, Some(equality)) => Some(ForeignKey::Value(
-            Expression::path(&equality.foreign.to_string())?,
+            Arc::new(Expression::path(&equality.foreign.to_string())?),
             equality.foreign.clone(),
         )),
         (None, None) => None,
@@ -217,7 +217,7 @@ impl Foreign {
         around: Around<'_>,
     ) -> Result<Self> {
         let ForeignSource { source, stages, context } = foreign;
-        let whole = plan_stages(&source, stages.clone(), &context, around.stats)?;
+        let whole = plan_whole(&source, &stages, key.as_ref(), &context, around.stats)?;
         let tail = match tail.is_empty() {
             true => None,
             false => {
@@ -226,32 +226,33 @@ impl Foreign {
                 Some(above(feed, optimise(tail, &context)?.into(), inner)?)
             }
         };
-        let mut foreign =
-            Foreign { whole, key, index: None, tail, variables: 0, stages, source, context };
-        foreign.index = foreign.find_index(around.stats)?;
-        Ok(foreign)
+        Ok(Foreign { whole, key, tail, variables: 0, stages, source, context })
     }
 
-    /// Plans the search for the documents with one of these keys.
+    /// Plans the foreign side again, after the catalog has changed. The tail stays: the joins inside of it
+    /// are planned again on their own.
     ///
     /// # Errors
     /// The errors of planning the pipeline.
-    pub fn with_keys(&self, keys: Vec<ValueBuf>, stats: &dyn Statistics) -> Result<Plan> {
-        // A join plans many searches, and the limits of a request hold for each of them.
+    pub fn renewed(&self, stats: &dyn Statistics) -> Result<Foreign> {
         let context = self.context.restarted();
-        plan_stages(&self.source, self.stages_with_keys(keys)?, &context, stats)
+        let whole = plan_whole(&self.source, &self.stages, self.key.as_ref(), &context, stats)?;
+        Ok(Foreign { whole, ..self.clone() })
     }
 
-    /// Returns the stages with a filter by these keys added.
-    fn stages_with_keys(&self, keys: Vec<ValueBuf>) -> Result<Vec<Stage>> {
-        let mut stages = self.stages.clone();
-        if let Some(key) = &self.key {
-            let collator = self.context.collator.clone();
-            let list = InList::checked(keys, Vec::new(), collator, &self.context)?;
-            let node = PathNode::new(key.path(), Test::In(list));
-            stages.push(Stage::Match(Arc::new(Match::all_of(vec![Condition::Path(node)]))));
+    /// Returns the nodes that search for the documents with one of these keys; `None` if the whole plan
+    /// must find them.
+    ///
+    /// # Errors
+    /// The interrupt's error.
+    pub fn with_keys(&self, keys: Vec<ValueBuf>) -> Result<Option<Node>> {
+        if self.whole.by_keys.is_none() {
+            return Ok(None);
         }
-        Ok(stages)
+        let collator = self.context.collator.clone();
+        // The limits on the constants of a request hold for each look-up.
+        let list = InList::checked(keys, Vec::new(), collator, &self.context.restarted())?;
+        Ok(Keys::new(list, self.whole.collation.clone()).bind(&self.whole))
     }
 
     /// Returns the collection that is read, `database.collection`.
@@ -259,29 +260,31 @@ impl Foreign {
         &self.source.namespace
     }
 
-    /// Returns the name of the index that a plan by keys uses. Plans only the query: planning the
-    /// stages above it a second time would double the work at each level of nested joins.
-    fn find_index(&self, stats: &dyn Statistics) -> Result<Option<String>> {
-        let Some(key) = &self.key else { return Ok(None) };
-        let example = [ValueBuf::new(0), ValueBuf::new("")];
-        let stages = self.stages_with_keys(example.into())?;
-        let plan = plan_head(&self.source, stages, &self.context, stats)?.plan;
-        let path = key.path();
-        let mut name = None;
-        plan.cursor().for_each_scan(&mut |scan| {
-            let bounded = scan.field(path.as_str()).and_then(|field| scan.bounds.get(field));
-            if bounded.is_some_and(|intervals| !intervals.is_all()) {
-                name = Some(scan.index.name.clone());
-            }
-        });
-        Ok(name)
+    /// Returns the scan of the index that finds documents by a few keys; `None` if there is none.
+    pub fn keyed_scan(&self) -> Option<&IndexScan> {
+        self.whole.by_keys.as_deref()?.below_stages().keyed_scan()
     }
+}
+
+/// Plans the stages over a foreign collection, with the condition on the keys as a parameter.
+fn plan_whole(
+    source: &Source,
+    stages: &[Stage],
+    key: Option<&ForeignKey>,
+    context: &ParseContext,
+    stats: &dyn Statistics,
+) -> Result<Plan> {
+    let by_key = key.map(|key| {
+        let list = InList::placeholder(KeyTypes::All, context.collator.clone());
+        let condition = Condition::Path(PathNode::new(key.path(), Test::In(list)));
+        Stage::Match(Arc::new(Match::all_of(vec![condition])))
+    });
+    plan_stages(source, stages.iter().cloned().chain(by_key).collect(), context, stats)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::IndexScan;
     use crate::request::AggregateRequest;
     use quire_catalog::{Collection, Namespace, ResolvedView};
     use quire_document::{DocBuf, Value, doc};
@@ -409,7 +412,8 @@ mod tests {
             panic!("the join is not planned")
         };
         for key in 0..30 {
-            foreign.with_keys(vec![ValueBuf::new(key)], &LargeView).unwrap();
+            foreign.with_keys(vec![ValueBuf::new(key)]).unwrap();
+            foreign.renewed(&LargeView).unwrap();
         }
     }
 

@@ -2,6 +2,7 @@
 //! stage or into it.
 
 use crate::pipeline::pushing::{conjunction, push_match};
+use crate::plan::keys::is_placeholder;
 use quire_document::path::Path;
 use quire_mql::filter::{Node as Condition, PathNode};
 use quire_mql::stage::{Limit, Lookup, Match, Stage, UnionWith};
@@ -103,6 +104,8 @@ fn below(condition: &Condition, prefix: &str) -> Option<Condition> {
         Condition::Or(conditions) => Condition::Or(all(conditions)?),
         Condition::Nor(conditions) => Condition::Nor(all(conditions)?),
         Condition::Not(inner) => Condition::negate(below(inner, prefix)?),
+        // The join inside would be planned for keys that are not its own.
+        Condition::Path(node) if is_placeholder(&node.test) => return None,
         Condition::Path(node) => {
             let path = Path::new(node.path.as_str().strip_prefix(prefix)?);
             Condition::Path(PathNode::new(path, node.test.clone()))

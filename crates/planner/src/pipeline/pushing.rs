@@ -1,6 +1,7 @@
 //! Moves parts of a filter before a stage: which paths the stage leaves unchanged, and how a
 //! condition reads before it.
 
+use crate::plan::keys::present;
 use quire_document::Value;
 use quire_document::path::Path;
 use quire_mql::expression::ExpressionNode;
@@ -121,7 +122,7 @@ pub(crate) fn of_equals(
         Condition::Nor(children) => Condition::Nor(all(children)?),
         Condition::Not(child) => Condition::negate(of_equals(child, before)?),
         Condition::Path(PathNode { path, test, .. }) if compares(test) => {
-            Condition::Path(PathNode::new(Path::new(&before(path.as_str())?), test.clone()))
+            Condition::Path(PathNode::new(Path::new(&before(path.as_str())?), present(test)))
         }
         _ => return None,
     })
@@ -130,6 +131,7 @@ pub(crate) fn of_equals(
 fn compares(test: &Test) -> bool {
     match test {
         Test::Compare(_, operand) => divides(operand.value()),
+        Test::In(list) if list.to_come().is_some() => true,
         Test::In(list) => list.regexes().is_empty() && list.values().all(divides),
         _ => false,
     }

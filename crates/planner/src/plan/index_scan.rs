@@ -7,6 +7,8 @@ use quire_catalog::{Collection, Index, MultikeyPaths};
 use quire_document::{DocBuf, Value};
 use quire_mql::filter::Node as Condition;
 
+use super::KeyedField;
+
 /// A scan of one index.
 #[derive(Debug, Clone)]
 pub struct IndexScan {
@@ -20,6 +22,8 @@ pub struct IndexScan {
     pub multikey: MultikeyPaths,
     /// The intervals to visit, for each field of the index.
     pub bounds: Vec<Intervals>,
+    /// The field that the keys of a join bound too, in a plan that is not bound to them yet.
+    pub keyed: Option<KeyedField>,
     /// The range of `min` and `max`, which replaces `bounds`.
     pub range: Option<KeyRange>,
     /// True to scan the index from its end.
@@ -50,6 +54,7 @@ impl IndexScan {
             keys: Arc::clone(&index.keys),
             multikey,
             bounds: vec![Intervals::all(); index.keys.fields().len()],
+            keyed: None,
             range: None,
             backward: false,
             filter: None,
@@ -58,7 +63,7 @@ impl IndexScan {
 
     /// Returns true if it visits all keys of the index.
     pub fn is_whole(&self) -> bool {
-        self.range.is_none() && self.bounds.iter().all(Intervals::is_all)
+        self.range.is_none() && self.keyed.is_none() && self.bounds.iter().all(Intervals::is_all)
     }
 
     /// Returns true if a field of its key is visited from larger to smaller values.

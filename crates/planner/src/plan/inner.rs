@@ -25,15 +25,13 @@ pub enum Inner {
 }
 
 /// The foreign side of a join, planned once for all documents of the input.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Foreign {
     /// Reads all foreign documents, up to the first stage whose result differs between documents of
-    /// the input.
+    /// the input. With [`Plan::by_keys`], which reads the documents of some keys.
     pub whole: Plan,
     /// The field by which foreign documents are found, if there is one.
     pub key: Option<ForeignKey>,
-    /// The name of the index that finds documents by a few keys; `None` if there is none.
-    pub index: Option<String>,
     /// The stages for the foreign documents of one input document, above a [`Node::Feed`]; `None`
     /// if there are none.
     pub tail: Option<Node>,
@@ -48,13 +46,13 @@ pub struct Foreign {
 }
 
 /// The field by which foreign documents are found.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum ForeignKey {
     /// Compared as a filter does: also with elements of arrays, and null like missing.
     Field(Path),
     /// Compared as an expression does: one value, which may be missing. The search may find more
     /// documents, because a filter after it decides.
-    Value(Expression, FieldPath),
+    Value(Arc<Expression>, FieldPath),
 }
 
 /// The source of a pipeline.

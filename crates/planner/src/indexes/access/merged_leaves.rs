@@ -20,7 +20,9 @@ pub(super) fn merge_leaves(ways: Vec<(Way, Option<&Condition>)>) -> Vec<Node> {
         };
         // Scans that other conjuncts bound too stay separate.
         let scan = scan.filter(|(scan, _)| {
-            scan.bounds.iter().skip(1).all(Intervals::is_all) && !scan.keys.is_seen_in_views()
+            scan.keyed.is_none()
+                && scan.bounds.iter().skip(1).all(Intervals::is_all)
+                && !scan.keys.is_seen_in_views()
         });
         let (Some((scan, tightness)), Some(leaf)) = (scan, leaf) else {
             out.push(way.node);

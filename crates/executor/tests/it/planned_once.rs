@@ -1,0 +1,264 @@
+//! A join is planned once, for all batches of its keys and for all rows of an outer join, and again
+//! only if the catalog changes between two batches.
+
+use super::*;
+use quire_catalog::ViewDefinition;
+use quire_collections::DropIndexes;
+use quire_document::{Value, doc};
+use quire_executor::open;
+use quire_planner::AggregateRequest;
+
+/// The documents of each side; each key occurs once on each side.
+const KEYS: i32 = 10_000;
+
+fn opened(store: &Arc<Store>, pipeline: Vec<DocBuf>, bytes: usize) -> Execution {
+    let namespace = "db.local".into();
+    let request = AggregateRequest { namespace, pipeline, ..AggregateRequest::default() };
+    let params = ExecParams { stage_bytes_max: bytes, ..params() };
+    open(&request, &FreshViews::new(store).unwrap(), params).unwrap()
+}
+
+fn joined(doc: &DocBuf, field: &str) -> Vec<DocBuf> {
+    let found = doc.get(field).and_then(|found| found.as_array()).unwrap();
+    documents(found).map(Doc::to_owned).collect()
+}
+
+fn int(doc: &DocBuf, field: &str) -> i32 {
+    match doc.get(field) {
+        Some(Value::Int32(value)) => value,
+        other => panic!("{field} is {other:?}"),
+    }
+}
+
+/// Inserts documents `{_id, k, v}` with `k` from 0 to `count`; `k` has an index.
+fn keyed(store: &Arc<Store>, name: &str, count: i32) {
+    let docs: Vec<DocBuf> = (0..count).map(|k| doc! { "_id": k, "k": k, "v": k % 7 }).collect();
+    insert_all(store, name, docs.iter().map(DocBuf::as_doc));
+    create_indexes(store, name, [doc! { "key": { "k": 1 }, "name": "k_1" }.as_doc()].into_iter())
+        .unwrap();
+}
+
+fn by_field() -> DocBuf {
+    doc! { "$lookup": { "from": "foreign", "localField": "k", "foreignField": "k", "as": "j" } }
+}
+
+#[test]
+fn ten_thousand_keys_in_batches_are_planned_once() {
+    let store = store();
+    keyed(&store, "db.local", KEYS);
+    keyed(&store, "db.foreign", KEYS);
+    // The foreign documents do not fit in memory, so each batch of keys is looked up.
+    let mut execution = opened(&store, vec![by_field()], 64 << 10);
+    let planned = execution.queries_planned();
+    let docs = drain(&store, &mut execution, 1000);
+    assert_eq!(docs.len(), KEYS as usize);
+    for doc in &docs {
+        let found = joined(doc, "j");
+        assert_eq!(found.iter().map(|doc| int(doc, "k")).collect::<Vec<_>>(), [int(doc, "k")]);
+    }
+    assert_eq!(execution.queries_planned(), planned, "planned again");
+}
+
+#[test]
+fn a_join_for_each_row_of_a_join_is_planned_once() {
+    let store = store();
+    let count = 400;
+    keyed(&store, "db.local", count);
+    keyed(&store, "db.foreign", count);
+    keyed(&store, "db.third", 7);
+    let stage = doc! { "$lookup": {
+        "from": "foreign", "localField": "k", "foreignField": "k", "as": "j",
+        "let": { "x": "$k" },
+        "pipeline": [
+            { "$match": { "$expr": { "$lte": ["$v", "$$x"] } } },
+            { "$lookup": {
+                "from": "third", "localField": "v", "foreignField": "k", "as": "t",
+                "let": { "y": "$k" },
+                "pipeline": [{ "$set": { "sum": { "$add": ["$$x", "$$y", "$k"] } } }]
+            } }
+        ]
+    } };
+    let mut execution = opened(&store, vec![stage], 64 << 20);
+    let planned = execution.queries_planned();
+    let docs = drain(&store, &mut execution, 101);
+    assert_eq!(docs.len(), count as usize);
+    for doc in &docs {
+        let k = int(doc, "k");
+        let [found] = joined(doc, "j").try_into().unwrap();
+        let [third] = joined(&found, "t").try_into().unwrap();
+        assert_eq!((int(&third, "k"), int(&third, "sum")), (k % 7, 2 * k + k % 7));
+    }
+    assert_eq!(execution.queries_planned(), planned, "planned again");
+}
+
+/// Between two batches of the cursor the foreign index or collection goes away, or comes.
+#[test]
+fn a_change_of_the_catalog_between_batches_is_seen() {
+    let options = CommitOptions::buffered();
+    let drop_index = |store: &Arc<Store>| {
+        let which = DropIndexes::Name("k_1".into());
+        store.drop_indexes(&ns("db.foreign"), &which, &options).unwrap();
+    };
+    let drop_all = |store: &Arc<Store>| {
+        store.drop_collection(&ns("db.foreign"), &options).unwrap();
+    };
+    let create = |store: &Arc<Store>| keyed(store, "db.foreign", 300);
+    let again = |store: &Arc<Store>| {
+        drop_all(store);
+        create(store);
+    };
+    // An array makes the index multikey: its document has two keys.
+    let arrays = |store: &Arc<Store>| {
+        let doc = doc! { "_id": "arrays", "k": [250, 251], "v": 1 };
+        insert_all(store, "db.foreign", [doc.as_doc()]);
+    };
+    type Change<'c> = &'c dyn Fn(&Arc<Store>);
+    let none: Change<'_> = &|_| ();
+    // How many documents a row finds before and after the change.
+    let cases: [(&str, Change<'_>, Change<'_>, [usize; 2]); 5] = [
+        ("index dropped", &create, &drop_index, [1, 1]),
+        ("collection dropped", &create, &drop_all, [1, 0]),
+        ("collection created", none, &create, [0, 1]),
+        ("collection replaced", &create, &again, [1, 1]),
+        ("multikey", &create, &arrays, [1, 1]),
+    ];
+    for (name, before, change, [first, last]) in cases {
+        // With little memory all foreign documents are never in memory.
+        for bytes in [4 << 10, 64 << 20] {
+            let store = store();
+            keyed(&store, "db.local", 300);
+            before(&store);
+            let mut execution = opened(&store, vec![by_field()], bytes);
+            let planned = execution.queries_planned();
+            let mut batch = 0;
+            let docs = drain_between(&store, &mut execution, 50, || {
+                batch += 1;
+                if batch == 3 {
+                    change(&store);
+                }
+            });
+            let docs = docs.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(docs.len(), 300, "{name}");
+            let found = |at: usize| joined(&docs[at], "j").len();
+            assert_eq!(found(0), first, "{name}");
+            if bytes < 64 << 20 {
+                assert_eq!(found(299), last, "{name}");
+                assert!(execution.queries_planned() > planned, "{name}: not planned again");
+                assert_eq!(found(250), last + usize::from(name == "multikey"), "{name}");
+            }
+        }
+    }
+}
+
+/// A `$unionWith` opens its pipeline after the first documents, when an index may be gone.
+#[test]
+fn a_union_does_not_read_an_index_that_is_gone() {
+    let store = store();
+    keyed(&store, "db.local", 100);
+    keyed(&store, "db.foreign", 100);
+    let union = doc! { "$unionWith": { "coll": "foreign", "pipeline": [{ "$match": { "k": { "$lt": 50 } } }] } };
+    let mut execution = opened(&store, vec![union], 64 << 20);
+    let mut batch = 0;
+    let ended = drain_between(&store, &mut execution, 40, || {
+        batch += 1;
+        if batch == 2 {
+            let which = DropIndexes::Name("k_1".into());
+            store.drop_indexes(&ns("db.foreign"), &which, &CommitOptions::buffered()).unwrap();
+        }
+    });
+    let code = ended.map(|docs| docs.len()).unwrap_err().code();
+    assert_eq!(code, quire_error::ErrorCode::QueryPlanKilled);
+}
+
+/// The condition on the keys moves through the stages of a view, or stays behind them.
+#[test]
+fn joins_with_views_find_what_they_find_as_written() {
+    let store = store();
+    let local: Vec<DocBuf> = (0..40)
+        .map(|at| match at % 4 {
+            0 => doc! { "_id": at, "k": at / 4 },
+            1 => doc! { "_id": at, "k": [at / 4, Value::Null] },
+            2 => doc! { "_id": at, "k": Value::Null },
+            _ => doc! { "_id": at },
+        })
+        .collect();
+    let foreign: Vec<DocBuf> = (0..60)
+        .map(|at| match at % 5 {
+            0 => doc! { "_id": at, "v": at % 3 },
+            1 => doc! { "_id": at, "k": Value::Null, "v": at % 3 },
+            2 => doc! { "_id": at, "k": [at / 6, at % 6], "v": at % 3 },
+            _ => doc! { "_id": at, "k": at / 6, "v": at % 3 },
+        })
+        .collect();
+    insert_all(&store, "db.local", local.iter().map(DocBuf::as_doc));
+    insert_all(&store, "db.foreign", foreign.iter().map(DocBuf::as_doc));
+    insert_all(&store, "db.other", foreign.iter().skip(7).map(DocBuf::as_doc));
+    let indexes = [
+        doc! { "key": { "k": 1 }, "name": "k", "sparse": true },
+        doc! { "key": { "v": 1, "k": 1 }, "name": "vk" },
+    ];
+    create_indexes(&store, "db.foreign", indexes.iter().map(DocBuf::as_doc)).unwrap();
+    let partial = doc! {
+        "key": { "k": 1 }, "name": "k", "partialFilterExpression": { "k": { "$exists": true } }
+    };
+    create_indexes(&store, "db.other", [partial.as_doc()].into_iter()).unwrap();
+    let count = doc! { "n": { "$sum": 1 } };
+    let views: [Vec<DocBuf>; 7] = [
+        vec![doc! { "$match": { "v": { "$in": [0, 1] } } }],
+        vec![
+            doc! { "$group": { "_id": "$k", "n": { "$sum": 1 } } },
+            doc! { "$project": { "k": "$_id", "n": 1 } },
+        ],
+        vec![doc! { "$unionWith": "other" }, doc! { "$set": { "w": 1 } }],
+        vec![doc! { "$sort": { "_id": 1 } }, doc! { "$limit": 30 }],
+        vec![doc! { "$unwind": "$k" }],
+        vec![doc! { "$setWindowFields": { "partitionBy": "$k", "output": &count } }],
+        vec![
+            doc! { "$lookup": { "from": "other", "localField": "v", "foreignField": "v", "as": "o" } },
+            doc! { "$unwind": "$o" },
+            doc! { "$match": { "o._id": { "$lt": 20 } } },
+            doc! { "$project": { "k": "$o.k" } },
+        ],
+    ];
+    let sorted = |docs: Vec<DocBuf>| {
+        let text = |doc: &DocBuf| {
+            let mut found: Vec<String> =
+                joined(doc, "j").iter().map(|one| format!("{one:?}")).collect();
+            found.sort();
+            (int(doc, "_id"), found)
+        };
+        docs.iter().map(text).collect::<Vec<_>>()
+    };
+    for (at, pipeline) in views.into_iter().enumerate() {
+        let namespace = ns(&format!("db.view{at}"));
+        let name = format!("view{at}");
+        let view = ViewDefinition { namespace, on: "foreign".into(), pipeline, collation: None };
+        store.create_view(&Arc::new(view), &CommitOptions::buffered()).unwrap();
+        let join = doc! { "$lookup": {
+            "from": name.as_str(), "localField": "k", "foreignField": "k", "as": "j"
+        } };
+        let graph = doc! { "$graphLookup": {
+            "from": name.as_str(), "startWith": "$k", "connectFromField": "v",
+            "connectToField": "k", "as": "j", "maxDepth": 1
+        } };
+        // Of documents with one `_id` a search keeps one, which depends on the order of the view.
+        let one_of_each = at < 4;
+        for stage in std::iter::once(join).chain(one_of_each.then_some(graph)) {
+            let request = AggregateRequest {
+                namespace: "db.local".into(),
+                pipeline: vec![stage.clone()],
+                ..AggregateRequest::default()
+            };
+            let as_written = ExecParams { as_written: true, ..params() };
+            let views = FreshViews::new(&store).unwrap();
+            let Ok(mut execution) = open(&request, &views, as_written) else { continue };
+            let Ok(wanted) = try_drain(&store, &mut execution, 1000) else { continue };
+            let wanted = sorted(wanted);
+            for (bytes, batch) in [(64 << 20, 1000), (64 << 10, 7), (3000, 1)] {
+                let mut execution = opened(&store, vec![stage.clone()], bytes);
+                let found = sorted(drain(&store, &mut execution, batch));
+                assert!(found == wanted, "{stage:?}, {bytes} bytes");
+            }
+        }
+    }
+}
