@@ -7,7 +7,7 @@ use quire_error::{Error, Result};
 use quire_mql::filter::{Filter, Node as Condition};
 use quire_mql::stage::{Stage, StageBody};
 use quire_planner::explain::NodeStats;
-use quire_planner::{Inner, Node, Reshape};
+use quire_planner::{BranchHead, Inner, Kept, Node, Reshape, RowNeeds};
 
 use crate::columns::Grouping;
 use crate::env::Env;
@@ -46,12 +46,12 @@ use crate::table::Table;
 /// Builds the operators of a plan. `feed` provides the documents of a leaf without a collection.
 pub(crate) fn build(root: &Node, feed: Option<Box<dyn Feed>>) -> Result<BoxedOperator> {
     let leaf = feed.map(|feed| Box::new(FeedOp::new(feed)) as BoxedOperator);
-    Builder { leaf, head: None }.node(root, Needs::default())
+    Builder { leaf, head: None }.node(root, RowNeeds::default())
 }
 
 /// Builds the operators of stages above `leaf`, which replaces their `Node::Feed`.
 pub(crate) fn build_over(root: &Node, leaf: BoxedOperator) -> Result<BoxedOperator> {
-    Builder { leaf: Some(leaf), head: None }.node(root, Needs::default())
+    Builder { leaf: Some(leaf), head: None }.node(root, RowNeeds::default())
 }
 
 /// Builds the operators of a branch of a `$facet` whose head has read the whole input. `leaf` has the counters
@@ -63,33 +63,20 @@ pub(crate) fn build_above(
     env: &Env,
 ) -> Result<BoxedOperator> {
     let head = TakenHead { head, leaf, env };
-    Builder { leaf: None, head: Some(head) }.node(branch, Needs::default())
+    Builder { leaf: None, head: Some(head) }.node(branch, RowNeeds::default())
 }
 
-/// Returns the head of a branch of a `$facet`: its first stages, if they keep less than all documents. `None`
-/// if they keep all documents or read metadata.
+/// Makes the head of a branch of a `$facet`. `None` if the branch needs the documents themselves.
 pub(crate) fn head_of(branch: &Node) -> Result<Option<Head>> {
-    let (mut node, mut stages) = (branch, Vec::new());
-    while let Node::Stage { stage, input, .. } = node {
-        stages.push(stage);
-        node = input;
-    }
-    stages.reverse();
-    let streaming = stages.iter().take_while(|stage| stage.streams()).count();
-    let (before, rest) = stages.split_at(streaming);
-    let read = before.iter().chain(rest.first());
-    if read.into_iter().any(|stage| !stage.needs().reads.metadata.is_empty()) {
-        return Ok(None);
-    }
-    let chain = chain_of(Chain::default(), before.iter().copied())?;
-    Ok(match rest {
-        [Stage::Group(group), ..] => Some(Head::Group(Grouping::new(chain, Arc::clone(group)))),
-        [Stage::Sort(sort), ..] if sort.limit > 0 => Head::best(chain, &sort.pattern, sort.limit),
-        [Stage::Limit(limit), ..] => Some(Head::first(chain, limit.0)),
-        [Stage::Skip(skip), Stage::Limit(limit), ..] => {
-            Some(Head::first(chain, skip.0.saturating_add(limit.0)))
+    let Some(BranchHead { before, stage, kept }) = branch.branch_head() else { return Ok(None) };
+    let chain = chain_of(Chain::default(), before)?;
+    Ok(match (kept, stage) {
+        (Kept::First(count), _) => Some(Head::first(chain, count)),
+        (Kept::Groups, Stage::Group(group)) => {
+            Some(Head::Group(Grouping::new(chain, Arc::clone(group))))
         }
-        _ => None,
+        (Kept::Best, Stage::Sort(sort)) => Head::best(chain, &sort.pattern, sort.limit),
+        _ => return Err(Error::internal(format!("{} heads no branch", stage.name()))),
     })
 }
 
@@ -101,32 +88,6 @@ fn chain_of<'s>(mut chain: Chain, stages: impl IntoIterator<Item = &'s Stage>) -
         }
     }
     Ok(chain)
-}
-
-/// What the nodes above need of a node's rows besides their documents.
-#[derive(Clone, Copy, Default)]
-struct Needs {
-    /// True if index keys are read: by a covered projection, a sort of keys, `returnKey`.
-    keys: bool,
-    /// True if `$meta: "sortKey"` is read.
-    sort_keys: bool,
-    /// True if a stage reads any `$meta`.
-    metadata: bool,
-}
-
-impl Needs {
-    /// Returns the needs of a stage's input. `self` are the needs of the stage's output.
-    fn below(self, stage: &Stage) -> Needs {
-        let kinds = stage.needs().reads.metadata;
-        // These stages pass no metadata on.
-        let ends = matches!(stage, Stage::Group(_) | Stage::HideMetadata(_));
-        let above = if ends { Needs::default() } else { self };
-        Needs {
-            keys: above.keys || kinds.contains("indexKey"),
-            sort_keys: above.sort_keys || kinds.contains("sortKey"),
-            metadata: above.metadata || !kinds.is_empty(),
-        }
-    }
 }
 
 struct Builder<'e> {
@@ -147,24 +108,23 @@ struct TakenHead<'e> {
 impl Builder<'_> {
     /// Returns the operator of the head if it stands at a stage with this input: between the stage and the leaf
     /// there are only stages that stream.
-    fn head_above(&mut self, input: &Node, needs: Needs) -> Result<Option<BoxedOperator>> {
-        let mut node = input;
-        while let Node::Stage { stage, input, .. } = node
-            && stage.streams()
-        {
-            node = input;
-        }
-        let head = self.head.take_if(|_| matches!(node, Node::Feed { .. }));
+    fn head_above(&mut self, input: &Node, needs: RowNeeds) -> Result<Option<BoxedOperator>> {
+        let (leaf, _) = input.chain();
+        let head = self.head.take_if(|_| matches!(leaf, Node::Feed { .. }));
         let finish = |TakenHead { head: (head, collected), leaf, env }: TakenHead<'_>| {
             collected.finish(head, leaf, needs.sort_keys, env)
         };
         head.map(finish).transpose()
     }
 
-    fn node(&mut self, node: &Node, needs: Needs) -> Result<BoxedOperator> {
+    fn node(&mut self, node: &Node, needs: RowNeeds) -> Result<BoxedOperator> {
         let stats = NodeStats::default();
+        let below = || needs.below(node);
         Ok(match node {
             Node::Stage { stage, input, .. } => return self.stage(stage, input, node, needs),
+            Node::Projection { spec, input, .. } => {
+                return self.projection(spec, node, input, needs);
+            }
             Node::Feed { name } => match self.leaf.take() {
                 Some(leaf) => leaf,
                 None => return Err(Error::internal(format!("nothing feeds {name}"))),
@@ -182,72 +142,70 @@ impl Builder<'_> {
             | Node::RecordStoreFastCount { .. } => return self.leaf(node, needs),
             Node::Fetch { filter: rest, input } => {
                 let Some(collection) = input.collection() else { return Ok(Box::new(Eof)) };
-                let input = self.node(input, needs)?;
+                let input = self.node(input, below())?;
                 Box::new(Fetch::new(collection, input, compile(rest.as_ref())))
             }
             Node::Gather { search, inputs } => {
-                let inputs = self.nodes(inputs, Needs { keys: true, ..needs })?;
-                Box::new(Gather::new(search, inputs))
+                Box::new(Gather::new(search, self.nodes(inputs, below())?))
             }
-            Node::Check { search, input } => Box::new(Check::new(search, self.node(input, needs)?)),
-            Node::Or { inputs } => Box::new(Union::new(self.nodes(inputs, needs)?)),
-            Node::AndSorted { inputs } => Box::new(Intersection::new(self.nodes(inputs, needs)?)),
+            Node::Check { search, input } => {
+                Box::new(Check::new(search, self.node(input, below())?))
+            }
+            Node::Or { inputs } => Box::new(Union::new(self.nodes(inputs, below())?)),
+            Node::AndSorted { inputs } => Box::new(Intersection::new(self.nodes(inputs, below())?)),
             Node::SortMerge { pattern, inputs } => {
-                let inputs = self.nodes(inputs, Needs { keys: true, ..needs })?;
-                Box::new(Merge::new(inputs, Arc::clone(pattern)))
+                Box::new(Merge::new(self.nodes(inputs, below())?, Arc::clone(pattern)))
             }
             Node::Sort { presorted: true, pattern, limit, input, .. } => {
-                let input = self.node(input, Needs { metadata: true, ..needs })?;
+                let input = self.node(input, below())?;
                 Box::new(Presorted::new(input, Arc::clone(pattern), *limit, needs.sort_keys))
             }
             Node::Sort { .. } => Box::new(self.sort(node, needs)?),
             Node::Skip { count, input } => {
-                Box::new(Skip { input: self.node(input, needs)?, left: *count, stats })
+                Box::new(Skip { input: self.node(input, below())?, left: *count, stats })
             }
             Node::Limit { count, input } => {
-                Box::new(Limit { input: self.node(input, needs)?, left: *count, stats })
+                Box::new(Limit { input: self.node(input, below())?, left: *count, stats })
             }
-            Node::Projection { spec, input, .. } => return self.projection(spec, input, needs),
             Node::SortKeys { pattern, input } => {
-                Box::new(SortKeys::new(self.node(input, needs)?, Arc::clone(pattern)))
+                Box::new(SortKeys::new(self.node(input, below())?, Arc::clone(pattern)))
             }
             Node::ReturnKey { sort_keys, input } => {
-                let sorted = needs.sort_keys || !sort_keys.is_empty();
-                let input = self.node(input, Needs { keys: true, sort_keys: sorted, ..needs })?;
+                let input = self.node(input, below())?;
                 Box::new(ReturnKey { input, sort_keys: sort_keys.clone(), stats })
             }
-            Node::Subplan { input } => Box::new(Subplan { input: self.node(input, needs)?, stats }),
+            Node::Subplan { input } => {
+                Box::new(Subplan { input: self.node(input, below())?, stats })
+            }
             Node::Count { skip, limit, input } => {
-                let input = self.node(input, needs)?;
+                let input = self.node(input, below())?;
                 Box::new(Count { input, skip: *skip, limit: *limit, stats })
             }
             Node::Write { kind, input } => {
-                Box::new(WouldWrite { input: self.node(input, needs)?, kind: *kind, stats })
+                Box::new(WouldWrite { input: self.node(input, below())?, kind: *kind, stats })
             }
         })
     }
 
-    fn nodes(&mut self, nodes: &[Node], needs: Needs) -> Result<Vec<BoxedOperator>> {
+    fn nodes(&mut self, nodes: &[Node], needs: RowNeeds) -> Result<Vec<BoxedOperator>> {
         nodes.iter().map(|node| self.node(node, needs)).collect()
     }
 
     /// Builds a sort of the query or of the pipeline.
-    fn sort(&mut self, node: &Node, needs: Needs) -> Result<Sort> {
+    fn sort(&mut self, node: &Node, needs: RowNeeds) -> Result<Sort> {
         let (pattern, limit, input) = match node {
-            Node::Sort { pattern, limit, simple, input, .. } => {
-                let inner = Needs { keys: needs.keys || !simple, ..needs };
-                (pattern, *limit, self.node(input, inner)?)
-            }
-            Node::Stage { stage: stage @ Stage::Sort(sort), input, .. } => {
-                (&sort.pattern, sort.limit, self.node(input, needs.below(stage))?)
+            Node::Sort { pattern, limit, input, .. } => (pattern, *limit, input),
+            Node::Stage { stage: Stage::Sort(sort), input, .. } => {
+                (&sort.pattern, sort.limit, input)
             }
             _ => return Err(Error::internal(format!("{} does not sort", node.name()))),
         };
+        let input = self.node(input, needs.below(node))?;
         Ok(Sort::new(input, Arc::clone(pattern), limit, needs.sort_keys))
     }
 
     /// Builds a node that reads a collection.
-    fn leaf(&mut self, node: &Node, needs: Needs) -> Result<BoxedOperator> {
+    fn leaf(&mut self, node: &Node, needs: RowNeeds) -> Result<BoxedOperator> {
         Ok(match node {
             Node::RandomPicks { collection, size, scan } => {
                 Box::new(RandomPicks::new(collection, self.node(scan, needs)?, *size))
@@ -284,22 +242,21 @@ impl Builder<'_> {
         })
     }
 
-    fn projection(&mut self, spec: &Reshape, input: &Node, needs: Needs) -> Result<BoxedOperator> {
+    /// Builds a projection; `node` is the projection with its input.
+    fn projection(
+        &mut self,
+        spec: &Reshape,
+        node: &Node,
+        input: &Node,
+        needs: RowNeeds,
+    ) -> Result<BoxedOperator> {
         let Some(projection) = &spec.projection else {
-            let keys = needs.keys || !input.gives_documents();
-            return self.node(input, Needs { keys, ..needs });
+            return self.node(input, needs.below(node));
         };
         if let (Some(scan), Some(shaper)) = (collection_scan(input), Shaper::new(spec)) {
             return Ok(Box::new(scan.shaping(shaper)));
         }
-        let metadata = projection.needs().metadata;
-        let keys = !input.gives_documents() || metadata.contains("indexKey");
-        let inner = Needs {
-            keys: needs.keys || keys,
-            sort_keys: needs.sort_keys || metadata.contains("sortKey"),
-            metadata: needs.metadata,
-        };
-        let input = self.node(input, inner)?;
+        let input = self.node(input, needs.below(node))?;
         Ok(Box::new(Project::new(input, Arc::clone(projection), spec)))
     }
 
@@ -309,7 +266,7 @@ impl Builder<'_> {
         stage: &Stage,
         input: &Node,
         node: &Node,
-        needs: Needs,
+        needs: RowNeeds,
     ) -> Result<BoxedOperator> {
         let stats = NodeStats::default();
         let head = match stage {
@@ -332,10 +289,10 @@ impl Builder<'_> {
         stage: &Stage,
         input: &Node,
         node: &Node,
-        needs: Needs,
+        needs: RowNeeds,
     ) -> Result<BoxedOperator> {
         let stats = NodeStats::default();
-        let below = needs.below(stage);
+        let below = needs.below(node);
         Ok(match stage {
             Stage::Match(_) | Stage::Transform(_) | Stage::Unwind(_) | Stage::Redact(_) => {
                 let (source, chain) = self.source(node, needs)?;
@@ -355,7 +312,7 @@ impl Builder<'_> {
                 Box::new(DensifyOp::new(self.node(input, below)?, Arc::clone(stage)))
             }
             Stage::WindowFields(stage) => {
-                let owned = owns_rows(input);
+                let owned = input.owns_rows();
                 let input = match input {
                     Node::Sort { presorted: false, .. }
                     | Node::Stage { stage: Stage::Sort(_), .. } => {
@@ -380,7 +337,7 @@ impl Builder<'_> {
             Stage::Sort(_) => Box::new(self.sort(node, needs)?),
             Stage::Facet(_) => return self.facet(node, input, below),
             Stage::UnionWith(_) | Stage::Lookup(_) | Stage::GraphLookup(_) => {
-                let owned = owns_rows(input);
+                let owned = input.owns_rows();
                 let input = self.node(input, below)?;
                 return with_inner(node, input, owned);
             }
@@ -392,39 +349,34 @@ impl Builder<'_> {
         })
     }
 
-    fn facet(&mut self, node: &Node, input: &Node, below: Needs) -> Result<BoxedOperator> {
+    fn facet(&mut self, node: &Node, input: &Node, below: RowNeeds) -> Result<BoxedOperator> {
         let Node::Stage { stage: Stage::Facet(stage), inner: Inner::Branches(branches), .. } = node
         else {
             return Err(Error::internal(format!("{} was not planned", node.name())));
         };
         let heads = Heads::of(branches)?;
         // Heads read only the fields that they need. Copies with fewer fields pay only if they are kept.
-        let (input, owned) = match scan_alone(input).filter(|_| !heads.keep_rows()) {
+        let (input, owned) = match bare_scan(input).filter(|_| !heads.keep_rows()) {
             Some((scan, narrowing)) if !below.metadata => {
                 let narrows = narrowing.is_some_and(|spec| spec.projection.is_some());
                 let scan: BoxedOperator =
                     if narrows { Box::new(scan.unshaped()) } else { Box::new(scan) };
                 (scan, false)
             }
-            _ => (self.node(input, below)?, owns_rows(input)),
+            _ => (self.node(input, below)?, input.owns_rows()),
         };
         Ok(Box::new(FacetOp::new(input, owned, stage, (branches, heads))))
     }
 
     /// Splits off the stages at the top of `node` that process each document separately, as one
     /// chain. Returns the input of the chain, and the chain.
-    fn source(&mut self, node: &Node, needs: Needs) -> Result<(BoxedOperator, Chain)> {
-        let (mut node, mut needs, mut stages) = (node, needs, Vec::new());
-        while let Node::Stage { stage, input, .. } = node
-            && stage.streams()
-        {
-            needs = needs.below(stage);
-            stages.push(stage);
-            node = input;
-        }
+    fn source(&mut self, node: &Node, needs: RowNeeds) -> Result<(BoxedOperator, Chain)> {
+        let (node, stages) = node.chain();
+        let below = |needs: RowNeeds, stage: &&Stage| needs.below_stage(stage);
+        let needs = stages.iter().rev().fold(needs, below);
         let mut chain = Chain::default();
         chain.reads_metadata = needs.metadata;
-        let source: BoxedOperator = match scan_alone(node).filter(|_| !needs.metadata) {
+        let source: BoxedOperator = match bare_scan(node).filter(|_| !needs.metadata) {
             Some((scan, kept)) => {
                 if let Some(kept) = kept.and_then(|spec| spec.projection.as_ref()) {
                     chain.keep(Arc::clone(kept));
@@ -433,7 +385,7 @@ impl Builder<'_> {
             }
             None => self.node(node, needs)?,
         };
-        Ok((source, chain_of(chain, stages.into_iter().rev())?))
+        Ok((source, chain_of(chain, stages)?))
     }
 }
 
@@ -454,26 +406,11 @@ fn with_inner(node: &Node, input: BoxedOperator, owned: bool) -> Result<BoxedOpe
     })
 }
 
-/// Returns true if the rows of a node own their bytes, because a projection made them or a sort
-/// keeps them.
-pub(crate) fn owns_rows(node: &Node) -> bool {
-    match node {
-        Node::Projection { spec, .. } => spec.projection.is_some(),
-        Node::Sort { presorted: false, input, .. } => input.gives_documents(),
-        Node::Stage { stage: Stage::Sort(_), .. } => true,
-        _ => false,
-    }
-}
-
-/// Returns the collection scan, if the node does nothing else except keep the fields that later
-/// stages read, and that projection.
-fn scan_alone(node: &Node) -> Option<(CollectionScan, Option<&Reshape>)> {
-    match node {
-        Node::Projection { spec, input, .. } if spec.narrows => {
-            collection_scan(input).map(|scan| (scan, Some(&**spec)))
-        }
-        other => collection_scan(other).map(|scan| (scan, None)),
-    }
+/// Makes the operator of a scan that the stages above it run in, with the projection that only keeps
+/// the fields that they read.
+fn bare_scan(node: &Node) -> Option<(CollectionScan, Option<&Reshape>)> {
+    let (scan, kept) = node.bare_scan()?;
+    Some((collection_scan(scan)?, kept))
 }
 
 fn collection_scan(node: &Node) -> Option<CollectionScan> {

@@ -1,8 +1,11 @@
 //! Plans a `find`.
 
+mod by_id;
 mod caching;
 mod finish;
 
+pub use self::by_id::{compares_ids, id_of_write, id_to_look_up};
+use self::by_id::{id_of_lookup, ids_compare_alike, wants_plain_documents};
 use self::caching::Caching;
 use self::finish::Finish;
 use crate::indexes::access::{Access, Candidate, views};
@@ -16,12 +19,10 @@ use crate::plan::{Node, Plan, Reshape};
 use crate::request::{FindRequest, collation_of};
 use crate::shape::{PlanParts, PlanShape};
 use quire_catalog::{Collection, bind_searches};
-use quire_document::{Doc, DocBuf, Value, ValueBuf};
+use quire_document::{DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::Collation;
-use quire_mql::filter::{
-    Comparison, Node as Condition, Search as SearchCondition, Test, is_operator_document,
-};
+use quire_mql::filter::{Node as Condition, Search as SearchCondition};
 use quire_mql::projection::Projection;
 use quire_mql::sort::{Direction, SortPattern, natural};
 use quire_mql::{Filter, ParseContext};
@@ -266,19 +267,6 @@ fn bound(query: &FindQuery<'_>, collection: Option<&Collection>) -> Result<Optio
     Ok(filter)
 }
 
-/// Returns the `_id` of a query that is a lookup by `_id` and `plain`: without an option that needs
-/// another plan.
-fn id_of_lookup<'q>(query: &'q FindQuery<'_>, plain: impl Fn() -> bool) -> Option<Value<'q>> {
-    match (query.by_id, &query.filter) {
-        (Some(id), _) => Some(id),
-        (None, filter) if plain() => {
-            let id = filter.as_deref().and_then(compiled_id_equality);
-            id.or_else(|| id_equality(query.request.filter.as_doc()))
-        }
-        (None, _) => None,
-    }
-}
-
 /// Checks the options of a tailable cursor that need an index. As in MongoDB it reads in the order of
 /// insertion all the same: a hint must only name an index that exists.
 fn check_tail(
@@ -485,72 +473,6 @@ fn with_filter(node: Node, filter: &Condition) -> Node {
         return node;
     }
     Node::Fetch { filter: Some(filter.clone()), input: Box::new(node) }
-}
-
-/// Returns true if a request has no option that needs an index scan.
-fn wants_plain_documents(request: &FindRequest) -> bool {
-    request.hint.is_none()
-        && !request.return_key
-        && request.skip == 0
-        && request.min.as_doc().is_empty()
-        && request.max.as_doc().is_empty()
-        && !request.show_record_id
-        && !request.tailable
-        && (request.sort.as_doc().is_empty() || !request.sort.as_doc().contains("$natural"))
-}
-
-/// Returns the `_id` of a request that is visibly a lookup by `_id`: such a filter never fails to
-/// parse, and planning does not need its tree.
-pub fn id_to_look_up<'r>(
-    request: &'r FindRequest,
-    collection: Option<&Collection>,
-) -> Option<Value<'r>> {
-    let alike = |collection| {
-        ids_compare_alike(collection, collation_of(&request.collation, Some(collection)))
-    };
-    let plain = wants_plain_documents(request) && collection.is_none_or(alike);
-    if plain { id_equality(request.filter.as_doc()) } else { None }
-}
-
-/// Returns true if there is an `_id` index, and it compares strings as a query with this collation
-/// does.
-fn ids_compare_alike(collection: &Collection, collation: Option<&Arc<Collation>>) -> bool {
-    collection.id_index().is_some() && collection.options.collation() == collation
-}
-
-/// Returns the value of a filter that is only an equality on `_id`.
-fn id_equality(filter: Doc<'_>) -> Option<Value<'_>> {
-    let mut fields = filter.fields();
-    let (Some(("_id", value)), None) = (fields.next(), fields.next()) else { return None };
-    id_of_condition(value)
-}
-
-/// Returns the single `_id` of a condition on `_id` that is a value or an `$eq`; else `None`.
-pub fn id_of_condition(condition: Value<'_>) -> Option<Value<'_>> {
-    let value = match condition {
-        Value::Document(doc) if is_operator_document(doc) => {
-            let mut operators = doc.fields();
-            match (operators.next(), operators.next()) {
-                (Some(("$eq", value)), None) => value,
-                _ => return None,
-            }
-        }
-        value => value,
-    };
-    is_point(value).then_some(value)
-}
-
-/// Does the same for a compiled filter that is equivalent to an equality, such as `{_id: {$in:
-/// [1]}}`.
-fn compiled_id_equality(filter: &Condition) -> Option<Value<'_>> {
-    let Condition::Path(node) = filter else { return None };
-    let Test::Compare(Comparison::Eq, operand) = &node.test else { return None };
-    (node.path.as_str() == "_id" && is_point(operand.value())).then(|| operand.value())
-}
-
-/// Returns true if only this one value is equal to it as an `_id`.
-fn is_point(value: Value<'_>) -> bool {
-    !matches!(value, Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined)
 }
 
 /// Returns the error of a hinted wildcard index that cannot be used. `unserved` means that it

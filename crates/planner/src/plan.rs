@@ -5,6 +5,7 @@ mod index_scan;
 mod inner;
 mod join_cost;
 pub(crate) mod keys;
+mod rows;
 mod search;
 
 pub use index_scan::{IndexScan, KeyRange};
@@ -12,6 +13,7 @@ pub(crate) use inner::Source;
 pub use inner::{Foreign, ForeignKey, Inner};
 pub use join_cost::LookedUp;
 pub use keys::{KeyedField, Keys};
+pub use rows::{BranchHead, Kept, RowNeeds};
 pub use search::SearchNode;
 
 use crate::request::{Hint, WriteKind};

@@ -19,7 +19,7 @@ use quire_planner::explain::{JoinStats, NodeStats};
 use quire_planner::{Foreign, ForeignKey, Inner, LookedUp, Node, Plan};
 use smallvec::SmallVec;
 
-use crate::build::{build, owns_rows};
+use crate::build::build;
 use crate::chunks::Chunks;
 use crate::env::{Env, Run};
 use crate::holding::Holding;
@@ -238,6 +238,14 @@ impl ForeignSide {
         }
     }
 
+    /// Prepares for the rows of another document of an outer join.
+    pub fn restart(&mut self) {
+        if self.plan.varies {
+            self.clear();
+            self.too_large = false;
+        }
+    }
+
     fn clear(&mut self) {
         self.rows = KeyedRows::default();
         self.holding = Holding::default();
@@ -251,13 +259,18 @@ impl ForeignSide {
         (JoinStats { strategy, ..self.stats.clone() }, self.read.clone())
     }
 
+    /// Returns the statistics with those of a foreign pipeline that may run again.
+    pub fn stats_with(&self, running: Option<&NodeStats>) -> (JoinStats, NodeStats) {
+        let (mut joined, mut read) = self.stats();
+        if let Some(stats) = running {
+            add(stats, &mut joined, &mut read);
+        }
+        (joined, read)
+    }
+
     /// Adds the statistics of a foreign pipeline.
     pub fn note(&mut self, root: Option<&Node>, stats: &NodeStats) {
-        self.read.keys_examined += stats.total_keys();
-        self.read.docs_examined += stats.total_docs();
-        self.read.bytes_read += stats.total_bytes();
-        self.stats.keys_examined += stats.total_keys();
-        self.stats.docs_examined += stats.total_docs();
+        add(stats, &mut self.stats, &mut self.read);
         if let Some(cursor) = root.map(Node::below_stages) {
             self.stats.collection_scans += u64::from(scans(cursor));
             let indexes = &mut self.stats.indexes_used;
@@ -279,7 +292,7 @@ impl ForeignSide {
         run: &mut Run<'_>,
     ) -> Result<bool> {
         let mut operator = build(root, None)?;
-        let owned = owns_rows(root);
+        let owned = root.owns_rows();
         let env = run.env;
         let mut filling = Filling {
             key: self.plan.key.as_ref(),
@@ -317,6 +330,15 @@ impl ForeignSide {
         self.note(Some(root), &stats);
         Ok(fits)
     }
+}
+
+/// Adds the documents and keys that a foreign pipeline examined.
+fn add(stats: &NodeStats, joined: &mut JoinStats, read: &mut NodeStats) {
+    read.keys_examined += stats.total_keys();
+    read.docs_examined += stats.total_docs();
+    read.bytes_read += stats.total_bytes();
+    joined.keys_examined += stats.total_keys();
+    joined.docs_examined += stats.total_docs();
 }
 
 /// Adds rows to the documents in memory.

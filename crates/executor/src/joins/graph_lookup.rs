@@ -242,6 +242,16 @@ impl Operator for GraphLookupOp {
         Ok(true)
     }
 
+    fn restart(&mut self, rows: &mut Vec<Row>) -> bool {
+        if !self.input.restart(rows) {
+            return false;
+        }
+        self.waiting.clear();
+        self.side.restart();
+        self.done = false;
+        true
+    }
+
     fn rest(&mut self) {
         self.input.rest();
         self.side.rest();

@@ -70,6 +70,8 @@ pub(crate) struct LookupOp {
     owned_rows: bool,
     stage: Arc<Lookup>,
     side: ForeignSide,
+    /// The operators of the stages that depend on the row, between two rows, if they can start again.
+    tail: Option<BoxedOperator>,
     /// The joined documents as one array, if they are the same for every row.
     constant: Option<ArrayBuf>,
     batch_rows: usize,
@@ -131,6 +133,7 @@ impl LookupOp {
             owned_rows,
             stage: Arc::clone(stage),
             side: ForeignSide::new(foreign),
+            tail: None,
             constant: None,
             batch_rows: BATCH_ROWS.0,
             waiting: VecDeque::new(),
@@ -308,9 +311,21 @@ impl LookupOp {
             return Ok(found);
         }
         let variables = bound(&self.stage, run.scope().variables, &local.variables);
-        let mut operator = build_over(tail, Box::new(Rows::new(found)))?;
+        let mut found = found;
+        let again = self.tail.take().and_then(|mut built| {
+            let restarts = built.restart(&mut found);
+            restarts.then_some(built)
+        });
+        let mut operator = match again {
+            Some(operator) => operator,
+            None => build_over(tail, Box::new(Rows::new(found)))?,
+        };
         let found = run.bound(&variables, |run| collect(&mut operator, run, |_| ()))?;
-        self.side.note(None, &operator.stats());
+        if operator.restart(&mut Vec::new()) {
+            self.tail = Some(operator);
+        } else {
+            self.side.note(None, &operator.stats());
+        }
         found.ok_or_else(|| self.too_large())
     }
 
@@ -473,8 +488,27 @@ impl Operator for LookupOp {
         Ok(true)
     }
 
+    fn restart(&mut self, rows: &mut Vec<Row>) -> bool {
+        if !self.input.restart(rows) {
+            return false;
+        }
+        self.side.restart();
+        if self.side.plan().varies {
+            self.constant = None;
+        }
+        self.waiting.clear();
+        (self.waiting_bytes, self.held) = (0, 0);
+        self.holding = Holding::default();
+        self.batch_rows = BATCH_ROWS.0;
+        (self.unwinding, self.done) = (None, false);
+        true
+    }
+
     fn rest(&mut self) {
         self.input.rest();
+        if let Some(tail) = &mut self.tail {
+            tail.rest();
+        }
         self.waiting.iter_mut().for_each(|local| local.row.detach());
         if let Some(Unwinding { mut row, found, next }) = self.unwinding.take() {
             row.detach();
@@ -490,7 +524,8 @@ impl Operator for LookupOp {
     }
 
     fn stats(&self) -> NodeStats {
-        let (joined, read) = self.side.stats();
+        let tail = self.tail.as_ref().map(|tail| tail.stats());
+        let (joined, read) = self.side.stats_with(tail.as_ref());
         let inputs = vec![self.input.stats(), read];
         let constant = self.constant.as_ref().map_or(0, |array| array.as_bytes().len());
         let unwinding = self.unwinding.as_ref().map_or(0, Unwinding::size);

@@ -54,6 +54,11 @@ impl Operator for Rows {
         Ok(!self.stats.is_eof)
     }
 
+    fn restart(&mut self, rows: &mut Vec<Row>) -> bool {
+        self.rows = std::mem::take(rows).into_iter();
+        true
+    }
+
     fn stats(&self) -> NodeStats {
         self.stats.clone()
     }

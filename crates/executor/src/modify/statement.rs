@@ -14,7 +14,7 @@ use quire_mql::filter::Filter;
 use quire_mql::update::{Update, UpdateSpec};
 use quire_mql::{Collation, EvalContext};
 use quire_planner::{
-    FindQuery, FindRequest, Hint, Plan, collation_of, id_of_condition, id_to_look_up,
+    FindQuery, FindRequest, Hint, Plan, collation_of, compares_ids, id_of_write, id_to_look_up,
 };
 
 use crate::UnitOfWork;
@@ -67,7 +67,7 @@ pub(crate) struct Statement {
     /// The collation; `None` is the simple one.
     pub collation: Option<Arc<Collation>>,
     /// True if the collection has an `_id` index, and it compares strings as the statement does.
-    ids_alike: bool,
+    compares_ids: bool,
     pub query: Query,
     /// The filter; `None` if the statement asks only for an `_id`.
     filter: Option<Filter>,
@@ -185,9 +185,7 @@ impl Statement {
         let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
         Ok(Statement {
             env: Arc::new(env),
-            ids_alike: collection.is_none_or(|found| {
-                found.id_index().is_some() && found.options.collation() == collation.as_ref()
-            }),
+            compares_ids: by_id.is_some() || compares_ids(&query.request, collection),
             collation,
             query,
             filter,
@@ -331,16 +329,11 @@ impl Statement {
             self.id_point().filter(|_| is_counting).map(|id| LineId::new(collection.id, id));
     }
 
-    /// Returns the `_id` that a document must have to match, if it is a single value: then no plan
-    /// is needed.
+    /// Returns the `_id` whose look-up is the plan of a write of one document; `None` if it searches.
     pub fn id_point(&self) -> Option<Value<'_>> {
         if let Some(id) = &self.by_id {
             return Some(id.as_value());
         }
-        let request = &self.query.request;
-        if request.hint.is_some() || !self.ids_alike {
-            return None;
-        }
-        id_of_condition(request.filter.get("_id")?)
+        id_of_write(&self.query.request, self.compares_ids)
     }
 }

@@ -347,6 +347,16 @@ impl Operator for ChainOp {
         }
     }
 
+    fn restart(&mut self, rows: &mut Vec<Row>) -> bool {
+        if !self.input.restart(rows) {
+            return false;
+        }
+        self.waiting.clear();
+        self.ready.clear();
+        (self.open, self.done) = (None, false);
+        true
+    }
+
     fn rest(&mut self) {
         self.input.rest();
     }

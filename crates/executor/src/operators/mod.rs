@@ -107,6 +107,12 @@ pub(crate) trait Operator: Send {
         false
     }
 
+    /// Starts again, with `rows` in place of those of its leaf. Returns false if it must be built anew, and
+    /// leaves `rows` then. The statistics go on. A stage whose pipeline runs for each row calls it.
+    fn restart(&mut self, _: &mut Vec<Row>) -> bool {
+        false
+    }
+
     /// Ends a call. Drops rows that were read ahead, because the next call reads them again on its
     /// newer view, and frees buffers, because a cursor may rest for minutes. An operator calls this on
     /// its inputs.

@@ -17,7 +17,7 @@ use quire_mql::expression::Expression;
 use quire_mql::filter::{InList, KeyTypes, Node as Condition, PathNode, Test};
 use quire_mql::stage::{
     From, GraphLookup, HideMetadata, Inside, Lookup, Match, OneDocument, OtherPipeline, Stage,
-    first_only,
+    StageBody, first_only,
 };
 use std::sync::Arc;
 
@@ -226,7 +226,11 @@ impl Foreign {
                 Some(above(feed, optimise(tail, &context)?.into(), inner)?)
             }
         };
-        Ok(Foreign { whole, key, tail, variables: 0, stages, source, context })
+        let varies = stages.iter().any(|stage| {
+            let reads = stage.needs().reads;
+            !reads.variables.is_empty() || reads.volatile
+        });
+        Ok(Foreign { whole, key, tail, variables: 0, varies, stages, source, context })
     }
 
     /// Plans the foreign side again, after the catalog has changed. The tail stays: the joins inside of it

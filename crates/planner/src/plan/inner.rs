@@ -38,6 +38,9 @@ pub struct Foreign {
     /// The number of variables around the stage and of its own. The stage's variables have no
     /// values in `whole`, which does not read them.
     pub variables: usize,
+    /// True if the documents of `whole` depend on the variables around the stage, or differ from read to
+    /// read.
+    pub varies: bool,
     /// The stages that `whole` plans.
     pub(crate) stages: Vec<Stage>,
     /// The source that these stages read.
