@@ -1,11 +1,14 @@
 //! Prints plans as MongoDB's `explain` does: the stages and their statistics after they ran.
 
 mod express;
+mod foreign;
 
 use self::express::Express;
+pub use self::foreign::foreign_plan;
+use self::foreign::with_key;
 use crate::indexes::cached::shape_hashes;
 pub use crate::node_stats::{JoinStats, JoinStrategy, MemoryUse, NodeStats};
-use crate::plan::{Foreign, IndexScan, Node, Plan, ProjectionKind};
+use crate::plan::{IndexScan, Node, Plan, ProjectionKind};
 use crate::shape::digits;
 use quire_catalog::key::{Interval, Intervals, KeyField};
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf};
@@ -139,16 +142,6 @@ pub fn execution_stats(
         let mut all = out.array("allPlansExecution");
         trials.iter().for_each(|trial| trial.print(&mut all.document()));
     }
-}
-
-/// Stands for the keys of a join in a plan that is not bound to them.
-const KEY: &str = "<key>";
-
-/// Prints the plan that finds the foreign documents of a join: those with its keys if there are keys,
-/// else all.
-pub fn foreign_plan(foreign: &Foreign, out: &mut DocWriter<'_>) {
-    let root = foreign.whole.by_keys.as_deref().unwrap_or(&foreign.whole.root);
-    print_stages(root.below_stages(), out);
 }
 
 /// Prints a plan that did not run.
@@ -483,18 +476,6 @@ fn index_bounds(scan: &IndexScan) -> DocBuf {
                     out.append(&field.path, &shown);
                 }
             }
-        }
-    })
-}
-
-/// Returns the bounds of a field that the keys of a join bound too.
-fn with_key(others: ArrayBuf, intervals: &Intervals) -> ArrayBuf {
-    ArrayBuf::build(|writer| {
-        writer.push(KEY);
-        if !intervals.is_all() {
-            others.as_array().iter().for_each(|text| {
-                writer.push(text);
-            });
         }
     })
 }

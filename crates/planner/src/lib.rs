@@ -25,11 +25,12 @@ pub use find::{FindQuery, compares_ids, id_of_write, id_to_look_up, plan_find, p
 pub use indexes::cached::shape_hashes;
 pub use indexes::choose::Statistics;
 pub use indexes::intersection::add_intersection;
+pub use indexes::keys::Keys;
 pub use on_view::{COUNT_FIELD, check_find_options, on_view};
 pub use pipeline::target::running_merge_index;
 pub use plan::{
-    BranchHead, Foreign, ForeignKey, IndexScan, Inner, Kept, KeyRange, KeyedField, Keys, LookedUp,
-    Node, Plan, ProjectionKind, Reshape, RowNeeds, SearchNode,
+    BranchHead, Foreign, ForeignKey, IndexScan, Inner, Kept, KeyRange, KeyedField, LookedUp, Node,
+    Plan, ProjectionKind, Reshape, RowNeeds, SearchNode,
 };
 pub use planning::{plan, shape_of_request};
 pub use quire_catalog::key::{Interval, Intervals};

@@ -4,15 +4,13 @@ mod groups;
 mod index_scan;
 mod inner;
 mod join_cost;
-pub(crate) mod keys;
 mod rows;
 mod search;
 
-pub use index_scan::{IndexScan, KeyRange};
+pub use index_scan::{IndexScan, KeyRange, KeyedField};
 pub(crate) use inner::Source;
 pub use inner::{Foreign, ForeignKey, Inner};
 pub use join_cost::LookedUp;
-pub use keys::{KeyedField, Keys};
 pub use rows::{BranchHead, Kept, RowNeeds};
 pub use search::SearchNode;
 
@@ -37,7 +35,7 @@ pub struct Plan {
     pub filter: Option<Arc<Condition>>,
     /// The root node, which returns the results.
     pub root: Node,
-    /// The same plan for the documents with the keys of a join, which [`Keys::bind`] adds; `None` if
+    /// The same plan for the documents with the keys of a join, which [`Keys::bind`](crate::Keys::bind) adds; `None` if
     /// the plan reads no keys of a join.
     pub by_keys: Option<Box<Node>>,
     /// The candidates that were not chosen.

@@ -5,8 +5,8 @@ use super::*;
 use quire_catalog::ViewDefinition;
 use quire_collections::DropIndexes;
 use quire_document::{Value, doc};
-use quire_executor::open;
-use quire_planner::AggregateRequest;
+use quire_executor::{explain, open};
+use quire_planner::{AggregateRequest, Verbosity};
 
 /// The documents of each side; each key occurs once on each side.
 const KEYS: i32 = 10_000;
@@ -170,10 +170,9 @@ fn a_union_does_not_read_an_index_that_is_gone() {
     assert_eq!(code, quire_error::ErrorCode::QueryPlanKilled);
 }
 
-/// The condition on the keys moves through the stages of a view, or stays behind them.
-#[test]
-fn joins_with_views_find_what_they_find_as_written() {
-    let store = store();
+/// Inserts documents with nulls, arrays and missing fields on all sides, with indexes that do not have all
+/// of them.
+fn insert_nulls_and_arrays(store: &Arc<Store>) {
     let local: Vec<DocBuf> = (0..40)
         .map(|at| match at % 4 {
             0 => doc! { "_id": at, "k": at / 4 },
@@ -190,18 +189,25 @@ fn joins_with_views_find_what_they_find_as_written() {
             _ => doc! { "_id": at, "k": at / 6, "v": at % 3 },
         })
         .collect();
-    insert_all(&store, "db.local", local.iter().map(DocBuf::as_doc));
-    insert_all(&store, "db.foreign", foreign.iter().map(DocBuf::as_doc));
-    insert_all(&store, "db.other", foreign.iter().skip(7).map(DocBuf::as_doc));
+    insert_all(store, "db.local", local.iter().map(DocBuf::as_doc));
+    insert_all(store, "db.foreign", foreign.iter().map(DocBuf::as_doc));
+    insert_all(store, "db.other", foreign.iter().skip(7).map(DocBuf::as_doc));
     let indexes = [
         doc! { "key": { "k": 1 }, "name": "k", "sparse": true },
         doc! { "key": { "v": 1, "k": 1 }, "name": "vk" },
     ];
-    create_indexes(&store, "db.foreign", indexes.iter().map(DocBuf::as_doc)).unwrap();
+    create_indexes(store, "db.foreign", indexes.iter().map(DocBuf::as_doc)).unwrap();
     let partial = doc! {
         "key": { "k": 1 }, "name": "k", "partialFilterExpression": { "k": { "$exists": true } }
     };
-    create_indexes(&store, "db.other", [partial.as_doc()].into_iter()).unwrap();
+    create_indexes(store, "db.other", [partial.as_doc()].into_iter()).unwrap();
+}
+
+/// The condition on the keys moves through the stages of a view, or stays behind them.
+#[test]
+fn joins_with_views_find_what_they_find_as_written() {
+    let store = store();
+    insert_nulls_and_arrays(&store);
     let count = doc! { "n": { "$sum": 1 } };
     let views: [Vec<DocBuf>; 7] = [
         vec![doc! { "$match": { "v": { "$in": [0, 1] } } }],
@@ -261,4 +267,53 @@ fn joins_with_views_find_what_they_find_as_written() {
             }
         }
     }
+}
+
+/// Explain prints the plan that every look-up runs, with the keys as parameters.
+#[test]
+fn explain_shows_the_plan_of_the_foreign_side() {
+    let store = store();
+    keyed(&store, "db.local", 3);
+    keyed(&store, "db.foreign", 3);
+    let explained = |from: &str, field: &str| {
+        let lookup = doc! { "$lookup": {
+            "from": from, "localField": "k", "foreignField": field, "as": "j"
+        } };
+        let request = AggregateRequest {
+            namespace: "db.local".into(),
+            pipeline: vec![lookup],
+            ..AggregateRequest::default()
+        };
+        let mut views = FreshViews::new(&store).unwrap();
+        let verbosity = Verbosity::ExecutionStats;
+        let found = explain((&request).into(), None, verbosity, &mut views, params()).unwrap();
+        let stages = found.get("stages").and_then(|stages| stages.as_array()).unwrap();
+        documents(stages).last().unwrap().to_owned()
+    };
+    let text = |doc: &DocBuf, field: &str| {
+        doc.get(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+    };
+    let inner =
+        |doc: &DocBuf, field: &str| doc.get(field).unwrap().as_document().unwrap().to_owned();
+
+    let by_index = explained("foreign", "k");
+    assert_eq!(text(&by_index, "strategy"), "IndexedLoopJoin");
+    assert_eq!(text(&by_index, "indexName"), "k_1");
+    assert_eq!(inner(&by_index, "indexKeyPattern"), doc! { "k": 1 });
+    let fetch = inner(&by_index, "foreignPlan");
+    assert_eq!(text(&fetch, "stage"), "FETCH");
+    let scan = inner(&fetch, "inputStage");
+    assert_eq!(text(&scan, "stage"), "IXSCAN");
+    assert_eq!(inner(&scan, "indexBounds"), doc! { "k": ["<key>"] });
+    assert!(matches!(by_index.get("totalKeysExamined"), Some(Value::Int64(3..=4))));
+
+    let by_hash = explained("foreign", "v");
+    assert_eq!(text(&by_hash, "strategy"), "HashJoin");
+    let scan = inner(&by_hash, "foreignPlan");
+    assert_eq!(text(&scan, "stage"), "COLLSCAN");
+    assert_eq!(inner(&scan, "filter"), doc! { "v": { "$in": ["<key>"] } });
+
+    let missing = explained("nothing", "k");
+    assert_eq!(text(&missing, "strategy"), "NonExistentForeignCollection");
+    assert!(missing.get("foreignPlan").is_none());
 }

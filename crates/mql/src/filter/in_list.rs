@@ -25,7 +25,7 @@ pub struct InList {
 /// The types of the keys of a join, for a plan that is made before the keys are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyTypes {
-    /// All types.
+    /// Values of any type.
     All,
     /// Only values that a grouping and a sparse index tell from a missing field: not null,
     /// undefined, MinKey and MaxKey.

@@ -8,7 +8,7 @@ use crate::indexes::cached::KeyFacts;
 use crate::indexes::choose::{Ranking, Statistics, visited};
 use crate::indexes::fingerprint::hash_condition;
 use crate::indexes::hint::Restriction;
-use crate::plan::keys::types_in;
+use crate::indexes::keys::types_in;
 use crate::plan::{IndexScan, Node};
 use quire_catalog::{CACHED_QUERY_BYTES_MAX, CacheKey, CachedPlan, Collection, IndexId};
 use quire_document::DocBuf;

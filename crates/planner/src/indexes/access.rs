@@ -4,9 +4,9 @@ mod merged_leaves;
 
 use self::merged_leaves::merge_leaves;
 use crate::indexes::choose::{Statistics, UNCOUNTED_INTERVALS_MAX, cheapest};
+use crate::indexes::keys::{is_placeholder, tests_keys, types_in, without_keys};
 use crate::indexes::partial::implies;
 use crate::indexes::search;
-use crate::plan::keys::{is_placeholder, tests_keys, types_in, without_keys};
 use crate::plan::{IndexScan, KeyedField, Node};
 use quire_catalog::key::{Bounds, Intervals, KeySpec, PathView, Predicate, Tightness};
 use quire_catalog::{Collection, Index, MultikeyPaths};

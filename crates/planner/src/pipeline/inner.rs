@@ -2,11 +2,12 @@
 //! `$facet`.
 
 use crate::indexes::choose::Statistics;
+use crate::indexes::keys::Keys;
 use crate::pipeline::joined_fields::keeping_fields;
 use crate::pipeline::resolve::resolve;
 use crate::pipeline::rewrite::optimise;
 use crate::pipeline::{above, plan_stages};
-use crate::plan::{Foreign, ForeignKey, IndexScan, Inner, Keys, Node, Plan, Source};
+use crate::plan::{Foreign, ForeignKey, IndexScan, Inner, Node, Plan, Source};
 use crate::request::Hint;
 use quire_document::ValueBuf;
 use quire_document::path::Path;

@@ -1,8 +1,8 @@
 //! Rewrites pipelines around stages that read other collections: a following stage moves before the
 //! stage or into it.
 
+use crate::indexes::keys::is_placeholder;
 use crate::pipeline::pushing::{conjunction, push_match};
-use crate::plan::keys::is_placeholder;
 use quire_document::path::Path;
 use quire_mql::filter::{Node as Condition, PathNode};
 use quire_mql::stage::{Limit, Lookup, Match, Stage, UnionWith};

@@ -1,7 +1,7 @@
 //! Moves parts of a filter before a stage: which paths the stage leaves unchanged, and how a
 //! condition reads before it.
 
-use crate::plan::keys::present;
+use crate::indexes::keys::present;
 use quire_document::Value;
 use quire_document::path::Path;
 use quire_mql::expression::ExpressionNode;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use quire_catalog::key::{Intervals, KeySpec, Part};
 use quire_catalog::{Collection, Index, MultikeyPaths};
 use quire_document::{DocBuf, Value};
-use quire_mql::filter::Node as Condition;
+use quire_mql::filter::{KeyTypes, Node as Condition};
 
-use super::KeyedField;
+use super::Node;
 
 /// A scan of one index.
 #[derive(Debug, Clone)]
@@ -30,6 +30,17 @@ pub struct IndexScan {
     pub backward: bool,
     /// A test of the key's values.
     pub filter: Option<Condition>,
+}
+
+/// The field of an index scan that the keys of a join bound.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyedField {
+    /// The position of the field in the index.
+    pub field: usize,
+    /// The types of keys for which the index has all documents.
+    pub(crate) types: KeyTypes,
+    /// True if the partial index has all documents only because of the keys.
+    pub(crate) by_partial: bool,
 }
 
 /// A part of an index between two complete keys, in the index's own order.
@@ -140,5 +151,14 @@ impl IndexScan {
         let mut bounds = self.bounds.iter().skip_while(|intervals| intervals.is_point());
         bounds.next().is_none_or(|intervals| intervals.0.len() == 1)
             && bounds.all(Intervals::is_all)
+    }
+}
+
+impl Node {
+    /// Returns the index scans of a query whose bounds are keys.
+    pub(crate) fn keyed_scan(&self) -> Option<&IndexScan> {
+        let mut found = None;
+        self.for_each_scan(&mut |scan| found = found.or(scan.keyed.is_some().then_some(scan)));
+        found
     }
 }

@@ -61,7 +61,7 @@ impl RowNeeds {
 /// What the first stages of a branch of a `$facet` keep of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// Groups.
+    /// The groups of a `$group`.
     Groups,
     /// The first documents in an order: a `$sort` with a limit.
     Best,

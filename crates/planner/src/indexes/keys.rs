@@ -2,24 +2,13 @@
 //! of the keys (`quire_mql::filter::InList::placeholder`), and each look-up binds it to its keys. The
 //! join tests the keys of the rows that the plan returns, so a plan may return more.
 
-use super::{IndexScan, Inner, Node, Plan};
 use crate::indexes::partial::implies;
+use crate::plan::{IndexScan, Inner, KeyedField, Node, Plan};
 use quire_catalog::key::Predicate;
 use quire_document::path::Path;
 use quire_mql::Collation;
 use quire_mql::filter::{InList, KeyTypes, Node as Condition, PathNode, Test};
 use std::sync::Arc;
-
-/// The field of an index scan that the keys bound.
-#[derive(Debug, Clone, Copy)]
-pub struct KeyedField {
-    /// The position of the field in the index.
-    pub field: usize,
-    /// The types of keys for which the index has all documents.
-    pub(crate) types: KeyTypes,
-    /// True if the partial index has all documents only because of the keys.
-    pub(crate) by_partial: bool,
-}
 
 /// The keys of one look-up.
 pub struct Keys {
@@ -222,14 +211,5 @@ pub(crate) fn present(test: &Test) -> Test {
             Test::In(InList::placeholder(KeyTypes::Present, list.collator().cloned()))
         }
         other => other.clone(),
-    }
-}
-
-impl Node {
-    /// Returns the index scans of a query whose bounds are keys.
-    pub(crate) fn keyed_scan(&self) -> Option<&IndexScan> {
-        let mut found = None;
-        self.for_each_scan(&mut |scan| found = found.or(scan.keyed.is_some().then_some(scan)));
-        found
     }
 }
