@@ -23,12 +23,19 @@ pub struct Plain {
     pub refused: Vec<DocBuf>,
     /// The stages behind `compute` that write.
     pub write: Vec<DocBuf>,
+    /// The stages of an update that put null in place of the references in the variable `$$gone`,
+    /// an array.
+    pub release: Vec<DocBuf>,
 }
 
 impl Pattern {
     /// Returns the pattern, which the collection `owner` declares, in the words of a plain MongoDB.
     pub fn plain(&self, owner: &str) -> Plain {
         let tops = self.top_fields();
+        let release = match &self.kind {
+            PatternKind::Reference(reference) => vec![reference.release()],
+            PatternKind::Rollup(_) | PatternKind::Counter(_) => Vec::new(),
+        };
         let (compute, refused) = match &self.kind {
             PatternKind::Reference(reference) => (reference.compute(), reference.dangling()),
             PatternKind::Rollup(rollup) => (rollup.compute(), Vec::new()),
@@ -39,7 +46,7 @@ impl Pattern {
             }
         };
         if compute.is_empty() {
-            return Plain { compute, refused, write: Vec::new() };
+            return Plain { compute, refused, write: Vec::new(), release };
         }
         let differs = list(tops.iter().map(|top| {
             let sides = [format!("${top}"), format!("${OLD}.{top}")];
@@ -64,7 +71,7 @@ impl Pattern {
         stages.extend(compute);
         stages.push(differs);
         stages.push(doc! { "$project": &shown });
-        Plain { compute: stages, refused, write: vec![merge] }
+        Plain { compute: stages, refused, write: vec![merge], release }
     }
 
     /// Returns the first names of the paths that the pattern writes.
@@ -146,6 +153,14 @@ impl Reference {
             doc! { "$match": { "$expr": { "$gt": [{ "$size": &nothing }, 0] } } },
             doc! { "$project": { "_id": 1 } },
         ]
+    }
+
+    /// Returns the stage that puts null in place of the references in `$$gone`.
+    fn release(&self) -> DocBuf {
+        let names: Vec<String> = self.local_field.split('.').map(str::to_owned).collect();
+        let first = names.first().cloned().unwrap_or_default();
+        let value = released(&format!("${first}"), names.get(1..).unwrap_or_default(), 0);
+        doc! { "$replaceWith": set_field(&text("$$ROOT"), &first, &value).as_value() }
     }
 
     /// Returns an expression: the document `this` with its copies.
@@ -247,6 +262,24 @@ impl Reference {
         doc! { "$cond": [{ "$eq": ["$$wanted", Value::Null] }, "$$REMOVE", value.as_value()] }
             .into()
     }
+}
+
+/// Returns an expression: the value `this` with null in place of the references at `path` in it.
+fn released(this: &str, path: &[String], depth: usize) -> ValueBuf {
+    let inner = |this: &str| match path {
+        [] => {
+            let is_gone = doc! { "$in": [this, "$$gone"] };
+            doc! { "$cond": [&is_gone, Value::Null, this] }.into()
+        }
+        [first, rest @ ..] => {
+            let value = released(&format!("{this}.{first}"), rest, depth + 1);
+            by_type(this, "object", &set_field(&text(this), first, &value), &text(this))
+        }
+    };
+    let name = format!("e{depth}");
+    let element = inner(&format!("$${name}"));
+    let mapped = doc! { "$map": { "input": this, "as": &*name, "in": element.as_value() } };
+    by_type(this, "array", &mapped.into(), &inner(this))
 }
 
 fn one_value(name: &str, value: &ValueBuf) -> DocBuf {

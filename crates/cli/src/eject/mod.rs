@@ -193,9 +193,12 @@ fn row(owner: &str, pattern: &Pattern) -> String {
                 writer.append("path", counter.path.as_str());
             }
         }
-        for (name, part) in
-            [("compute", &plain.compute), ("write", &plain.write), ("refused", &plain.refused)]
-        {
+        for (name, part) in [
+            ("compute", &plain.compute),
+            ("write", &plain.write),
+            ("refused", &plain.refused),
+            ("release", &plain.release),
+        ] {
             let part = stages(part);
             writer.append(name, quire_document::Value::Array(part.as_array()));
         }

@@ -128,6 +128,48 @@ fn what_a_reference_refuses_is_found_in_plain_aggregations() {
     assert_eq!(refused, [doc! { "_id": 3 }, doc! { "_id": 4 }]);
 }
 
+/// What becomes of documents whose referred document is deleted.
+#[test]
+fn references_to_nothing_become_null_as_the_engine_makes_them() {
+    for (local, into) in [("customerId", "customer"), ("lines.of.customerId", "lines.of.customer")]
+    {
+        let more = doc! {
+            "localField": local, "as": into, "onMissing": "null", "onDelete": "setNull"
+        };
+        let definition = with(&orders(), more);
+        let (_server, mut client) = customers(&definition);
+        let documents = [
+            doc! { "_id": 1, "customerId": 1, "lines": [{ "of": { "customerId": 1 }, "q": 1 }, 4] },
+            doc! { "_id": 2, "customerId": [2, 1.0, 1], "lines": { "of": [{ "customerId": [1, 3] }] } },
+            doc! { "_id": 3, "customerId": 2, "lines": [{ "of": [{ "customerId": 2 }, {}] }, {}] },
+            doc! { "_id": 4, "lines": 7 },
+        ];
+        for document in &documents {
+            insert(&mut client, "orders", document);
+        }
+        let before = all(&mut client, "orders");
+        delete(&mut client, "customers", &doc! { "_id": 1 });
+        let wanted = all(&mut client, "orders");
+        assert_ne!(before, wanted);
+        client.works(doc! {
+            "collMod": "orders", "patterns": [{ "name": "customer", "remove": true }], "$db": "shop"
+        });
+        delete(&mut client, "orders", &doc! {});
+        for document in &before {
+            insert(&mut client, "orders", document);
+        }
+        let plain = Pattern::parse("test", definition.as_doc()).unwrap().plain("orders");
+        let stages: ArrayBuf = plain.release.iter().collect();
+        let lost = doc! { local: { "$in": [1] } };
+        let statement = doc! { "q": &lost, "u": &stages, "multi": true };
+        client.works(doc! {
+            "update": "orders", "updates": [&statement], "let": { "gone": [1] }, "$db": "shop"
+        });
+        aggregate(&mut client, "orders", &[plain.compute, plain.write].concat());
+        assert_eq!(all(&mut client, "orders"), wanted, "{local}");
+    }
+}
+
 #[test]
 fn a_roll_up_is_the_same_in_plain_aggregations() {
     let server = Server::new();
