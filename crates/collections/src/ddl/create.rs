@@ -10,6 +10,7 @@ use quire_catalog::{
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
+use super::patterns::check_readable;
 use super::{put_collection, take_id};
 use crate::{Store, Writer};
 
@@ -137,6 +138,9 @@ impl Store {
         // The catalog knows the patterns that read the new collection.
         let next = catalog.with(Arc::clone(&collection));
         let collection = next.lookup(namespace).cloned().unwrap_or(collection);
+        for reader in &collection.patterns.readers {
+            check_readable(&collection, &reader.pattern)?;
+        }
         Ok((next, collection))
     }
 }

@@ -10,7 +10,7 @@ use quire_document::{Path, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Direction;
 
-use super::patterns::{Rebuild, add_build, declared_ids, replace};
+use super::patterns::{Rebuild, add_build, check, declared_ids, replace};
 use super::{drop_groups, next_epoch, put_collection};
 use crate::rules::RuleWriter;
 use crate::rules::patterns::{any_reference, find_target, references, usable_index};
@@ -55,13 +55,11 @@ impl Store {
         }
         let mut next = catalog;
         for reader in &before.patterns.readers {
-            let Some(owner) = next.lookup(&reader.namespace).cloned() else { continue };
+            // The collection that takes the place can be the one that declares the pattern.
+            let Some(owner) = next.by_uuid(&reader.owner).cloned() else { continue };
             let Some(pattern) = owner.patterns.named(&reader.pattern.name).cloned() else {
                 continue;
             };
-            if owner.uuid != reader.owner {
-                continue;
-            }
             if let Some(reference) = restricting(&pattern) {
                 let now = next.lookup(&before.namespace).filter(|_| fate == Fate::Replaced);
                 let sides = (&*owner, &*pattern, now.map(|now| &**now));
@@ -81,7 +79,8 @@ impl Store {
     /// stood for before, if anything.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// 72 InvalidOptions if a pattern cannot read the collection that has the name now, or patterns
+    /// depend on each other in a circle by it.
     pub(super) fn patterns_after_rename(
         &self,
         writer: &mut Writer,
@@ -104,7 +103,7 @@ impl Store {
         }
         // Patterns that read the name `to` have other documents now.
         let readers = next.lookup(to).map(|now| now.patterns.readers.clone()).unwrap_or_default();
-        for reader in readers {
+        for reader in &readers {
             let followed = from.patterns.readers.iter().any(|known| {
                 known.owner == reader.owner && known.pattern.name == reader.pattern.name
             });
@@ -114,6 +113,10 @@ impl Store {
             if let Some(pattern) = owner.patterns.named(&reader.pattern.name).cloned() {
                 next = rebuilt(writer, &next, &owner, &pattern)?;
             }
+        }
+        check(&next, to)?;
+        for reader in readers.iter().filter(|reader| reader.owner != from.uuid) {
+            check(&next, &reader.namespace)?;
         }
         let gone = declared_ids(from);
         self.write_declared(writer, &next, next_id, (to.db(), &gone))

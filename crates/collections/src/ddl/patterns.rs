@@ -331,10 +331,16 @@ pub(crate) fn build_job(owner: &Uuid, pattern: &Pattern) -> JobId {
 }
 
 /// Checks the patterns of one collection together with all of its database.
-fn check(catalog: &Catalog, namespace: &Namespace) -> Result<()> {
+///
+/// # Errors
+/// 72 InvalidOptions.
+pub(super) fn check(catalog: &Catalog, namespace: &Namespace) -> Result<()> {
     let owner = catalog.require(namespace)?;
-    check_owner(owner)?;
     let declared = &owner.patterns.declared;
+    if declared.is_empty() {
+        return Ok(());
+    }
+    check_owner(owner)?;
     if declared.len() > PATTERNS_MAX {
         let text = format!("a collection declares at most {PATTERNS_MAX} patterns");
         return Err(invalid(text));
@@ -396,20 +402,34 @@ fn check_read(catalog: &Catalog, owner: &Collection, pattern: &Pattern) -> Resul
     let from = Namespace::new(owner.namespace.db(), from)?;
     from.check_creatable()?;
     catalog.refuse_view_like(&from)?;
-    let name = &pattern.name;
-    let Some(read) = catalog.lookup(&from) else { return Ok(()) };
-    if read.options.collation().is_some() {
-        return Err(invalid(format!(
-            "pattern '{name}' reads {from}, which has a default collation"
-        )));
+    if from.collection() == PATTERNS {
+        let text = format!("pattern '{}' reads {from}, which holds the definitions", pattern.name);
+        return Err(invalid(text));
     }
+    let Some(read) = catalog.lookup(&from) else { return Ok(()) };
+    check_readable(read, pattern)?;
     let PatternKind::Reference(reference) = &pattern.kind else { return Ok(()) };
     let field = reference.foreign_field.as_str();
     if field != "_id" && unique_index(read, field).is_none() {
+        let name = &pattern.name;
         let text = format!("pattern '{name}' needs a unique index of {from} on '{field}'");
         return Err(invalid(text));
     }
     Ok(())
+}
+
+/// Refuses a collection whose values compare otherwise than those of patterns.
+///
+/// # Errors
+/// 72 InvalidOptions.
+pub(super) fn check_readable(read: &Collection, pattern: &Pattern) -> Result<()> {
+    match read.options.collation() {
+        None => Ok(()),
+        Some(_) => Err(invalid(format!(
+            "pattern '{}' reads {}, which has a default collation",
+            pattern.name, read.namespace
+        ))),
+    }
 }
 
 /// Returns the indexes of a collection that patterns need, each with the name of a pattern.

@@ -41,11 +41,11 @@ type Compile = fn(&Collection) -> Option<Arc<dyn Rule>>;
 
 /// The kinds of rules, in the order in which they run at each step.
 const KINDS: &[Compile] = &[
-    patterns::compile_reference,
-    patterns::compile_rollup,
+    patterns::compile::<patterns::Reference>,
+    patterns::compile::<patterns::Rollup>,
     patterns::compile_target,
     patterns::compile_children,
-    patterns::compile_counter,
+    patterns::compile::<patterns::Counter>,
     time_series::compile,
     validation::compile,
     capped::compile,

@@ -10,41 +10,27 @@ use quire_catalog::patterns::{Pattern, PatternKind};
 use quire_document::{Doc, DocBuf, Path, Value, ValueBuf, identical};
 use quire_error::Result;
 
+use super::declared::Declared;
 use super::{Upkeep, client_wrote, refused, values};
 use crate::WritePolicy;
 use crate::failure::Attempt;
-use crate::rules::{Proposal, Rule, RuleWriter};
-
-/// Returns the rule of a collection that declares counters.
-pub(in crate::rules) fn compile(collection: &Collection) -> Option<Arc<dyn Rule>> {
-    let declared = collection.patterns.declared.iter().filter_map(Counted::new);
-    let declared: Vec<Counted> = declared.collect();
-    (!declared.is_empty()).then(|| Arc::new(Counters(declared)) as Arc<dyn Rule>)
-}
-
-/// The counters of one collection.
-struct Counters(Vec<Counted>);
+use crate::rules::{Proposal, RuleWriter};
 
 /// A counter with its path.
-pub(super) struct Counted {
+pub(in crate::rules) struct Counted {
     pattern: Arc<Pattern>,
     path: [Path; 1],
 }
 
 impl Counted {
-    /// Returns a counter; `None` for another kind of pattern.
-    pub fn new(pattern: &Arc<Pattern>) -> Option<Self> {
-        let PatternKind::Counter(counter) = &pattern.kind else { return None };
-        Some(Counted { pattern: Arc::clone(pattern), path: [Path::new(&counter.path)] })
-    }
-
     fn path(&self) -> &Path {
         let [path] = &self.path;
         path
     }
 
     /// Returns the document with the stored number, if a client has written another one.
-    fn kept(&self, proposal: &Proposal<'_>, after: Doc<'_>) -> Attempt<Option<DocBuf>> {
+    fn kept(&self, proposal: &Proposal<'_>) -> Attempt<Option<DocBuf>> {
+        let after = proposal.after;
         let stored = proposal.before.and_then(|before| values::at(before, self.path()));
         let Some(stored) = stored.filter(|stored| stored.is_number()) else { return Ok(None) };
         let written = values::at(after, self.path());
@@ -77,38 +63,31 @@ impl Counted {
     }
 }
 
-impl Rule for Counters {
-    fn name(&self) -> &'static str {
-        "counter"
+impl Declared for Counted {
+    const RULE: &'static str = "counter";
+
+    fn new(pattern: &Arc<Pattern>) -> Option<Self> {
+        let PatternKind::Counter(counter) = &pattern.kind else { return None };
+        Some(Counted { pattern: Arc::clone(pattern), path: [Path::new(&counter.path)] })
     }
 
     fn complete(&self, proposal: &Proposal<'_>, _: &mut dyn RuleWriter) -> Attempt<Option<DocBuf>> {
-        let mut completed: Option<DocBuf> = None;
-        if !matches!(proposal.policy, WritePolicy::Client | WritePolicy::Bypassing) {
-            return Ok(None);
+        match proposal.policy {
+            WritePolicy::Client | WritePolicy::Bypassing => self.kept(proposal),
+            WritePolicy::Derived | WritePolicy::Internal => Ok(None),
         }
-        for counted in &self.0 {
-            let after = completed.as_ref().map_or(proposal.after, DocBuf::as_doc);
-            if let Some(next) = counted.kept(proposal, after)? {
-                completed = Some(next);
-            }
-        }
-        Ok(completed)
     }
 
     fn check(&self, proposal: &Proposal<'_>) -> Result<()> {
-        if proposal.policy != WritePolicy::Client {
+        if proposal.policy != WritePolicy::Client || !self.pattern.is_strict() {
             return Ok(());
         }
-        for counted in self.0.iter().filter(|counted| counted.pattern.is_strict()) {
-            let Some(why) = counted.obstacle(proposal.after) else { continue };
-            // A document that was there before the pattern may be changed elsewhere.
-            if proposal.before.is_none_or(|before| counted.obstacle(before).is_none()) {
-                let path = counted.path().as_str();
-                return Err(refused(proposal.collection, &counted.pattern, path, &why));
-            }
+        let Some(why) = self.obstacle(proposal.after) else { return Ok(()) };
+        // A document that was there before the pattern may be changed elsewhere.
+        if proposal.before.is_some_and(|before| self.obstacle(before).is_some()) {
+            return Ok(());
         }
-        Ok(())
+        Err(refused(proposal.collection, &self.pattern, self.path().as_str(), &why))
     }
 }
 

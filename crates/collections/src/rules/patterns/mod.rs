@@ -6,6 +6,7 @@
 
 mod copies;
 mod counter;
+mod declared;
 mod dependents;
 mod groups;
 mod parent;
@@ -26,10 +27,11 @@ use quire_error::{Error, ErrorCode, Result};
 use super::RuleWriter;
 use crate::failure::{Attempt, Failure};
 
-pub(super) use counter::compile as compile_counter;
+pub(super) use counter::Counted as Counter;
+pub(super) use declared::{Declared, compile};
 pub(crate) use groups::{all_rows, is_readable, pattern_of_row, rows_of_children, rows_of_pattern};
-pub(super) use parent::compile as compile_rollup;
-pub(super) use reference::compile as compile_reference;
+pub(super) use parent::Computed as Rollup;
+pub(super) use reference::Computed as Reference;
 pub(crate) use reference::find_target;
 pub(super) use rollup::compile as compile_children;
 pub(super) use target::compile as compile_target;
@@ -106,14 +108,13 @@ impl From<Option<DocBuf>> for Settled {
 
 /// Returns the upkeep of a pattern; `None` for a roll-up whose definition cannot be compiled.
 pub fn upkeep(pattern: &Arc<Pattern>) -> Option<Box<dyn Upkeep>> {
+    fn of<U: Declared + Upkeep>(pattern: &Arc<Pattern>) -> Option<Box<dyn Upkeep>> {
+        U::new(pattern).map(|upkeep| Box::new(upkeep) as Box<dyn Upkeep>)
+    }
     match &pattern.kind {
-        PatternKind::Reference(_) => Some(Box::new(reference::Computed::new(pattern))),
-        PatternKind::Rollup(_) => {
-            parent::Computed::new(pattern).map(|computed| Box::new(computed) as Box<dyn Upkeep>)
-        }
-        PatternKind::Counter(_) => {
-            counter::Counted::new(pattern).map(|counted| Box::new(counted) as Box<dyn Upkeep>)
-        }
+        PatternKind::Reference(_) => of::<Reference>(pattern),
+        PatternKind::Rollup(_) => of::<Rollup>(pattern),
+        PatternKind::Counter(_) => of::<Counter>(pattern),
     }
 }
 

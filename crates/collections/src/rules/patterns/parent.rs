@@ -12,12 +12,13 @@ use quire_mql::rollup::{ChildGroup, Rollup};
 use quire_storage::Direction;
 
 use super::copies::refers;
+use super::declared::Declared;
 use super::dependents::Dependents;
 use super::groups::Groups;
 use super::task::PatternTask;
 use super::{Upkeep, client_wrote, depend, observe, usable_index, values};
 use crate::failure::Attempt;
-use crate::rules::{Proposal, Rule, RuleWriter};
+use crate::rules::{Proposal, RuleWriter};
 use crate::{CollectionCursor, IndexCursor, IndexRange, Record, WritePolicy};
 
 /// The children that are read at once.
@@ -25,18 +26,8 @@ const PAGE: usize = 128;
 /// The bytes of the children that are read at once without an index.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Returns the rule of a collection that declares roll-ups.
-pub(in crate::rules) fn compile(collection: &Collection) -> Option<Arc<dyn Rule>> {
-    let declared = collection.patterns.declared.iter().filter_map(Computed::new);
-    let declared: Vec<Computed> = declared.collect();
-    (!declared.is_empty()).then(|| Arc::new(Parents(declared)) as Arc<dyn Rule>)
-}
-
-/// The roll-ups of one collection.
-struct Parents(Vec<Computed>);
-
 /// A roll-up with its paths.
-pub(super) struct Computed {
+pub(in crate::rules) struct Computed {
     pattern: Arc<Pattern>,
     rollup: Arc<Rollup>,
     local: Path,
@@ -50,9 +41,22 @@ pub(super) struct Computed {
 /// The value of each derived path; `None` for an absent one.
 type Values = Vec<Option<ValueBuf>>;
 
-impl Rule for Parents {
-    fn name(&self) -> &'static str {
-        "rollup"
+impl Declared for Computed {
+    const RULE: &'static str = "rollup";
+
+    fn new(pattern: &Arc<Pattern>) -> Option<Self> {
+        let PatternKind::Rollup(definition) = &pattern.kind else { return None };
+        let Definition { from, local_field, foreign_field, .. } = definition;
+        let rollup = definition.compile().ok()?;
+        Some(Computed {
+            pattern: Arc::clone(pattern),
+            local: Path::new(local_field),
+            foreign: Path::new(foreign_field),
+            from: from.clone(),
+            derived: rollup.paths().map(Path::new).collect(),
+            empty: ChildGroup::empty(&rollup).save(),
+            rollup,
+        })
     }
 
     fn complete(
@@ -60,12 +64,26 @@ impl Rule for Parents {
         proposal: &Proposal<'_>,
         writer: &mut dyn RuleWriter,
     ) -> Attempt<Option<DocBuf>> {
-        let mut completed: Option<DocBuf> = None;
-        for computed in &self.0 {
-            let after = completed.as_ref().map_or(proposal.after, DocBuf::as_doc);
-            if let Some(next) = computed.complete(&Proposal { after, ..*proposal }, writer)? {
-                completed = Some(next);
-            }
+        let Proposal { collection, before, after, policy, .. } = *proposal;
+        let local = values::at(after, &self.local);
+        let is_same = before.is_some_and(|before| same(values::at(before, &self.local), local));
+        let is_client = matches!(policy, WritePolicy::Client | WritePolicy::Bypassing);
+        if is_same && !is_client || policy == WritePolicy::Internal {
+            return Ok(None);
+        }
+        let values = match before.filter(|_| is_same) {
+            Some(before) => self.stored(before),
+            None => match local.filter(|local| refers_to(*local)) {
+                Some(value) => self.depending_values(collection, value, writer)?,
+                None => self.results(&ChildGroup::empty(&self.rollup)),
+            },
+        };
+        let completed = self.with_values(after, &values);
+        if is_client
+            && completed.is_some()
+            && let Some(path) = self.touched(before, after, &values)
+        {
+            client_wrote(&self.pattern, collection, path)?;
         }
         Ok(completed)
     }
@@ -101,22 +119,6 @@ fn refers_to(value: Value<'_>) -> bool {
 }
 
 impl Computed {
-    /// Returns a roll-up; `None` for another kind of pattern.
-    pub fn new(pattern: &Arc<Pattern>) -> Option<Self> {
-        let PatternKind::Rollup(definition) = &pattern.kind else { return None };
-        let Definition { from, local_field, foreign_field, .. } = definition;
-        let rollup = definition.compile().ok()?;
-        Some(Computed {
-            pattern: Arc::clone(pattern),
-            local: Path::new(local_field),
-            foreign: Path::new(foreign_field),
-            from: from.clone(),
-            derived: rollup.paths().map(Path::new).collect(),
-            empty: ChildGroup::empty(&rollup).save(),
-            rollup,
-        })
-    }
-
     /// Returns the compiled accumulators.
     pub fn rollup(&self) -> &Arc<Rollup> {
         &self.rollup
@@ -130,35 +132,6 @@ impl Computed {
     /// Returns the document with derived values; `None` if it has them.
     pub fn with_values(&self, doc: Doc<'_>, values: &Values) -> Option<DocBuf> {
         values::with_values(doc, &self.derived, values)
-    }
-
-    fn complete(
-        &self,
-        proposal: &Proposal<'_>,
-        writer: &mut dyn RuleWriter,
-    ) -> Attempt<Option<DocBuf>> {
-        let Proposal { collection, before, after, policy, .. } = *proposal;
-        let local = values::at(after, &self.local);
-        let is_same = before.is_some_and(|before| same(values::at(before, &self.local), local));
-        let is_client = matches!(policy, WritePolicy::Client | WritePolicy::Bypassing);
-        if is_same && !is_client || policy == WritePolicy::Internal {
-            return Ok(None);
-        }
-        let values = match before.filter(|_| is_same) {
-            Some(before) => self.stored(before),
-            None => match local.filter(|local| refers_to(*local)) {
-                Some(value) => self.depending_values(collection, value, writer)?,
-                None => self.results(&ChildGroup::empty(&self.rollup)),
-            },
-        };
-        let completed = self.with_values(after, &values);
-        if is_client
-            && completed.is_some()
-            && let Some(path) = self.touched(before, after, &values)
-        {
-            client_wrote(&self.pattern, collection, path)?;
-        }
-        Ok(completed)
     }
 
     /// Returns the first derived path at which a client's document has a value that is neither the
@@ -188,7 +161,7 @@ impl Computed {
     }
 
     /// Returns the stored groups of the children in the collection `from`.
-    pub fn groups(&self, from: CollectionId, owner: CollectionId) -> Groups<'_> {
+    pub(super) fn groups(&self, from: CollectionId, owner: CollectionId) -> Groups<'_> {
         Groups::new((from, owner), &self.pattern, (&*self.rollup, &self.empty))
     }
 

@@ -7,28 +7,19 @@ use quire_catalog::patterns::{CopyMode, OnDelete, OnMissing, Pattern, PatternKin
 use quire_catalog::{Collection, Namespace};
 use quire_document::path::Part;
 use quire_document::{Doc, DocBuf, Path, Value, ValueBuf, equal};
-use quire_error::Error;
+use quire_error::{Error, ErrorCode};
 
 use super::copies::{Copies, Places, nulled, references};
+use super::declared::Declared;
 use super::{Settled, Upkeep, any_reference, client_wrote, depend, refused, values};
 use crate::failure::Attempt;
-use crate::rules::{Proposal, Rule, RuleWriter};
+use crate::rules::{Proposal, RuleWriter};
 use crate::{StoredDoc, WritePolicy};
 
-/// Returns the rule of a collection that declares references.
-pub(in crate::rules) fn compile(collection: &Collection) -> Option<Arc<dyn Rule>> {
-    let declared = collection.patterns.declared.iter();
-    let is_reference = |pattern: &&Arc<Pattern>| matches!(pattern.kind, PatternKind::Reference(_));
-    let references: Vec<Computed> = declared.filter(is_reference).map(Computed::new).collect();
-    (!references.is_empty()).then(|| Arc::new(References(references)) as Arc<dyn Rule>)
-}
-
-/// The references of one collection.
-struct References(Vec<Computed>);
-
 /// A reference with its paths.
-pub(super) struct Computed {
+pub(in crate::rules) struct Computed {
     pattern: Arc<Pattern>,
+    reference: Reference,
     local: Path,
     into: Path,
     sources: Vec<Path>,
@@ -62,9 +53,18 @@ struct Computation<'c> {
     touched: Option<String>,
 }
 
-impl Rule for References {
-    fn name(&self) -> &'static str {
-        "reference"
+impl Declared for Computed {
+    const RULE: &'static str = "reference";
+
+    fn new(pattern: &Arc<Pattern>) -> Option<Self> {
+        let PatternKind::Reference(reference) = &pattern.kind else { return None };
+        Some(Computed {
+            pattern: Arc::clone(pattern),
+            local: Path::new(&reference.local_field),
+            into: Path::new(&reference.into),
+            sources: reference.fields.iter().map(|field| Path::new(&field.source)).collect(),
+            reference: reference.clone(),
+        })
     }
 
     fn complete(
@@ -72,13 +72,38 @@ impl Rule for References {
         proposal: &Proposal<'_>,
         writer: &mut dyn RuleWriter,
     ) -> Attempt<Option<DocBuf>> {
-        let mut completed: Option<DocBuf> = None;
-        for computed in &self.0 {
-            let after = completed.as_ref().map_or(proposal.after, DocBuf::as_doc);
-            let proposal = Proposal { after, ..*proposal };
-            if let Some(next) = computed.complete(&proposal, writer)? {
-                completed = Some(next);
-            }
+        let Proposal { collection, before, after, policy, .. } = *proposal;
+        let pattern = &self.pattern;
+        if before.is_some_and(|before| self.is_untouched(before, after)) {
+            return Ok(None);
+        }
+        // While the pattern is built, an inserted document may come from a dump: what it has of a
+        // snapshot is the snapshot.
+        let known = match before {
+            None if !pattern.is_strict() => Some(after),
+            before => before,
+        };
+        let occurrences = known.map_or(Ok(Vec::new()), |known| self.occurrences(known))?;
+        let mut computation = self.computation(collection, after, occurrences, writer);
+        computation.is_strict = pattern.is_strict()
+            && self.reference.on_missing == OnMissing::Error
+            && matches!(policy, WritePolicy::Client | WritePolicy::Derived);
+        if self.sources.is_empty() {
+            computation.check(&self.references(after), writer)?;
+            return Ok(None);
+        }
+        if !computation.before.is_empty() && self.references(after).len() > 1 {
+            computation.carry(&self.occurrences(after)?);
+        }
+        let completed = self.places().rewrite(after, &mut |reference, copies| {
+            computation.copies(reference, copies, writer).map(Some)
+        })?;
+        let is_client = matches!(policy, WritePolicy::Client | WritePolicy::Bypassing);
+        if is_client
+            && let Some(path) =
+                computation.touched.or_else(|| self.displaced(completed.as_ref(), after))
+        {
+            client_wrote(pattern, collection, &path)?;
         }
         Ok(completed)
     }
@@ -104,7 +129,7 @@ impl Upkeep for Computed {
         doc: Doc<'_>,
         writer: &mut dyn RuleWriter,
     ) -> Attempt<Settled> {
-        let on_delete = self.reference().on_delete;
+        let on_delete = self.reference.on_delete;
         let mut computation = self.computation(collection, doc, Vec::new(), writer);
         let mut new = doc.to_owned();
         for value in self.references(doc) {
@@ -128,7 +153,7 @@ impl Upkeep for Computed {
         doc: Doc<'_>,
         writer: &mut dyn RuleWriter,
     ) -> Attempt<Option<String>> {
-        let reference = self.reference();
+        let reference = &self.reference;
         // With `keep` a reference outlives its document.
         if reference.on_missing != OnMissing::Error || reference.on_delete == OnDelete::Keep {
             return Ok(None);
@@ -144,29 +169,6 @@ impl Upkeep for Computed {
 }
 
 impl Computed {
-    pub(super) fn new(pattern: &Arc<Pattern>) -> Self {
-        let (local, into, sources) = match &pattern.kind {
-            PatternKind::Reference(reference) => {
-                let sources = reference.fields.iter().map(|field| Path::new(&field.source));
-                let paths = (Path::new(&reference.local_field), Path::new(&reference.into));
-                (paths.0, paths.1, sources.collect())
-            }
-            PatternKind::Rollup(_) | PatternKind::Counter(_) => {
-                (Path::new(""), Path::new(""), Vec::new())
-            }
-        };
-        Computed { pattern: Arc::clone(pattern), local, into, sources }
-    }
-
-    fn reference(&self) -> &Reference {
-        match &self.pattern.kind {
-            PatternKind::Reference(reference) => reference,
-            PatternKind::Rollup(_) | PatternKind::Counter(_) => {
-                unreachable!("only references are compiled here")
-            }
-        }
-    }
-
     fn places(&self) -> Places<'_> {
         let into: &[Part] = if self.sources.is_empty() { &[] } else { self.into.parts() };
         Places { local: self.local.parts(), into }
@@ -197,7 +199,7 @@ impl Computed {
 
     /// Returns the copies among the fields of a document.
     fn copied(&self, doc: Doc<'_>) -> DocBuf {
-        let reference = self.reference();
+        let reference = &self.reference;
         DocBuf::build(|writer| {
             for field in &reference.fields {
                 writer.append_some(&field.name, doc.get(&field.name));
@@ -212,7 +214,7 @@ impl Computed {
         before: Vec<(Before, bool)>,
         writer: &mut dyn RuleWriter,
     ) -> Computation<'c> {
-        let reference = self.reference();
+        let reference = &self.reference;
         let from = Namespace::new(owner.namespace.db(), &reference.from).ok();
         let from = from.and_then(|from| writer.collection(&from));
         let own = from.as_ref().filter(|from| from.id == owner.id).map(|_| doc);
@@ -229,48 +231,6 @@ impl Computed {
             read: Vec::new(),
             touched: None,
         }
-    }
-
-    /// Returns the document with its copies; `None` if it has them.
-    fn complete(
-        &self,
-        proposal: &Proposal<'_>,
-        writer: &mut dyn RuleWriter,
-    ) -> Attempt<Option<DocBuf>> {
-        let Proposal { collection, before, after, policy, .. } = *proposal;
-        let pattern = &self.pattern;
-        if before.is_some_and(|before| self.is_untouched(before, after)) {
-            return Ok(None);
-        }
-        // While the pattern is built, an inserted document may come from a dump: what it has of a
-        // snapshot is the snapshot.
-        let known = match before {
-            None if !pattern.is_strict() => Some(after),
-            before => before,
-        };
-        let occurrences = known.map_or(Ok(Vec::new()), |known| self.occurrences(known))?;
-        let mut computation = self.computation(collection, after, occurrences, writer);
-        computation.is_strict = pattern.is_strict()
-            && self.reference().on_missing == OnMissing::Error
-            && matches!(policy, WritePolicy::Client | WritePolicy::Derived);
-        if self.sources.is_empty() {
-            computation.check(&self.references(after), writer)?;
-            return Ok(None);
-        }
-        if !computation.before.is_empty() && self.references(after).len() > 1 {
-            computation.carry(&self.occurrences(after)?);
-        }
-        let completed = self.places().rewrite(after, &mut |reference, copies| {
-            computation.copies(reference, copies, writer).map(Some)
-        })?;
-        let is_client = matches!(policy, WritePolicy::Client | WritePolicy::Bypassing);
-        if is_client
-            && let Some(path) =
-                computation.touched.or_else(|| self.displaced(completed.as_ref(), after))
-        {
-            client_wrote(pattern, collection, &path)?;
-        }
-        Ok(completed)
     }
 
     /// Returns the first derived path if a client's document has something else than a document where
@@ -460,6 +420,9 @@ impl Computation<'_> {
 }
 
 /// Returns the document of `from` whose `field` has a value.
+///
+/// # Errors
+/// 27 IndexNotFound if `from` has no unique index of the field.
 pub(crate) fn find_target(
     from: &Collection,
     field: &str,
@@ -474,7 +437,10 @@ pub(crate) fn find_target(
     };
     let named = from.ready_indexes().filter(is_unique);
     let mut named = named.filter(|index| index.keys.field(field) == Some(0));
-    let Some(index) = named.next() else { return Ok(None) };
+    let Some(index) = named.next() else {
+        let text = format!("a pattern needs a unique index of {} on '{field}'", from.namespace);
+        return Err(Error::new(ErrorCode::IndexNotFound, text).into());
+    };
     let probe = field.rsplit('.').fold(ValueBuf::new(value), |inner, name| {
         let mut doc = DocBuf::new();
         doc.append(name, inner.as_value());

@@ -18,6 +18,7 @@ use quire_error::Result;
 use quire_mql::rollup::Contribution;
 
 use super::copies::references;
+use super::declared::Declared;
 use super::parent::Computed;
 use super::task::{Cause, PatternTask};
 use super::{claim, named};

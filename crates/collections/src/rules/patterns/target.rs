@@ -10,6 +10,7 @@ use quire_catalog::patterns::{
 use quire_document::{Doc, DocBuf, Path, Value, ValueBuf, equal};
 
 use super::copies::{nulled, refers};
+use super::declared::Declared;
 use super::dependents::Dependents;
 use super::reference::{Computed, find_target};
 use super::task::{Cause, PatternTask};
@@ -148,7 +149,7 @@ impl Work<'_> {
         if !writer.is_deferred() && dependents.exceed(writer, reference.max_fanout)? {
             return Ok(true);
         }
-        let computed = Computed::new(self.pattern);
+        let Some(computed) = Computed::new(self.pattern) else { return Ok(false) };
         task.position = dependents.visit(owner, writer, |writer, record| {
             let doc = record.doc.as_doc();
             if !refers(doc, Path::new(&reference.local_field).parts(), value) {

@@ -174,3 +174,83 @@ fn a_collection_that_documents_refer_to_is_replaced_as_the_pattern_says() {
     assert_eq!(text(&state(&mut client, "orders"), "state"), Some("ready"));
     assert_eq!(write_code(&insert(&mut client, "orders", &doc! { "_id": 2, "customerId": 7 })), 0);
 }
+
+/// A collection that takes the place of the one that its pattern reads, reads itself from then on. What
+/// `restrict` forbids was not looked for there, and a circle was made without a word.
+#[test]
+fn a_collection_that_takes_the_name_that_it_reads_reads_itself() {
+    let over = doc! {
+        "renameCollection": "shop.orders", "to": "shop.customers", "dropTarget": true, "$db": "admin"
+    };
+    for on_delete in ["restrict", "setNull"] {
+        let (server, mut client) = shop(&with(&orders(), doc! { "onDelete": on_delete }));
+        insert(&mut client, "orders", &doc! { "_id": 1, "customerId": 1, "name": "one" });
+        insert(&mut client, "orders", &doc! { "_id": 2, "customerId": 3, "name": "two" });
+        if on_delete == "restrict" {
+            let refused = client.run(over.clone());
+            assert_eq!(code(&refused), 20, "{refused:?}");
+            assert!(text(&refused, "errmsg").unwrap().contains("refer to 3"), "{refused:?}");
+            update(
+                &mut client,
+                "orders",
+                &doc! { "_id": 2 },
+                &doc! { "$set": { "customerId": 1 } },
+            );
+        }
+        client.works(over.clone());
+        super::random::settle(&server, &mut client);
+        let two = find(&mut client, "customers", 2);
+        let expected = if on_delete == "restrict" { Some("one") } else { None };
+        assert_eq!(text(&two, "customer.name"), expected, "{two:?}");
+        update(&mut client, "customers", &doc! { "_id": 1 }, &doc! { "$set": { "name": "new" } });
+        insert(&mut client, "customers", &doc! { "_id": 4, "customerId": 1 });
+        for id in [1, 4] {
+            let found = find(&mut client, "customers", id);
+            assert_eq!(text(&found, "customer.name"), Some("new"), "{id}");
+        }
+        let valid = client.works(doc! { "validate": "customers", "patterns": true, "$db": "shop" });
+        assert_eq!(number(&valid, "patterns.customer.drift"), Some(0), "{valid:?}");
+    }
+    let circle = doc! {
+        "fields": { "customer.name": { "mode": "sync", "as": "name" } }, "onDelete": "keep"
+    };
+    let (_server, mut client) = shop(&with(&orders(), circle));
+    let refused = client.run(over);
+    assert_eq!(code(&refused), 72, "{refused:?}");
+    assert!(text(&refused, "errmsg").unwrap().contains("circle"), "{refused:?}");
+}
+
+/// Documents that were there were taken for missing where the unique index was not.
+#[test]
+fn a_collection_that_a_pattern_cannot_read_does_not_take_its_name() {
+    let (_server, mut client) = shop(&orders());
+    let unique = doc! { "key": { "code": 1 }, "name": "code_1", "unique": true };
+    client.works(doc! { "createIndexes": "goods", "indexes": [&unique], "$db": "shop" });
+    let good = doc! {
+        "name": "good", "type": "reference", "from": "goods", "localField": "code",
+        "foreignField": "code", "as": "good", "fields": { "title": "sync" }, "onDelete": "setNull",
+        "onMissing": "null"
+    };
+    client.works(doc! { "collMod": "orders", "patterns": [&good], "$db": "shop" });
+    insert(&mut client, "goods", &doc! { "_id": 1, "code": "a", "title": "A" });
+    insert(&mut client, "orders", &doc! { "_id": 1, "customerId": 1, "code": "a" });
+    insert(&mut client, "source", &doc! { "_id": 7, "code": "a", "title": "B" });
+    let over = doc! {
+        "renameCollection": "shop.source", "to": "shop.goods", "dropTarget": true, "$db": "admin"
+    };
+    let refused = client.run(over.clone());
+    assert_eq!(code(&refused), 72, "{refused:?}");
+    assert_eq!(text(&find(&mut client, "orders", 1), "good.title"), Some("A"));
+    client.works(doc! { "createIndexes": "source", "indexes": [&unique], "$db": "shop" });
+    client.works(over);
+    client.works(doc! { "drop": "goods", "$db": "shop" });
+    let collated = doc! { "create": "goods", "collation": { "locale": "en" }, "$db": "shop" };
+    assert_eq!(code(&client.run(collated)), 72);
+    // A collection that was made anew has no index by which a document is found.
+    insert(&mut client, "goods", &doc! { "_id": 9, "code": "b", "title": "B" });
+    let refused = insert(&mut client, "orders", &doc! { "_id": 2, "customerId": 1, "code": "b" });
+    assert_eq!(write_code(&refused), 27, "{refused:?}");
+    client.works(doc! { "createIndexes": "goods", "indexes": [&unique], "$db": "shop" });
+    insert(&mut client, "orders", &doc! { "_id": 2, "customerId": 1, "code": "b" });
+    assert_eq!(text(&find(&mut client, "orders", 2), "good.title"), Some("B"));
+}
