@@ -207,8 +207,18 @@ impl Lines {
 pub(crate) struct Crew(pub Vec<Arc<Seat>>);
 
 impl Crew {
+    /// Tells all statements what has become of the commit.
     pub fn end(&mut self, outcome: &Outcome) {
-        for seat in self.0.drain(..) {
+        self.end_from(0, outcome);
+    }
+
+    /// Lets the statements at `at` and behind it, which have not written, run again.
+    pub fn release(&mut self, at: usize) {
+        self.end_from(at, &Outcome::Again);
+    }
+
+    fn end_from(&mut self, at: usize, outcome: &Outcome) {
+        for seat in self.0.drain(at..) {
             let is_gone = matches!(*seat.state.lock(), State::Gone);
             if !is_gone {
                 seat.set(State::Ended(outcome.clone()));

@@ -56,10 +56,13 @@ pub trait UnitOfWork {
         line: &LineId,
         interrupt: &Arc<Interrupt>,
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
-    ) -> Result<Option<Committed>> {
-        let _ = line;
-        self.write(interrupt, attempt)
-    }
+    ) -> Result<Option<Committed>>;
+
+    /// Refuses the insert of any document into a collection.
+    ///
+    /// # Errors
+    /// 263 OperationNotSupportedInTransaction for a time-series collection, in a transaction.
+    fn admit_inserts(&self, namespace: &Namespace) -> Result<()>;
 
     /// Creates the collection of a write, if it does not exist and `wanted` returns true. `interrupt`
     /// ends its waits.
@@ -151,6 +154,19 @@ pub(crate) mod testing {
             let written =
                 self.0.write_statement((&commit, WritePolicy::Client), None, interrupt, attempt);
             written.map(|((), committed)| committed)
+        }
+
+        fn write_in_line(
+            &mut self,
+            _: &LineId,
+            interrupt: &Arc<Interrupt>,
+            attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+        ) -> Result<Option<Committed>> {
+            self.write(interrupt, attempt)
+        }
+
+        fn admit_inserts(&self, _: &Namespace) -> Result<()> {
+            Ok(())
         }
 
         fn ensure_collection(

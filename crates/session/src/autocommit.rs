@@ -299,6 +299,10 @@ impl UnitOfWork for Autocommit {
         self.store.write_in_line(line, (&commit, self.policy), log, interrupt, attempt)
     }
 
+    fn admit_inserts(&self, _: &Namespace) -> Result<()> {
+        Ok(())
+    }
+
     fn ensure_collection(
         &mut self,
         namespace: &Namespace,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use quire_catalog::{Collection, CollectionOptions, Namespace};
-use quire_collections::{Attempt, BuiltIndexes, CreateIndexes, Store, WritePolicy, Writer};
+use quire_collections::{Attempt, BuiltIndexes, CreateIndexes, LineId, Store, WritePolicy, Writer};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{OpenViews, UnitOfWork};
 use quire_storage::{Committed, Interrupt};
@@ -69,16 +69,21 @@ impl Transaction {
     }
 }
 
-/// Refuses a write to a time-series collection, as MongoDB does, and to a capped collection: two
-/// transactions that insert could not both commit.
-fn refuse_kinds(collection: &Collection) -> Result<()> {
-    let namespace = &collection.namespace;
-    if collection.is_time_series() {
-        let text = format!(
-            "Cannot write to a time-series collection in a multi-document transaction: {namespace}"
-        );
-        return Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
+/// Refuses a write to a time-series collection, as MongoDB does.
+fn refuse_series(collection: &Collection) -> Result<()> {
+    if !collection.is_time_series() {
+        return Ok(());
     }
+    let text = format!(
+        "Cannot write to a time-series collection in a multi-document transaction: {}",
+        collection.namespace
+    );
+    Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
+}
+
+/// Refuses a write to a capped collection: two transactions that insert could not both commit.
+fn refuse_capped(collection: &Collection) -> Result<()> {
+    let namespace = &collection.namespace;
     if collection.options.capped().is_none() {
         return Ok(());
     }
@@ -107,7 +112,10 @@ impl UnitOfWork for Transaction {
 
     fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
         let found = self.writer()?.catalog().writable(namespace)?;
-        found.as_deref().map_or(Ok(()), refuse_kinds)?;
+        if let Some(found) = &found {
+            refuse_series(found)?;
+            refuse_capped(found)?;
+        }
         Ok(found)
     }
 
@@ -127,6 +135,21 @@ impl UnitOfWork for Transaction {
         self.writer_mut()?.statement(attempt).map(|()| None)
     }
 
+    /// The transaction commits by itself.
+    fn write_in_line(
+        &mut self,
+        _: &LineId,
+        interrupt: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>> {
+        self.write(interrupt, attempt)
+    }
+
+    fn admit_inserts(&self, namespace: &Namespace) -> Result<()> {
+        let found = self.writer()?.catalog().lookup(namespace);
+        found.map_or(Ok(()), |found| refuse_series(found))
+    }
+
     fn ensure_collection(
         &mut self,
         namespace: &Namespace,
@@ -135,7 +158,7 @@ impl UnitOfWork for Transaction {
     ) -> Result<()> {
         let writer = self.writer_mut()?;
         if let Some(found) = writer.catalog().lookup(namespace) {
-            return refuse_kinds(found);
+            return refuse_capped(found);
         }
         if !wanted(writer.store()) {
             return Ok(());

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use quire_catalog::{Collection, CollectionOptions, Namespace};
-use quire_collections::{Attempt, BuiltIndexes, CreateIndexes, Remembered, Store, Writer};
+use quire_collections::{Attempt, BuiltIndexes, CreateIndexes, LineId, Remembered, Store, Writer};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{OpenViews, UnitOfWork};
 use quire_storage::{CommitOptions, Committed, Interrupt};
@@ -225,6 +225,19 @@ impl UnitOfWork for Unit {
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
     ) -> Result<Option<Committed>> {
         self.of_work_mut().write(interrupt, attempt)
+    }
+
+    fn write_in_line(
+        &mut self,
+        line: &LineId,
+        interrupt: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>> {
+        self.of_work_mut().write_in_line(line, interrupt, attempt)
+    }
+
+    fn admit_inserts(&self, namespace: &Namespace) -> Result<()> {
+        self.of_work().admit_inserts(namespace)
     }
 
     fn ensure_collection(

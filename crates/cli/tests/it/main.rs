@@ -13,6 +13,7 @@ mod capped_crash;
 mod certificates;
 mod check;
 mod compatibility;
+mod counter_crash;
 mod crash;
 mod damaged_catalog;
 mod eject;

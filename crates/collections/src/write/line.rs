@@ -18,6 +18,9 @@ use crate::lines::{Baton, Crew, Key, Leading, LineId, Outcome, Passed, Seat, Sta
 use crate::retry::RetryLog;
 use crate::{Store, WritePolicy, from_interruption, is_in_doubt};
 
+/// The bytes that wait for the commit after which no further statement writes in it.
+const LINE_BYTES_MAX: usize = 4 << 20;
+
 /// The writes of one statement.
 struct Part<'p> {
     policy: WritePolicy,
@@ -132,6 +135,10 @@ impl Store {
         let own = part.write(&mut writer)?;
         let mut at = 0;
         while let Some(seat) = crew.0.get(at) {
+            if writer.is_budget_low() || writer.buffered_bytes() > LINE_BYTES_MAX {
+                crew.release(at);
+                break;
+            }
             match seat.pass(writer) {
                 Passed::Written(back) => {
                     writer = taken(back)?;

@@ -1,8 +1,10 @@
 //! Counters: numbers that many clients increment, and whose increments of one document commit together.
 
+use crate::change_streams::open;
 use crate::transactions::{self, within};
 use crate::{Client, Server, at, code, number, text};
 use quire_document::{DocBuf, Value, doc};
+use quire_storage::{Faults, SimulatedDisk};
 
 fn counter() -> DocBuf {
     doc! { "name": "views", "type": "counter", "path": "stats.views", "merge": true }
@@ -157,6 +159,51 @@ fn no_increment_is_lost_beside_others() {
     sorted.sort_unstable();
     assert_eq!(sorted, (1..=i64::from(CLIENTS) * i64::from(ROUNDS)).collect::<Vec<_>>());
     assert_eq!(number(&validate(&mut client), "patterns.views.drift"), Some(0));
+}
+
+/// Increments that commit together are one event each, in the order of their values.
+#[test]
+fn each_increment_is_one_event_of_a_change_stream() {
+    const CLIENTS: u64 = 8;
+    const ROUNDS: i64 = 10;
+    let server = open(&SimulatedDisk::new(Faults::none(1)));
+    let mut client = server.client(1);
+    client.works(doc! { "create": "pages", "patterns": [&counter()], "$db": "d" });
+    client.works(insert(&doc! { "_id": "home", "stats": { "views": 0 } }));
+    let opened = client.works(doc! {
+        "aggregate": "pages", "pipeline": [{ "$changeStream": {} }], "cursor": {}, "$db": "d"
+    });
+    let cursor = number(&opened, "cursor.id").unwrap();
+    std::thread::scope(|scope| {
+        for of in 0..CLIENTS {
+            let mut client = server.client(20 + of);
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    let change = doc! { "$inc": { "stats.views": 1 } };
+                    assert_eq!(write(&mut client, &change), 0);
+                }
+            });
+        }
+    });
+    let total = CLIENTS as i64 * ROUNDS;
+    assert_eq!(views(&mut client), Some(total));
+    let mut seen = Vec::new();
+    loop {
+        let more = doc! { "getMore": cursor, "collection": "pages", "maxTimeMS": 1, "$db": "d" };
+        let reply = client.works(more);
+        let batch = at(&reply, "cursor.nextBatch").unwrap().as_array().unwrap();
+        if batch.is_empty() {
+            break;
+        }
+        for event in batch.iter() {
+            let event = event.as_document().unwrap().to_owned();
+            assert_eq!(text(&event, "operationType"), Some("update"));
+            let fields = at(&event, "updateDescription.updatedFields").unwrap();
+            let value = fields.as_document().unwrap().get("stats.views").unwrap();
+            seen.push(value.exact_i64().unwrap());
+        }
+    }
+    assert_eq!(seen, (1..=total).collect::<Vec<_>>());
 }
 
 #[test]

@@ -35,6 +35,7 @@ pub fn insert_many(
     ordered: bool,
     interrupt: &Arc<Interrupt>,
 ) -> Result<InsertOutcome> {
+    unit.admit_inserts(namespace)?;
     let statements: SmallVec<[i32; 8]> = unit.statements().into();
     let mut outcome = InsertOutcome::default();
     let mut at = 0;
@@ -43,11 +44,6 @@ pub fn insert_many(
         let rest = docs.get(at..).unwrap_or(&[]);
         let wanted = |store: &Store| refused(store, rest, ordered).is_none();
         if let Err(error) = unit.ensure_collection(namespace, interrupt, &wanted) {
-            // In a transaction, the only error of an existing collection: as in mongod, one of the
-            // statement.
-            if unit.store().catalog().lookup(namespace).is_some_and(|it| it.is_time_series()) {
-                return Err(error);
-            }
             // As in mongod, this is an error of the document that needed the collection, and of
             // each later one if they are tried too.
             let failed = if ordered { at..at + 1 } else { at..docs.len() };

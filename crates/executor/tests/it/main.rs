@@ -32,7 +32,8 @@ use std::sync::Arc;
 
 use quire_catalog::{Collection, IndexSpec, Namespace};
 use quire_collections::{
-    Attempt, CreateIndexes, RetryLog, Store, StoreOptions, WritePolicy, Writer, prepare_insert,
+    Attempt, CreateIndexes, LineId, RetryLog, Store, StoreOptions, WritePolicy, Writer,
+    prepare_insert,
 };
 use quire_document::{Array, ArrayBuf, ArrayWriter, Doc, DocBuf};
 use quire_error::Result;
@@ -85,6 +86,19 @@ impl UnitOfWork for Own<'_> {
         written.map(|((), committed)| committed)
     }
 
+    fn write_in_line(
+        &mut self,
+        _: &LineId,
+        interrupt: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>> {
+        self.write(interrupt, attempt)
+    }
+
+    fn admit_inserts(&self, _: &Namespace) -> Result<()> {
+        Ok(())
+    }
+
     fn ensure_collection(
         &mut self,
         namespace: &Namespace,
@@ -121,6 +135,19 @@ impl UnitOfWork for InTransaction<'_> {
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
     ) -> Result<Option<Committed>> {
         self.0.statement(attempt).map(|()| None)
+    }
+
+    fn write_in_line(
+        &mut self,
+        _: &LineId,
+        interrupt: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>> {
+        self.write(interrupt, attempt)
+    }
+
+    fn admit_inserts(&self, _: &Namespace) -> Result<()> {
+        Ok(())
     }
 
     fn ensure_collection(
