@@ -5,8 +5,8 @@ use crate::frame::context::Context;
 use crate::frame::query_args::{hint, owned};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
-use crate::write::write_reply::{WriteErrors, WriteOptions, statements, write_target};
-use crate::write::writes::{check_single, write_repeated};
+use crate::write::write_reply::{WriteErrors, WriteOptions, Written, statements, write_target};
+use crate::write::writes::check_single;
 use quire_catalog::{Namespace, debug_value};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
@@ -64,13 +64,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let repeated = cx.finish_writes(unit)?;
     cx.service.metrics.documents_deleted.add(deleted);
-    if cx.is_unacknowledged() {
-        reply.append("n", 0);
-        return Ok(());
-    }
-    reply.append("n", deleted as i32);
-    errors.write(cx, reply);
-    write_repeated(&repeated, reply);
+    let count = deleted as i32;
+    Written { count, errors, repeated: &repeated, ..Written::default() }.write(cx, reply);
     Ok(())
 }
 

@@ -2,8 +2,7 @@
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
-use crate::write::write_reply::{WriteErrors, WriteOptions, statements, write_target};
-use crate::write::writes::write_repeated;
+use crate::write::write_reply::{WriteErrors, WriteOptions, Written, statements, write_target};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 use quire_executor::modify::{insert_commits, insert_many};
@@ -52,14 +51,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     cx.tally.has_write_errors = !outcome.errors.is_empty();
     cx.service.metrics.inserts.add(outcome.inserted);
     cx.service.metrics.documents_inserted.add(outcome.inserted);
-    if cx.is_unacknowledged() {
-        reply.append("n", 0);
-        return Ok(());
-    }
-    reply.append("n", outcome.inserted as i32 + repeated.len() as i32);
     let mut errors = WriteErrors::default();
     errors.extend(outcome.errors);
-    errors.write(cx, reply);
-    write_repeated(&repeated, reply);
+    let count = outcome.inserted as i32 + repeated.len() as i32;
+    Written { count, errors, repeated: &repeated, ..Written::default() }.write(cx, reply);
     Ok(())
 }

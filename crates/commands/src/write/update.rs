@@ -6,8 +6,10 @@ use crate::frame::query_args::{flag, hint};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
 use crate::write::repeated;
-use crate::write::write_reply::{IdRoom, WriteErrors, WriteOptions, statements, write_target};
-use crate::write::writes::{check_single, write_repeated};
+use crate::write::write_reply::{
+    IdRoom, WriteErrors, WriteOptions, Written, statements, write_target,
+};
+use crate::write::writes::check_single;
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
@@ -129,14 +131,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let repeated = cx.finish_writes(unit)?;
     cx.service.metrics.documents_updated.add(modified);
-    if cx.is_unacknowledged() {
-        reply.append("n", 0);
-        return Ok(());
-    }
-    reply.append("n", matched as i32).append("nModified", modified as i32);
-    write_upserted(&upserted, reply);
-    errors.write(cx, reply);
-    write_repeated(&repeated, reply);
+    let (count, modified) = (matched as i32, Some(modified as i32));
+    let written = Written { count, modified, upserted: &upserted, errors, repeated: &repeated };
+    written.write(cx, reply);
     Ok(())
 }
 
@@ -252,14 +249,4 @@ pub fn array_filters<'a>(arg: &Arg<'a>) -> Result<Vec<Doc<'a>>> {
         filters.push(filter);
     }
     Ok(filters)
-}
-
-fn write_upserted(upserted: &[(usize, ValueBuf)], reply: &mut DocWriter<'_>) {
-    if upserted.is_empty() {
-        return;
-    }
-    let mut list = reply.array("upserted");
-    for (at, id) in upserted {
-        list.document().append("index", *at as i32).append("_id", id);
-    }
 }

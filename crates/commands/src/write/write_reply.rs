@@ -7,7 +7,7 @@ use crate::frame::profiler::SYSTEM_PROFILE;
 use crate::frame::query_args::write_policy;
 use crate::frame::reply::write_write_error;
 use crate::write::statement_ids::StatementIds;
-use crate::write::writes::fails_command;
+use crate::write::writes::{fails_command, write_repeated};
 use quire_catalog::{Namespace, SYSTEM_VIEWS};
 use quire_collections::WritePolicy;
 use quire_document::limits::USER_DOCUMENT_BYTES_MAX;
@@ -164,6 +164,41 @@ impl IdRoom {
     }
 }
 
+/// The results of the statements of a write command, for its reply.
+#[derive(Default)]
+pub struct Written<'w> {
+    /// The number of documents that the statements have inserted, matched or deleted.
+    pub count: i32,
+    /// The number of changed documents, for an update.
+    pub modified: Option<i32>,
+    /// The `_id`s of upserted documents with the positions of their statements.
+    pub upserted: &'w [(usize, ValueBuf)],
+    /// The errors of the statements.
+    pub errors: WriteErrors,
+    /// The ids of the statements that were executed before.
+    pub repeated: &'w [i32],
+}
+
+impl Written<'_> {
+    /// Appends the results. A client that asked for no acknowledgement gets `n: 0`, and no error.
+    pub fn write(&self, cx: &Context<'_>, reply: &mut DocWriter<'_>) {
+        if cx.is_unacknowledged() {
+            reply.append("n", 0);
+            return;
+        }
+        reply.append("n", self.count);
+        reply.append_some("nModified", self.modified.map(Value::Int32));
+        if !self.upserted.is_empty() {
+            let mut list = reply.array("upserted");
+            for (at, id) in self.upserted {
+                list.document().append("index", *at as i32).append("_id", id);
+            }
+        }
+        self.errors.write(cx, reply);
+        write_repeated(self.repeated, reply);
+    }
+}
+
 /// The errors of a write's statements.
 #[derive(Default)]
 pub struct WriteErrors {
@@ -192,7 +227,7 @@ impl WriteErrors {
     }
 
     /// Appends `writeErrors`, if there are any; they abort the transaction of the command.
-    pub fn write(&self, cx: &Context<'_>, reply: &mut DocWriter<'_>) {
+    fn write(&self, cx: &Context<'_>, reply: &mut DocWriter<'_>) {
         if self.errors.is_empty() {
             return;
         }
