@@ -120,7 +120,7 @@ pub fn crash(args: &[String]) -> Result<(), String> {
     })?;
     let mut command = cargo();
     command.args(["test", "--release", "--package", "quire-commands", "--test", "it", "--"]);
-    command.args(["patterns::random", "rollups::mix"]);
+    command.args(["patterns::random", "patterns::together", "rollups::mix"]);
     run_command(command.env("QUIRE_PATTERN_SEEDS", (rounds * 50).to_string()))
 }
 

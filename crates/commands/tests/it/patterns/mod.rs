@@ -3,13 +3,16 @@
 //! the one that `$lookup` finds.
 
 mod edges;
+mod examples;
 mod lifecycle;
 mod plain;
 mod random;
+mod together;
 
 use crate::transactions;
 use crate::{Client, Server, at, code, number, text};
 use quire_document::{Array, DocBuf, Value, doc};
+pub use random::seeds;
 use random::wrong_copies;
 
 fn orders() -> DocBuf {

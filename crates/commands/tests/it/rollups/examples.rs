@@ -4,7 +4,7 @@
 use super::{delete, insert, one, update};
 use crate::transactions::{commit, within};
 use crate::{Client, Server, at, number};
-use quire_document::{DocBuf, Value, doc};
+use quire_document::{ArrayBuf, DocBuf, Value, doc};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn declaring(collection: &str, pattern: &DocBuf) -> (Server, Client) {
@@ -79,6 +79,73 @@ fn the_last_messages_of_a_host() {
     client.works(insert("logmsg", &line(0)));
     let host = one(&mut client, "hosts", &doc! {});
     assert_eq!(strings(&host, "logmsgs", "message"), ["m4", "m5", "m6", "m7", "m8"]);
+}
+
+/// Script 01: of 1,500 messages a host has the last 1,000, with a late one at its place and none that is too
+/// old.
+#[test]
+fn the_last_thousand_messages_of_a_host() {
+    let pattern = doc! {
+        "name": "last", "type": "rollup", "from": "logmsg", "foreignField": "host",
+        "set": { "logmsgs": { "$bottomN": {
+            "n": 1000, "sortBy": { "time": 1 }, "output": { "message": "$message", "time": "$time" }
+        } } }
+    };
+    let (_server, mut client) = declaring("hosts", &pattern);
+    client.works(insert("hosts", &doc! { "_id": 1, "name": "goofy" }));
+    let line = |time: i32, message: &str| doc! { "host": 1, "time": time, "message": message };
+    for batch in 0..5 {
+        let lines = (0..300).map(|at| batch * 300 + at);
+        let lines: Vec<DocBuf> = lines.map(|at| line(at * 10, format!("m{at}").as_str())).collect();
+        let lines: ArrayBuf = lines.iter().collect();
+        client.works(doc! { "insert": "logmsg", "documents": &lines, "$db": "test" });
+    }
+    let kept = |client: &mut Client| strings(&one(client, "hosts", &doc! {}), "logmsgs", "message");
+    let wanted: Vec<String> = (500..1500).map(|at| format!("m{at}")).collect();
+    assert_eq!(kept(&mut client), wanted);
+    client.works(insert("logmsg", &line(7005, "late")));
+    let messages = kept(&mut client);
+    assert_eq!((messages.len(), messages[0].as_str()), (1000, "m501"));
+    assert_eq!(messages[199..202], ["m700", "late", "m701"]);
+    client.works(insert("logmsg", &line(0, "too old")));
+    assert_eq!(kept(&mut client), messages);
+}
+
+/// Script 13: likes of one page, by many clients at once. A counter that merges needs no shards, and
+/// sixteen shards with a declared sum add up as well.
+#[test]
+fn likes_by_many_clients() {
+    const CLIENTS: u64 = 16;
+    const LIKES: i32 = 12;
+    let counter = doc! { "name": "n", "type": "counter", "path": "n", "merge": true };
+    let (server, mut client) = declaring("single", &counter);
+    client.works(insert("single", &doc! { "_id": 1, "n": 0 }));
+    let sum = doc! {
+        "name": "likes", "type": "rollup", "from": "shards", "foreignField": "page",
+        "set": { "likes": { "$sum": "$n" }, "shards": { "$count": {} } }
+    };
+    client.works(doc! { "create": "pages", "patterns": [&sum], "$db": "test" });
+    client.works(insert("pages", &doc! { "_id": "home" }));
+    for shard in 0..4 {
+        client.works(insert("shards", &doc! { "_id": shard, "page": "home", "n": 0 }));
+    }
+    std::thread::scope(|scope| {
+        for of in 0..CLIENTS {
+            let mut client = server.client(10 + of);
+            scope.spawn(move || {
+                let like = doc! { "$inc": { "n": 1 } };
+                for turn in 0..LIKES {
+                    client.works(update("single", &doc! { "_id": 1 }, &like));
+                    let shard = (turn + of as i32) % 4;
+                    client.works(update("shards", &doc! { "_id": shard }, &like));
+                }
+            });
+        }
+    });
+    let likes = CLIENTS as i64 * i64::from(LIKES);
+    assert_eq!(number(&one(&mut client, "single", &doc! {}), "n"), Some(likes));
+    let page = one(&mut client, "pages", &doc! {});
+    assert_eq!((number(&page, "likes"), number(&page, "shards")), (Some(likes), Some(4)));
 }
 
 /// S3-05: a customer's total follows each order, whoever changes it and how.

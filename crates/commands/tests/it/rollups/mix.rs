@@ -2,6 +2,7 @@
 
 use super::oracle::{all, assert_exact, assert_same};
 use super::{assert_no_drift, declare, delete, insert, shop, update};
+use crate::patterns::seeds;
 use crate::transactions::{commit, within};
 use crate::{Client, Server, code, replica_set};
 use quire_commands::log::NoLog;
@@ -13,11 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const PRODUCTS: [&str; 4] = ["a", "b", "c", "d"];
 const REVIEWS: u64 = 24;
-
-fn seeds(few: u64) -> u64 {
-    let given = std::env::var("QUIRE_PATTERN_SEEDS").ok();
-    given.and_then(|given| given.parse().ok()).unwrap_or(few)
-}
 
 /// Draws commands.
 struct Draws(Generator);
@@ -204,7 +200,7 @@ fn run(client: &mut Client, draws: &mut Draws, txn: &mut i64) -> String {
 
 #[test]
 fn every_write_command_keeps_every_accumulator() {
-    for seed in 0..seeds(3) {
+    for seed in seeds(3) {
         let (_server, mut client) = shop();
         let (mut draws, mut txn) = (Draws(Generator::new(seed)), 0);
         for step in 0..60 {
@@ -217,7 +213,7 @@ fn every_write_command_keeps_every_accumulator() {
 
 #[test]
 fn declared_after_the_load_equals_declared_before() {
-    for seed in 100..100 + seeds(2) {
+    for seed in seeds(2).map(|seed| seed + 100) {
         let (_server, mut before) = shop();
         let server = Server::new();
         let mut after = server.client(1);
@@ -239,7 +235,7 @@ fn declared_after_the_load_equals_declared_before() {
 /// commit writes them.
 #[test]
 fn all_in_the_background_and_then_quiet_equals_all_in_the_foreground() {
-    for seed in 300..300 + seeds(2) {
+    for seed in seeds(2).map(|seed| seed + 300) {
         let (_server, mut foreground) = shop();
         let server = Server::new();
         let mut background = server.client(1);
@@ -317,7 +313,7 @@ fn snapshot(client: &mut Client, number: i64) -> (Vec<DocBuf>, Vec<DocBuf>) {
 /// are left.
 #[test]
 fn crashes_leave_every_value_exact() {
-    for seed in 0..seeds(4) {
+    for seed in seeds(4) {
         let mut disk = SimulatedDisk::new(Faults::none(seed));
         let open = |disk: &SimulatedDisk| {
             Server::open(disk.open().unwrap(), replica_set(), &[], Arc::new(NoLog))
