@@ -28,30 +28,55 @@ struct Shape {
 /// Returns the shape of a block that takes the fewest bytes, about.
 fn shape(numbers: &[i64]) -> Shape {
     let base = numbers.iter().copied().min().unwrap_or(0);
-    // How many numbers have each width.
-    let mut widths = [0u32; 65];
-    for number in numbers {
-        widths[width_of(number.wrapping_sub(base) as u64) as usize] += 1;
+    let widths = Widths::new(numbers, base);
+    let best = widths.shape(numbers.len(), base);
+    // If most numbers are far above the smallest, then a few small ones are the exceptions.
+    if widths.count[widths.widest as usize] * 4 <= numbers.len() * 3 {
+        return best;
     }
-    let widest = (0..=64).rev().find(|width| widths[*width as usize] > 0).unwrap_or(0);
-    let packed = |width: u32| (numbers.len() * width as usize).div_ceil(8);
-    let head = signed_len(base) + 1;
-    let mut best = Shape { base, width: widest, exceptions: 0, bytes: head + packed(widest) };
-    let (mut exceptions, mut extra) = (0, 0);
-    for width in (0..widest).rev() {
-        let wider = widths[width as usize + 1] as usize;
-        exceptions += wider;
-        // Each narrower width makes the rests of the exceptions longer: one byte for seven bits.
-        extra += wider + exceptions.div_ceil(7);
-        let bytes = head + 1 + packed(width) + exceptions + extra;
-        if exceptions > numbers.len() / 4 {
-            break;
+    let is_far = |number: &i64| width_of(number.wrapping_sub(base) as u64) == widths.widest;
+    let base = numbers.iter().copied().filter(is_far).min().unwrap_or(base);
+    let other = Widths::new(numbers, base).shape(numbers.len(), base);
+    if other.bytes < best.bytes { other } else { best }
+}
+
+/// How many numbers of a block have each width above a base.
+struct Widths {
+    count: [usize; 65],
+    widest: u32,
+}
+
+impl Widths {
+    fn new(numbers: &[i64], base: i64) -> Widths {
+        let mut count = [0; 65];
+        for number in numbers {
+            count[width_of(number.wrapping_sub(base) as u64) as usize] += 1;
         }
-        if bytes < best.bytes {
-            best = Shape { base, width, exceptions, bytes };
-        }
+        let widest = count.iter().rposition(|count| *count > 0).unwrap_or(0) as u32;
+        Widths { count, widest }
     }
-    best
+
+    /// Returns the best shape with this base.
+    fn shape(&self, numbers: usize, base: i64) -> Shape {
+        let packed = |width: u32| (numbers * width as usize).div_ceil(8);
+        let (head, width) = (signed_len(base) + 1, self.widest);
+        let mut best = Shape { base, width, exceptions: 0, bytes: head + packed(width) };
+        let mut exceptions = 0;
+        for width in (0..self.widest).rev() {
+            exceptions += self.count[width as usize + 1];
+            if exceptions > numbers / 4 {
+                break;
+            }
+            // A position, and the bits above the width.
+            let above = (width + 1..=self.widest)
+                .map(|wider| self.count[wider as usize] * (wider - width).div_ceil(7) as usize);
+            let bytes = head + 1 + packed(width) + exceptions + above.sum::<usize>();
+            if bytes < best.bytes {
+                best = Shape { base, width, exceptions, bytes };
+            }
+        }
+        best
+    }
 }
 
 /// Returns about how many bytes [`encode`] writes.

@@ -13,6 +13,7 @@ const DELTAS: u8 = 2;
 const DELTAS_OF_DELTAS: u8 = 3;
 const RUNS: u8 = 4;
 const DICTIONARY: u8 = 5;
+const LINEAR: u8 = 6;
 
 /// The bit that says that the numbers are multiples of a step.
 const STEPPED: u8 = 0x10;
@@ -25,29 +26,29 @@ pub(crate) fn encode(numbers: &[i64], out: &mut Vec<u8>) {
 /// Appends `numbers`; without runs and dictionary unless `is_outer`.
 fn encode_nested(numbers: &[i64], is_outer: bool, out: &mut Vec<u8>) {
     let Some(first) = numbers.first() else { return };
-    if numbers.iter().all(|number| number == first) {
-        out.push(CONSTANT);
+    let deltas = differences(numbers);
+    let delta = deltas.first().copied().unwrap_or(0);
+    if deltas.iter().all(|other| *other == delta) {
+        out.push(if delta == 0 { CONSTANT } else { LINEAR });
         put_signed(out, *first);
+        if delta != 0 {
+            put_signed(out, delta);
+        }
         return;
     }
-    match step(numbers) {
+    let head = out.len();
+    out.push(0);
+    let (method, flag) = match step(numbers) {
         Some(step) => {
-            let parts: Vec<i64> =
-                numbers.iter().map(|number| (number - first) / step as i64).collect();
-            let head = out.len();
-            out.push(0);
             put_signed(out, *first);
             put_varint(out, step);
-            let method = encode_best(&parts, is_outer, out);
-            out[head] = method | STEPPED;
+            let part = |number: &i64| (number - first) / step as i64;
+            let parts: Vec<i64> = numbers.iter().map(part).collect();
+            (encode_best(&parts, &differences(&parts), is_outer, out), STEPPED)
         }
-        None => {
-            let head = out.len();
-            out.push(0);
-            let method = encode_best(numbers, is_outer, out);
-            out[head] = method;
-        }
-    }
+        None => (encode_best(numbers, &deltas, is_outer, out), 0),
+    };
+    out[head] = method | flag;
 }
 
 /// Returns the largest number greater than 1 that divides the distances of all numbers from the
@@ -76,14 +77,13 @@ const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 }
 
 /// Appends the numbers by the method that takes the fewest bytes, and returns the method.
-fn encode_best(numbers: &[i64], is_outer: bool, out: &mut Vec<u8>) -> u8 {
-    let deltas = differences(numbers);
-    let deltas_of_deltas = differences(&deltas);
+fn encode_best(numbers: &[i64], deltas: &[i64], is_outer: bool, out: &mut Vec<u8>) -> u8 {
+    let deltas_of_deltas = differences(deltas);
     let first = numbers.first().copied().unwrap_or(0);
     let first_delta = deltas.first().copied();
     let sizes = [
         (PACKED, blocks::size(numbers)),
-        (DELTAS, signed_len(first) + blocks::size(&deltas)),
+        (DELTAS, signed_len(first) + blocks::size(deltas)),
         (
             DELTAS_OF_DELTAS,
             signed_len(first) + first_delta.map_or(0, signed_len) + blocks::size(&deltas_of_deltas),
@@ -95,7 +95,7 @@ fn encode_best(numbers: &[i64], is_outer: bool, out: &mut Vec<u8>) -> u8 {
             (method, size) = (other, other_size);
         }
     }
-    if is_outer && let Some((method, bytes)) = encode_repeated(numbers, &deltas, size) {
+    if is_outer && let Some((method, bytes)) = encode_repeated(numbers, deltas, size) {
         out.extend_from_slice(&bytes);
         return method;
     }
@@ -103,7 +103,7 @@ fn encode_best(numbers: &[i64], is_outer: bool, out: &mut Vec<u8>) -> u8 {
         PACKED => blocks::encode(numbers, out),
         DELTAS => {
             put_signed(out, first);
-            blocks::encode(&deltas, out);
+            blocks::encode(deltas, out);
         }
         _ => {
             put_signed(out, first);
@@ -130,9 +130,11 @@ fn encode_repeated(numbers: &[i64], deltas: &[i64], size: usize) -> Option<(u8, 
     if runs < size && runs * 2 <= numbers.len() {
         offer(RUNS, encode_runs(numbers, runs));
     }
-    // Four values take two bits each; a dictionary of them can only gain above that.
-    if size * 8 > numbers.len() * 2
-        && let Some(bytes) = encode_dictionary(numbers, size)
+    // A dictionary must save at least a bit for each number: with `n` bits, it has half as many
+    // entries as `n` bits have numbers.
+    let bits = (size * 8 / numbers.len()).min(16) as u32;
+    if bits > 2
+        && let Some(bytes) = encode_dictionary(numbers, 1 << (bits - 1))
     {
         offer(DICTIONARY, bytes);
     }
@@ -152,10 +154,9 @@ fn encode_runs(numbers: &[i64], runs: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the numbers as a dictionary and positions; `None` if there are too many different ones
-/// for less than `size` bytes.
-fn encode_dictionary(numbers: &[i64], size: usize) -> Option<Vec<u8>> {
-    let most = INTEGERS_MAX.min(numbers.len() / 4).min(size);
+/// Returns the numbers as a dictionary of at most `entries_max` entries, and positions.
+fn encode_dictionary(numbers: &[i64], entries_max: usize) -> Option<Vec<u8>> {
+    let most = INTEGERS_MAX.min(numbers.len() / 4).min(entries_max);
     let mut different: Vec<i64> = Vec::new();
     for number in numbers {
         if let Err(at) = different.binary_search(number) {
@@ -194,6 +195,11 @@ fn decode_nested(reader: &mut Reader<'_>, count: usize, is_outer: bool) -> Resul
     };
     let mut numbers = match byte & !STEPPED {
         CONSTANT => vec![reader.signed()?; count],
+        LINEAR => {
+            let (first, delta) = (reader.signed()?, reader.signed()?);
+            let number = |at| first.wrapping_add(delta.wrapping_mul(at));
+            (0..count as i64).map(number).collect()
+        }
         method @ PACKED..=DELTAS_OF_DELTAS => {
             decode_differences(reader, count, usize::from(method - PACKED))?
         }
@@ -252,4 +258,50 @@ fn decode_dictionary(reader: &mut Reader<'_>, count: usize) -> Result<Vec<i64>> 
         *number = *entry.ok_or_else(|| damaged("a position in a dictionary"))?;
     }
     Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::testing::Generator;
+
+    fn round_trip(numbers: &[i64]) -> usize {
+        let mut bytes = Vec::new();
+        encode(numbers, &mut bytes);
+        let mut reader = Reader::new(&bytes);
+        assert_eq!(decode(&mut reader, numbers.len()).unwrap(), numbers);
+        assert_eq!(reader.left(), 0);
+        bytes.len()
+    }
+
+    #[test]
+    fn any_numbers_come_back() {
+        let mut generator = Generator::new(2);
+        for round in 0..300 {
+            let pool: Vec<i64> = (0..1 + round % 9).map(|_| generator.integer()).collect();
+            round_trip(&(0..round).map(|_| generator.integer()).collect::<Vec<_>>());
+            let mut repeated = |_| generator.pick(&pool).copied().unwrap_or(0);
+            round_trip(&(0..round * 2).map(&mut repeated).collect::<Vec<_>>());
+        }
+        round_trip(&[i64::MIN, i64::MAX, 0, i64::MIN, -1, i64::MAX]);
+        round_trip(&[i64::MIN, 0]);
+    }
+
+    #[test]
+    fn structure_is_found() {
+        let mut generator = Generator::new(3);
+        let mut small = |below| generator.below(below) as i64;
+        let regular: Vec<i64> = (0..1000).map(|at| 1_772_323_200_000 + at * 60_000).collect();
+        assert!(round_trip(&regular) <= 12);
+        let late: Vec<i64> = regular.iter().map(|time| time + 1000 * small(4)).collect();
+        assert!(round_trip(&late) <= 1000 * 8 / 8 + 60);
+        let runs: Vec<i64> = (0..1000).map(|at| 1_000_003 * (at / 100)).collect();
+        assert!(round_trip(&runs) <= 60);
+        let few: Vec<i64> =
+            (0..1000).map(|_| [7, 1 << 40, -(1 << 50)][small(3) as usize]).collect();
+        assert!(round_trip(&few) <= 1000 * 2 / 8 + 60);
+        let mut glitch: Vec<i64> = (0..1000).map(|_| 500 + small(16)).collect();
+        glitch[77] = -999_999;
+        assert!(round_trip(&glitch) <= 1000 * 4 / 8 + 60);
+    }
 }

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod damage;
+mod points;
 mod round_trip;
 mod sensors;
 mod typed;

@@ -1,45 +1,34 @@
-//! What a month of sensors takes.
+//! What a month of sensors takes. `examples/month.rs` measures the whole month.
 
+use crate::points::{Measures, Sensor};
 use crate::round_trip::round_trip;
-use quire_document::testing::Generator;
-use quire_document::{DocBuf, ObjectId, Value};
+use quire_document::DocBuf;
 
-const START: i64 = 1_772_323_200_000;
-const SENSORS: u32 = 100;
-
-/// Returns `count` points, one a minute, of a sensor among a hundred whose points are inserted in
-/// turns, with ids of a driver and three measures that walk randomly in steps of up to half a unit.
-fn points(sensor: u32, count: u32) -> Vec<DocBuf> {
-    let mut generator = Generator::new(u64::from(sensor));
-    let mut walks = [2000, 5000, 101_300].map(|start| start + i64::from(sensor));
-    (0..count)
-        .map(|minute| {
-            let time = START + i64::from(minute) * 60_000;
-            let counter = 0x0012_3456 + minute * SENSORS + sensor;
-            let id = ObjectId::from_parts((time / 1000) as u32, *b"quire", counter);
-            for walk in &mut walks {
-                *walk += generator.below(101) as i64 - 50;
-            }
-            DocBuf::build(|writer| {
-                writer.append("at", Value::Date(time));
-                writer.append("sensor", sensor as i32);
-                writer.append("_id", id);
-                for (name, walk) in ["t", "h", "p"].iter().zip(walks) {
-                    writer.append(name, walk as f64 / 100.0);
-                }
-            })
-        })
-        .collect()
+/// Returns the bytes of a point in buckets of a thousand.
+fn bytes_a_point(measures: Measures, shuffled: bool) -> f64 {
+    let (mut bytes, mut count) = (0, 0);
+    for sensor in [0, 1, 57, 99] {
+        let mut sensor = Sensor::new(sensor, measures, shuffled);
+        let points: Vec<DocBuf> =
+            (0..1000).map(|_| sensor.next_point(&["_id", "t", "h", "p"])).collect();
+        bytes += round_trip(&points, "at", Some("sensor")).len();
+        count += points.len();
+    }
+    bytes as f64 / f64::from(count as u32)
 }
 
 #[test]
 fn a_month_of_sensors_takes_little() {
-    let (mut bytes, mut count) = (0, 0);
-    for sensor in [0, 1, 57, 99] {
-        let points = points(sensor, 1000);
-        bytes += round_trip(&points, "at", Some("sensor")).len();
-        count += points.len();
-    }
-    // 20 MB for 100 sensors of 43,200 minutes would be 4.6 bytes.
-    assert!(bytes <= count * 3, "{bytes} bytes for {count} points");
+    // 20 MB for 100 sensors of 43,200 minutes would be 4.6 bytes a point. Three walks of 101 steps
+    // are 20 bits.
+    let bytes = bytes_a_point(Measures::Walk, false);
+    assert!(bytes <= 3.0, "{bytes}");
+    let bytes = bytes_a_point(Measures::Walk, true);
+    assert!(bytes <= 4.1, "{bytes}");
+}
+
+#[test]
+fn doubles_without_structure_take_hardly_more_than_themselves() {
+    let bytes = bytes_a_point(Measures::Random, false);
+    assert!(bytes <= 24.0, "{bytes}");
 }
