@@ -1,6 +1,6 @@
 //! Takes documents apart: into their layouts and the values of each column.
 
-use quire_document::{Doc, Element, Iter, Type, Value};
+use quire_document::{Doc, Element, Iter, Type};
 use quire_error::{Error, Result};
 use std::collections::HashMap;
 
@@ -189,23 +189,21 @@ impl<'d> Gatherer<'d> {
     fn walk(&mut self, elements: Iter<'d>, parent: Option<ColumnId>, level: usize) {
         for element in elements {
             let column = self.column_of(&element, parent);
-            let is_fixed = (column as usize) < self.fixed;
-            match element.value() {
-                Value::Document(doc) if !is_fixed && self.splits_document(level) => {
-                    self.tokens.push(Token::Document(column));
-                    self.walk(doc.iter(), Some(column), level + 1);
-                    self.tokens.push(Token::End);
-                }
-                Value::Array(array) if !is_fixed && self.splits_array(array.as_doc(), level) => {
-                    self.tokens.push(Token::Array(column));
-                    self.walk(array.as_doc().iter(), Some(column), level + 1);
-                    self.tokens.push(Token::End);
-                }
-                _ => {
-                    self.tokens.push(Token::Value(column));
-                    self.elements.push(element);
-                }
-            }
+            let inner = Doc::from_valid_bytes(element.value_bytes());
+            let begin = match element.kind() {
+                _ if (column as usize) < self.fixed => None,
+                Type::Document if self.splits_document(level) => Some(Token::Document(column)),
+                Type::Array if self.splits_array(inner, level) => Some(Token::Array(column)),
+                _ => None,
+            };
+            let Some(begin) = begin else {
+                self.tokens.push(Token::Value(column));
+                self.elements.push(element);
+                continue;
+            };
+            self.tokens.push(begin);
+            self.walk(inner.iter(), Some(column), level + 1);
+            self.tokens.push(Token::End);
         }
     }
 
