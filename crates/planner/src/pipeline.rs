@@ -168,16 +168,12 @@ fn take_keys(
     stages: Vec<Stage>,
     context: &ParseContext,
 ) -> Result<(VecDeque<Stage>, Option<Condition>)> {
-    let conditions = |stage: &Stage| match stage {
-        Stage::Match(filter) => filter.filter().root().conjuncts().to_vec(),
-        _ => Vec::new(),
-    };
-    let keys = stages.first().and_then(|first| conditions(first).into_iter().find(tests_keys));
-    if !stages.iter().any(|stage| conditions(stage).iter().any(tests_keys)) {
+    if !stages.iter().any(|stage| keys_in(stage).is_some()) {
         return Ok((stages.into(), None));
     }
+    let keys = stages.first().and_then(keys_in).cloned();
     let without = |stage: Stage| match &stage {
-        Stage::Match(filter) if filter.filter().root().conjuncts().iter().any(tests_keys) => {
+        Stage::Match(filter) if keys_in(&stage).is_some() => {
             let left = without_keys(filter.filter().root())?;
             Some(Stage::Match(Arc::new(Match::all_of(vec![left]))))
         }
@@ -185,6 +181,16 @@ fn take_keys(
     };
     let stages = stages.into_iter().filter_map(without).collect();
     Ok((optimise(stages, context)?.into(), keys))
+}
+
+/// Returns the placeholder for the keys of a join in a filter.
+fn keys_in(stage: &Stage) -> Option<&Condition> {
+    match stage {
+        Stage::Match(filter) => {
+            filter.filter().root().conjuncts().iter().find(|part| tests_keys(part))
+        }
+        _ => None,
+    }
 }
 
 /// Plans the query for the keys of a join. If no index has the documents of all keys, one may have
