@@ -132,6 +132,16 @@ impl<T> Cursor<T> {
         self.id == 0 && self.left.is_empty()
     }
 
+    /// Returns true if no documents of the current batch are left.
+    pub(crate) fn is_batch_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Returns the reply with the current batch.
+    pub(crate) fn reply(&self) -> &RawDocument {
+        &self.reply
+    }
+
     fn fetch(&mut self) -> Result<()> {
         let id = std::mem::take(&mut self.id);
         let mut command = Command::new(&self.embedded, &self.db, "getMore", id);

@@ -73,6 +73,7 @@ impl Embedded {
         let mut settings = ServiceOptions::in_process(name, path);
         settings.parameters = options.parameters;
         settings.log = log;
+        settings.change_log = options.change_log.bounds(path.is_some());
         settings.on_shutdown = Arc::new(move || asked.store(true, Ordering::Release));
         let service =
             Service::open(engine, settings).map_err(|error| Error::open(error.to_string()))?;
@@ -85,6 +86,11 @@ impl Embedded {
             shutdown_asked,
             warnings,
         }))
+    }
+
+    /// Returns true if the database has a change log.
+    pub(crate) fn logs_changes(&self) -> bool {
+        self.service.store().logs_changes()
     }
 
     pub(crate) fn warnings(&self) -> &[String] {

@@ -177,6 +177,12 @@ impl Error {
         Error::new(ErrorKind::Shutdown)
     }
 
+    /// Returns the error of a stream over a database that keeps no changes.
+    pub(crate) fn no_change_log() -> Error {
+        let text = "there is no change log: open the database with OpenOptions::change_log(true)";
+        Error::from_server(&quire_error::Error::location(40573, text))
+    }
+
     pub(crate) fn invalid_argument(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::InvalidArgument { message: message.into() })
     }

@@ -32,6 +32,7 @@
 #![deny(missing_docs)]
 
 pub mod action;
+pub mod change_stream;
 mod client;
 mod collection;
 mod command;
@@ -51,6 +52,7 @@ mod transaction;
 mod write_model;
 
 pub use bson;
+pub use change_stream::ChangeStream;
 pub use client::Client;
 pub use collection::Collection;
 pub use cursor::Cursor;
@@ -65,3 +67,8 @@ pub use write_model::WriteModel;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
+
+/// The examples of the page about embedding are run as tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+pub struct Embedding;

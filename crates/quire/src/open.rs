@@ -1,7 +1,13 @@
 //! The options with which a database is opened.
 
 use quire_commands::log::LogSink;
+use quire_commands::{ChangeLogMode, ChangeLogOptions};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The size of a change log unless another one is set.
+const LOG_BYTES: u64 = 1 << 30;
+const LOG_BYTES_IN_MEMORY: u64 = 128 << 20;
 
 /// The options of [`Client::open`](crate::Client::open); the defaults are those of `quire serve`.
 ///
@@ -16,6 +22,29 @@ pub struct OpenOptions {
     pub(crate) cache_bytes: Option<u64>,
     pub(crate) parameters: Vec<(String, String)>,
     pub(crate) log: Option<Arc<dyn LogSink>>,
+    pub(crate) change_log: ChangeLog,
+}
+
+/// What was asked for of the change log.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ChangeLog {
+    is_on: Option<bool>,
+    bytes: Option<u64>,
+    age_min: Duration,
+}
+
+impl ChangeLog {
+    /// Returns the options of a log on disk, or of one in memory.
+    pub(crate) fn bounds(self, on_disk: bool) -> ChangeLogOptions {
+        let mode = match self.is_on {
+            Some(true) => ChangeLogMode::On,
+            Some(false) => ChangeLogMode::Off,
+            None => ChangeLogMode::AsFound,
+        };
+        let bytes = if on_disk { LOG_BYTES } else { LOG_BYTES_IN_MEMORY };
+        let age_min_ms = u64::try_from(self.age_min.as_millis()).unwrap_or(u64::MAX);
+        ChangeLogOptions { mode, bytes_max: self.bytes.unwrap_or(bytes), age_min_ms }
+    }
 }
 
 impl OpenOptions {
@@ -43,6 +72,29 @@ impl OpenOptions {
     #[must_use]
     pub fn log(mut self, log: Arc<dyn LogSink>) -> OpenOptions {
         self.log = Some(log);
+        self
+    }
+
+    /// True to log changes, for [`watch`](crate::Collection::watch) and for jobs on changes; false to
+    /// remove the log of the directory. By default a directory that has a log keeps it, and no log is begun.
+    #[must_use]
+    pub fn change_log(mut self, is_on: bool) -> OpenOptions {
+        self.change_log.is_on = Some(is_on);
+        self
+    }
+
+    /// The size of the change log beyond which its oldest changes go. Changes go after a day in any case,
+    /// unless they are to be [kept longer](OpenOptions::change_log_retention). Default: 1 GiB, and 128 MiB in memory.
+    #[must_use]
+    pub fn change_log_bytes(mut self, bytes: u64) -> OpenOptions {
+        self.change_log.bytes = Some(bytes);
+        self
+    }
+
+    /// The age up to which changes stay, whatever the size of the log.
+    #[must_use]
+    pub fn change_log_retention(mut self, age: Duration) -> OpenOptions {
+        self.change_log.age_min = age;
         self
     }
 }

@@ -185,6 +185,56 @@ pub enum CursorType {
     TailableAwait,
 }
 
+/// Whether the event of an update has the document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FullDocumentType {
+    /// The document as it is when the event is read; null if it is gone.
+    UpdateLookup,
+    /// The document after the update, if it is kept.
+    WhenAvailable,
+    /// The document after the update; the stream fails if it is not kept.
+    Required,
+    /// Another word.
+    Other(String),
+}
+
+impl From<FullDocumentType> for Bson {
+    fn from(full: FullDocumentType) -> Bson {
+        match full {
+            FullDocumentType::UpdateLookup => "updateLookup".into(),
+            FullDocumentType::WhenAvailable => "whenAvailable".into(),
+            FullDocumentType::Required => "required".into(),
+            FullDocumentType::Other(word) => word.into(),
+        }
+    }
+}
+
+/// Whether events have the document before the change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FullDocumentBeforeChangeType {
+    /// If it is kept.
+    WhenAvailable,
+    /// Always; the stream fails if it is not kept.
+    Required,
+    /// Never.
+    Off,
+    /// Another word.
+    Other(String),
+}
+
+impl From<FullDocumentBeforeChangeType> for Bson {
+    fn from(before: FullDocumentBeforeChangeType) -> Bson {
+        match before {
+            FullDocumentBeforeChangeType::WhenAvailable => "whenAvailable".into(),
+            FullDocumentBeforeChangeType::Required => "required".into(),
+            FullDocumentBeforeChangeType::Off => "off".into(),
+            FullDocumentBeforeChangeType::Other(word) => word.into(),
+        }
+    }
+}
+
 /// An index: its keys and its options.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[non_exhaustive]

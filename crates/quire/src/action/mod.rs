@@ -17,6 +17,7 @@ mod run_command;
 mod start_session;
 mod transactions;
 mod update;
+mod watch;
 
 pub use aggregate::Aggregate;
 pub use bulk_write::{BulkWrite, VerboseBulkWrite};
@@ -34,3 +35,4 @@ pub use run_command::{RunCommand, RunCursorCommand};
 pub use start_session::StartSession;
 pub use transactions::{AbortTransaction, CommitTransaction, StartTransaction};
 pub use update::{ReplaceOne, Update};
+pub use watch::Watch;

@@ -11,6 +11,7 @@ mod sessions;
 mod shop;
 mod threads;
 mod transactions;
+mod watching;
 
 use quire::Client;
 
