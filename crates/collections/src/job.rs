@@ -39,7 +39,7 @@ pub struct Job {
 }
 
 impl JobId {
-    /// Returns the identity of a job. Neither text may contain a zero byte.
+    /// Returns the identity of a job. The kind must not contain a zero byte.
     pub fn new(kind: &str, name: impl Into<String>) -> Self {
         JobId { kind: kind.to_owned(), name: name.into() }
     }

@@ -12,9 +12,7 @@ use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, LineId, Remembered, Store, WritePolicy, Writer, from_storage};
 use quire_error::Result;
 use quire_executor::{FreshViews, OpenViews, UnitOfWork};
-use quire_storage::{
-    ClusterTime, CommitOptions, Committed, Durability, Interrupt, StorageError, Version,
-};
+use quire_storage::{ClusterTime, CommitOptions, Committed, Durability, Interrupt, StorageError};
 
 use crate::Turn;
 
@@ -31,7 +29,7 @@ pub struct Autocommit {
     /// The longest time to wait for the disk at the end of the command; `None` waits without a
     /// limit.
     limit: Option<Duration>,
-    last: Option<Version>,
+    last: Option<Committed>,
     /// The number of statements that have begun and not reported a commit. They found nothing to do
     /// or failed, so their replies depend on commits of other clients, which can be visible before
     /// they are durable.
@@ -72,6 +70,8 @@ pub struct Finished {
     pub repeated: Vec<i32>,
     /// True if the time limit ended before the writes were durable.
     pub timed_out: bool,
+    /// The time of the command's last commit; `None` if it has committed nothing.
+    pub time: Option<ClusterTime>,
 }
 
 impl Autocommit {
@@ -185,7 +185,7 @@ impl Autocommit {
 
     /// Notes the last commit of the statements that began last. Some of them may have failed.
     pub fn note_some(&mut self, committed: Option<&Committed>) {
-        self.last = committed.map(|committed| committed.version).or(self.last);
+        self.last = committed.copied().or(self.last);
     }
 
     /// Waits until everything that the command wrote or read is as durable as it asked.
@@ -194,7 +194,7 @@ impl Autocommit {
     /// The errors of the engine's barrier. If the command has committed something, the error says
     /// that the outcome is unknown.
     pub fn finish(self) -> Result<Finished> {
-        let timed_out = !self.wait()?;
+        let (timed_out, time) = (!self.wait()?, self.last.map(|last| last.cluster_time));
         let repeated = match self.retryable {
             None => Vec::new(),
             Some(retryable) => {
@@ -203,7 +203,7 @@ impl Autocommit {
                 repeated.into_iter().map(|(_, id)| id).collect()
             }
         };
-        Ok(Finished { repeated, timed_out })
+        Ok(Finished { repeated, timed_out, time })
     }
 
     /// Waits like [`finish`](Self::finish), for a command that failed: the session's log is not
@@ -215,7 +215,7 @@ impl Autocommit {
     pub fn wait(&self) -> Result<bool> {
         let engine = self.store.engine();
         let version = match self.last {
-            Some(version) if self.open == 0 => Some(version).filter(|_| self.each != self.wanted),
+            Some(last) if self.open == 0 => Some(last.version).filter(|_| self.each != self.wanted),
             _ => Some(engine.version()).filter(|_| self.wanted == Durability::Synced),
         };
         let Some(version) = version else { return Ok(true) };

@@ -107,8 +107,8 @@ impl Session {
         Ok(self.turn(turn, number))
     }
 
-    /// Commits the transaction, or confirms that it was committed before. The same commit stores
-    /// the outcome in the session's record.
+    /// Commits the transaction, and returns the time of the commit; `None` if it was committed before.
+    /// The same commit stores the outcome in the session's record.
     ///
     /// # Errors
     /// Those of [`join_transaction`](Self::join_transaction), 112 WriteConflict, and those of the
@@ -119,7 +119,7 @@ impl Session {
         number: i64,
         options: CommitOptions,
         interrupt: &Arc<Interrupt>,
-    ) -> Result<()> {
+    ) -> Result<Option<ClusterTime>> {
         let mut turn = self.take_number(store, number, interrupt)?;
         match self.state_of(number, &mut turn) {
             Ok(Known::InProgress) => {}
@@ -132,7 +132,7 @@ impl Session {
                     }
                     quire_storage::Durability::Buffered => Ok(()),
                 };
-                return waited.map_err(quire_collections::from_storage);
+                return waited.map(|()| None).map_err(quire_collections::from_storage);
             }
             Err(error) => {
                 turn.keep();
@@ -145,11 +145,11 @@ impl Session {
         };
         turn.log().begin(number, store.clock().now_ms() as i64);
         match commit(*writer, &mut turn, options) {
-            Ok(()) => {
+            Ok(time) => {
                 self.end_transaction(number, State::Committed);
                 self.counters.committed.fetch_add(1, Ordering::Relaxed);
                 turn.keep();
-                Ok(())
+                Ok(Some(time))
             }
             // The store has the outcome; a repeated commit reads it there.
             Err(error) if is_in_doubt(&error) => {
@@ -504,17 +504,17 @@ impl Sessions {
 }
 
 /// Commits the writer together with the session's record of the transaction.
-fn commit(mut writer: Writer, turn: &mut Turn, options: CommitOptions) -> Result<()> {
+fn commit(mut writer: Writer, turn: &mut Turn, options: CommitOptions) -> Result<ClusterTime> {
     if writer.is_empty() {
         // The snapshot that it read must be as durable as the client asks.
-        return writer.commit(options).map(|_| ()).map_err(Error::from);
+        return writer.commit(options).map(|done| done.cluster_time).map_err(Error::from);
     }
     writer.set_retry_log(turn.log());
     writer.remember(0, Effect::Commit, Keep::Nothing);
     let statements = writer.seal_retry().map_err(Error::from)?;
-    writer.commit(options).map_err(Error::from)?;
+    let committed = writer.commit(options).map_err(Error::from)?;
     turn.log().committed_transaction(&statements);
-    Ok(())
+    Ok(committed.cluster_time)
 }
 
 fn aborted(number: i64) -> Error {

@@ -77,6 +77,13 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// Returns true if a commit after `past` has changed what is watched, without a wait.
+    pub fn has_news(&self, past: Version) -> bool {
+        self.reader.has_news(past, &self.watches)
+    }
+}
+
 impl Drop for Watch {
     fn drop(&mut self) {
         self.watches.remove(&self.reader);

@@ -7,6 +7,7 @@ use crate::frame::job_list::{Entry, State};
 use crate::frame::operation::Operation;
 use crate::frame::reply::number;
 use crate::frame::service::{Service, application_name, now_ms};
+use crate::job_commands::shown;
 use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value};
 use quire_error::{Error, Result};
 use quire_session::OpenTransaction;
@@ -127,7 +128,7 @@ fn job_row(service: &Service, entry: &Entry, host: &str) -> DocBuf {
         State::Ready => ("ready", None),
         State::Running(interrupt) => ("running", Some(interrupt)),
         State::Until(_) if entry.failures > 0 => ("failed", None),
-        State::Until(_) | State::Resting => ("waiting", None),
+        State::Until(_) | State::Resting(_) => ("waiting", None),
     };
     DocBuf::build(|row| {
         row.append("type", "op").append("host", host);
@@ -142,7 +143,7 @@ fn job_row(service: &Service, entry: &Entry, host: &str) -> DocBuf {
         row.document("command").finish();
         {
             let mut job = row.document("job");
-            job.append("kind", entry.kind.name).append("name", entry.job.id.name.as_str());
+            job.append("kind", entry.kind.name).append("name", shown(&entry.job.id.name).as_str());
             job.append("state", state);
             entry.job.write(&mut job);
             if let Some(error) = &entry.error {

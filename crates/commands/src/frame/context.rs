@@ -15,7 +15,7 @@ use quire_document::{Binary, Doc, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::{InterruptCheck, ParseContext, Shared};
 use quire_session::{NeededRight, Session, TransactionTurn};
-use quire_storage::{CommitOptions, Interrupt};
+use quire_storage::{ClusterTime, CommitOptions, Interrupt};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
@@ -52,6 +52,8 @@ pub struct Context<'c> {
     pub statement_failed: Cell<bool>,
     /// True if the command's writes were not on disk when its `wtimeout` ended.
     pub timed_out: Cell<bool>,
+    /// The time of the last commit of the command itself.
+    pub committed: Cell<Option<ClusterTime>>,
     /// The result of [`Context::interrupt_check`].
     pub(crate) check: OnceCell<Arc<dyn InterruptCheck>>,
     /// The result of [`Context::clock`].

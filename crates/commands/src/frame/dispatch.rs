@@ -70,7 +70,7 @@ fn handle_within(
         if let Some(unsatisfied) = unsatisfied {
             reply::write_write_concern_error(&mut reply, unsatisfied);
         }
-        gossip::write_times(service, &mut reply);
+        gossip::write_times(service, None, &mut reply);
         service.metrics.user_errors.add(1);
     }
     let Some(command) = attempt.command else {
@@ -182,7 +182,7 @@ fn run(
         true => reply.append("ok", 1),
         false => reply.append("ok", 1.0),
     };
-    gossip::write_times(service, &mut reply);
+    gossip::write_times(service, cx.committed.get(), &mut reply);
     Ok(())
 }
 
@@ -335,6 +335,7 @@ fn prepare<'c>(
         rights: RefCell::default(),
         statement_failed: Cell::new(false),
         timed_out: Cell::new(false),
+        committed: Cell::new(None),
         integer_ok: Cell::new(false),
         operation_id,
         exhaust_allowed: request.exhaust_allowed,

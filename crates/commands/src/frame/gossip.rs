@@ -4,6 +4,7 @@
 use crate::frame::service::{Service, Topology};
 use quire_document::{Binary, Doc, DocWriter, Timestamp, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
+use quire_storage::ClusterTime;
 use std::sync::LazyLock;
 
 /// Advances the clock to the time of a request. The time of a client that is not `trusted`, because
@@ -57,14 +58,15 @@ fn wrong_type(field: &str, expected: &str, found: Value<'_>) -> Error {
 }
 
 /// Appends the times that a replica set adds to every reply, signed like those of a server without
-/// access control.
-pub fn write_times(service: &Service, reply: &mut DocWriter<'_>) {
+/// access control. The time of an operation that has `committed` is that of its last commit: a change
+/// stream that begins at it shows what was written, whatever others have committed since.
+pub fn write_times(service: &Service, committed: Option<ClusterTime>, reply: &mut DocWriter<'_>) {
     if service.options.topology == Topology::Standalone {
         return;
     }
     let time = service.clock.now();
     reply.append("$clusterTime", Doc::from_valid_bytes(&dated(time)));
-    reply.append("operationTime", time);
+    reply.append("operationTime", committed.map_or(time, |time| Timestamp::from_u64(time.0)));
 }
 
 /// Returns `$clusterTime` with this time. It is encoded once; only the time changes.

@@ -9,7 +9,7 @@ use quire_error::Result;
 use quire_executor::{BatchLimits, OpenViews, open};
 use quire_mql::context::interruptible;
 use quire_planner::{AggregateRequest, ReadRequest, on_view};
-use quire_storage::{Interrupt, Version};
+use quire_storage::{Interrupt, Version, Watched};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,13 +45,21 @@ pub enum Work {
     Whole(fn(&StepContext<'_>, &mut Job) -> Result<WholeStep>),
 }
 
+/// The durable commits that a job waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Awaited {
+    /// The last version that it has seen.
+    pub past: Version,
+    pub watched: Watched,
+}
+
 /// What became of a job in a step that commits by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WholeStep {
     /// The job goes on when it is due.
     Goes,
-    /// The job waits for commits after this version.
-    Waits(Version),
+    /// The job waits for commits.
+    Waits(Awaited),
     /// The row was changed meanwhile. The step had no effect, and another one follows.
     Again,
     /// The table does not have the job any more.

@@ -1,8 +1,9 @@
 //! The jobs that are under way in this process: the runner takes the next one from here, `currentOp`
 //! and `serverStatus` show them, `killOp` stops a step.
 
-use crate::frame::job_kind::JobKind;
+use crate::frame::job_kind::{Awaited, JobKind};
 use quire_collections::{ChunkSize, Job, JobId, STEP_ROWS_MAX};
+use quire_document::DocBuf;
 use quire_error::Error;
 use quire_storage::{Interrupt, Interruption};
 use std::collections::BTreeMap;
@@ -37,6 +38,9 @@ pub struct Entry {
     pub failures: u32,
     /// The text of the last failure, until a step succeeds.
     pub error: Option<String>,
+    /// A row, and the token up to which there was nothing to do behind its position. The position of
+    /// a job on changes is stored when it has done something, and from time to time.
+    read: Option<(Job, DocBuf)>,
     size: ChunkSize,
     /// The number of the turn in which it had its last step.
     turn: u64,
@@ -51,8 +55,8 @@ pub enum State {
     Running(Arc<Interrupt>),
     /// It waits for a time: its own, or that of the next attempt after a failure.
     Until(Instant),
-    /// It has had its share, and waits until [`JobList::end_rest`].
-    Resting,
+    /// It has had its share, and waits until [`JobList::end_rest`], or for commits.
+    Resting(Option<Awaited>),
 }
 
 /// The counters of a kind.
@@ -131,6 +135,7 @@ impl JobList {
             since: Instant::now(),
             failures: 0,
             error: None,
+            read: None,
             size: ChunkSize::new(STEP_ROWS_MAX),
             turn: 0,
         });
@@ -206,22 +211,62 @@ impl JobList {
         }
     }
 
-    /// Makes a job wait until [`end_rest`](Self::end_rest).
-    pub(crate) fn rest(&self, id: &JobId) {
+    /// Makes a job wait until [`end_rest`](Self::end_rest), or for commits until
+    /// [`end_rest_of`](Self::end_rest_of).
+    pub(crate) fn rest(&self, id: &JobId, awaited: Option<Awaited>) {
         if let Some(entry) = self.lock().entries.get_mut(id)
             && matches!(entry.state, State::Ready)
         {
-            entry.state = State::Resting;
+            entry.state = State::Resting(awaited);
         }
+    }
+
+    /// Notes that a job with this row found nothing to do up to a token.
+    pub(crate) fn note_read(&self, row: &Job, token: DocBuf) {
+        if let Some(entry) = self.lock().entries.get_mut(&row.id) {
+            entry.read = Some((row.clone(), token));
+        }
+    }
+
+    /// Returns the last token that was noted for a job since it has this row.
+    pub(crate) fn read_of(&self, row: &Job) -> Option<DocBuf> {
+        let inner = self.lock();
+        let (of, token) = inner.entries.get(&row.id)?.read.as_ref()?;
+        (of == row).then(|| token.clone())
     }
 
     /// Makes the resting jobs of a kind ready.
     pub(crate) fn end_rest(&self, kind: &str) {
         for entry in self.lock().entries.values_mut() {
-            if entry.kind.name == kind && matches!(entry.state, State::Resting) {
+            if entry.kind.name == kind && matches!(entry.state, State::Resting(_)) {
                 entry.state = State::Ready;
             }
         }
+    }
+
+    /// Makes a resting job ready.
+    pub(crate) fn end_rest_of(&self, id: &JobId) {
+        if let Some(entry) = self.lock().entries.get_mut(id)
+            && matches!(entry.state, State::Resting(_))
+        {
+            entry.state = State::Ready;
+        }
+    }
+
+    /// Calls `visit` for each job of a kind that waits for commits.
+    pub(crate) fn each_awaiting(&self, kind: &str, mut visit: impl FnMut(&JobId, Awaited)) {
+        let inner = self.lock();
+        let from = inner.entries.range(JobId::new(kind, "")..);
+        for (id, entry) in from.take_while(|(id, _)| id.kind == kind) {
+            if let State::Resting(Some(awaited)) = entry.state {
+                visit(id, awaited);
+            }
+        }
+    }
+
+    /// Returns true if a job is in the list.
+    pub(crate) fn has(&self, id: &JobId) -> bool {
+        self.lock().entries.contains_key(id)
     }
 
     /// Makes the list forget a job that does not run, because its row has changed: the table is read
@@ -304,7 +349,7 @@ impl Entry {
         match self.state {
             State::Ready => true,
             State::Until(due) => due <= now,
-            State::Running(_) | State::Resting => false,
+            State::Running(_) | State::Resting(_) => false,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! `createJob`, a command of Quire's own: stores a job and makes it active.
 
-use super::definition::{Definition, JobPlan, When, given, key};
-use super::table::{beginning, document, find, job_name, put, row_of};
+use super::definition::{Changes, Definition, JobPlan, When, given, key};
+use super::table::{beginning, document, exists as is_known, find, job_name, put, rows_at};
 use crate::frame::args::{arguments, whole};
 use crate::frame::context::Context;
 use crate::frame::service::Topology;
 use quire_catalog::Namespace;
-use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{FreshViews, OpenViews, open};
 use quire_mql::stage::check_behind_changes;
@@ -42,13 +42,16 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     }
     let time = cx.service.clock.now().to_u64();
     let (position, due_ms) = beginning(&definition, cx.service.wall_ms(), time)?;
-    let row = row_of(&definition, position, due_ms);
+    let rows = rows_at(&definition, &position, due_ms);
     let state = if paused { "paused" } else { "active" };
     let stored = document(&definition, state, Doc::empty());
     cx.change_jobs(|writer| {
+        if is_known(writer, &definition.key())? {
+            return Err(exists().into());
+        }
         // A row of an earlier job of the name cannot be left: it goes with its definition.
         if !paused {
-            writer.put_job(&row)?;
+            rows.iter().try_for_each(|row| writer.put_job(row))?;
         }
         put(writer, stored.as_doc())
     })
@@ -81,11 +84,24 @@ pub fn define(
                 return Err(Error::location(40573, text));
             }
             check_behind_changes(&changes.stages)?;
+            check_lanes(cx, &definition, changes)?;
             check_pipeline_on_changes(cx, &definition)?;
         }
         When::Schedule(_) => check_pipeline(cx, &definition)?,
     }
     Ok(definition)
+}
+
+/// Plans the stage that divides the events, so that its errors are those of the command.
+fn check_lanes(cx: &Context<'_>, definition: &Definition, changes: &Changes) -> Result<()> {
+    let Some(stage) = changes.lanes.stage(0) else { return Ok(()) };
+    let request = AggregateRequest {
+        namespace: format!("{}.$cmd.aggregate", definition.db),
+        pipeline: vec![doc! { "$documents": [] }, stage],
+        ..AggregateRequest::default()
+    };
+    let views = OpenViews::Fresh(FreshViews::new(&cx.service.store)?);
+    open(&request, &views, cx.exec_params()).map(drop)
 }
 
 /// Refuses what no event can make right in a pipeline on changes: an unknown stage, variable or

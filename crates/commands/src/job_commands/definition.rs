@@ -1,5 +1,6 @@
 //! The definition of a job: when it runs, what a run does, and what happens when one fails.
 
+use super::lanes::Lanes;
 use super::schedule::{Schedule, number};
 use super::slots;
 use crate::frame::args::{Arg, arguments, fields};
@@ -74,6 +75,8 @@ pub struct Changes {
     /// True to begin anew if the change log has removed the next changes; false to stop.
     pub restarts: bool,
     pub batch: u32,
+    /// How events are divided among rows that run in parallel.
+    pub lanes: Lanes,
 }
 
 /// The jobs whose changes do not make a job run.
@@ -222,6 +225,14 @@ impl JobPlan {
         Err(Error::bad_value(text))
     }
 
+    /// Returns the number of rows that the job has while it is active.
+    pub fn rows(&self) -> u32 {
+        match &self.when {
+            When::Schedule(_) => 1,
+            When::Changes(changes) => changes.lanes.count,
+        }
+    }
+
     /// Returns the collections that a run writes, as database and collection.
     ///
     /// # Errors
@@ -307,6 +318,7 @@ fn changes(given: Doc<'_>) -> Result<Changes> {
         ignores: Ignored::None,
         restarts: false,
         batch: BATCH,
+        lanes: Lanes::default(),
     };
     for arg in fields("createJob.changes", given) {
         match arg.name() {
@@ -334,6 +346,7 @@ fn changes(given: Doc<'_>) -> Result<Changes> {
                     _ => return Err(Error::bad_value("'onHistoryLost' is 'stop' or 'restart'")),
                 }
             }
+            "parallel" => changes.lanes = Lanes::parse(arg.document()?)?,
             "batchSize" => {
                 let batch = arg.integer_from(1)?.min(1000);
                 changes.batch = u32::try_from(batch).unwrap_or(BATCH);

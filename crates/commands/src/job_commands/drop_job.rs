@@ -1,13 +1,13 @@
 //! `dropJob`, a command of Quire's own: removes a job. A run that has not committed has no effect.
 
 use super::run::drop_results;
-use super::table::{Stored, id, remove};
+use super::table::{Stored, ids, remove};
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 
-/// Removes the definition and the row.
+/// Removes the definition and the rows.
 ///
 /// # Errors
 /// 26 NamespaceNotFound.
@@ -16,11 +16,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         return Err(arg.unknown());
     }
     let Stored { definition, .. } = cx.named_job(body)?;
-    let (key, id) = (definition.key(), id(&definition.db, &definition.name));
+    let key = definition.key();
     cx.change_jobs(|writer| {
-        writer.delete_job(&id)?;
+        ids(&definition).try_for_each(|id| writer.delete_job(&id))?;
         remove(writer, &key).map(drop)
     })?;
-    cx.service.jobs.forget(&id);
+    ids(&definition).for_each(|id| cx.service.jobs.forget(&id));
     drop_results(&cx.service.store, &definition.uuid)
 }

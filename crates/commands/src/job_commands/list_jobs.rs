@@ -3,7 +3,7 @@
 
 use super::create_job::stored_number;
 use super::definition::{Definition, When, counter};
-use super::table::{self, is_of};
+use super::table;
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use crate::frame::job_list::{Entry, State};
@@ -37,35 +37,47 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         if !in_scope || name.is_some_and(|name| text("name") != Some(name)) {
             continue;
         }
-        let id = JobId::new(table::KIND, text("_id").unwrap_or_default());
-        shown.push(row(cx, &doc, rows.get(&id), known.get(&id)));
+        shown.push(row(cx, &doc, &rows, &known));
     }
     let namespace = format!("{}.$cmd.listJobs", cx.db);
     cx.list_reply(reply, &namespace, shown, batch, body)
 }
 
-fn row(cx: &Context<'_>, doc: &DocBuf, row: Option<&Job>, entry: Option<&Entry>) -> DocBuf {
+/// Returns what is shown of a job. `rows` and `known` are the rows of all jobs, as they are stored and as
+/// this process knows them.
+fn row(
+    cx: &Context<'_>,
+    doc: &DocBuf,
+    rows: &BTreeMap<JobId, Job>,
+    known: &BTreeMap<JobId, Entry>,
+) -> DocBuf {
     let definition: Result<Definition, Error> = Definition::of_stored(doc.as_doc());
-    let active = definition.as_ref().ok().and_then(|known| row.filter(|row| is_of(row, known)));
+    let own = |definition: &Definition| -> Vec<Job> {
+        let found = table::rows(definition, |id| Ok::<_, Error>(rows.get(id).cloned()));
+        found.unwrap_or_default()
+    };
+    let rows = definition.as_ref().map(own).unwrap_or_default();
+    let entries: Vec<&Entry> = rows.iter().filter_map(|row| known.get(&row.id)).collect();
     DocBuf::build(|shown| {
         for name in ["db", "name", "owner", "created", "reason"] {
             shown.append_some(name, doc.get(name));
         }
-        shown.append("state", if active.is_some() { "active" } else { "paused" });
+        shown.append("state", if rows.is_empty() { "paused" } else { "active" });
         if let Err(error) = &definition {
             shown.append("error", error.to_string().as_str());
         }
-        match (active, &definition) {
-            (Some(row), Ok(definition)) => {
-                let waits = entry.is_some_and(|entry| matches!(entry.state, State::Resting));
-                append_run(shown, row, (&definition.plan.when, waits), cx.service.wall_ms());
+        match &definition {
+            Ok(definition) if !rows.is_empty() => {
+                append_runs(shown, &rows, &definition.plan.when, known, cx.service.wall_ms());
             }
             _ => append_counters(shown, doc),
         }
-        if let Some(entry) = entry.filter(|_| active.is_some()) {
-            shown.append("running", matches!(entry.state, State::Running(_)));
-            shown.append("failures", i64::from(entry.failures));
-            if let Some(error) = &entry.error {
+        if !entries.is_empty() {
+            let is_running = |entry: &&Entry| matches!(entry.state, State::Running(_));
+            shown.append("running", entries.iter().any(is_running));
+            let failures = entries.iter().map(|entry| entry.failures).max();
+            shown.append("failures", i64::from(failures.unwrap_or(0)));
+            if let Some(error) = entries.iter().find_map(|entry| entry.error.as_ref()) {
                 shown.append("error", error.as_str());
             }
         }
@@ -75,28 +87,61 @@ fn row(cx: &Context<'_>, doc: &DocBuf, row: Option<&Job>, entry: Option<&Entry>)
 
 /// Appends the counters and the last run of a paused job.
 fn append_counters(shown: &mut DocWriter<'_>, doc: &DocBuf) {
-    let Some(position) = doc.get("position").and_then(|kept| kept.as_document()) else { return };
-    shown.append("runs", counter(position, "runs"));
-    shown.append("done", stored_number(doc.get("done")));
-    shown.append_some("last", position.get("last"));
+    let lanes = doc.get("lanes").and_then(|lanes| lanes.as_array());
+    let lanes =
+        lanes.into_iter().flat_map(|lanes| lanes.iter()).filter_map(|row| row.as_document());
+    let rows: Vec<Doc<'_>> = std::iter::once(doc.as_doc()).chain(lanes).collect();
+    let positions = rows.iter().filter_map(|row| row.get("position")?.as_document());
+    let positions: Vec<Doc<'_>> = positions.collect();
+    if positions.is_empty() {
+        return;
+    }
+    let runs: i64 = positions.iter().map(|position| counter(*position, "runs")).sum();
+    let done: i64 = rows.iter().map(|row| stored_number(row.get("done"))).sum();
+    shown.append("runs", runs).append("done", done);
+    shown.append_some("last", latest(positions));
 }
 
-/// Appends the next due time, the counters and the last run of an active job.
-/// A trigger that `waits` has handled all changes.
-fn append_run(shown: &mut DocWriter<'_>, row: &Job, (when, waits): (&When, bool), now_ms: i64) {
-    let position = row.position.as_doc();
-    shown.append_some("next", position.get("next"));
-    shown.append("runs", counter(position, "runs")).append("done", row.done);
-    shown.append_some("last", position.get("last"));
-    let behind = match (when, position.get("next"), position.get("last")) {
-        (When::Schedule(_), Some(Value::Date(next)), _) => Some(now_ms.saturating_sub(next).max(0)),
-        (When::Changes(_), _, _) if waits => Some(0),
-        (When::Changes(_), _, Some(Value::Document(last))) => {
-            last.get("delayMS").and_then(|delay| delay.exact_i64())
-        }
-        _ => None,
-    };
-    if let Some(behind) = behind {
+/// Appends the next due time, the counters, the last run and the lag of an active job. The lag of a job
+/// in lanes is that of the last of them.
+fn append_runs(
+    shown: &mut DocWriter<'_>,
+    rows: &[Job],
+    when: &When,
+    known: &BTreeMap<JobId, Entry>,
+    now_ms: i64,
+) {
+    let positions = || rows.iter().map(|row| row.position.as_doc());
+    let done: i64 = rows.iter().map(|row| row.done).sum();
+    shown.append_some("next", positions().next().and_then(|first| first.get("next")));
+    shown.append("runs", table::runs(rows)).append("done", done);
+    shown.append_some("last", latest(positions().collect()));
+    let behind = rows.iter().filter_map(|row| {
+        let is_resting = |entry: &Entry| matches!(entry.state, State::Resting(_));
+        let waits = known.get(&row.id).is_some_and(is_resting);
+        lag(row.position.as_doc(), when, waits, now_ms)
+    });
+    if let Some(behind) = behind.max() {
         shown.append("lagMS", behind);
     }
+}
+
+/// Returns how late the next run is, or how long the last event has waited. A row on changes that `waits`
+/// has handled all changes.
+fn lag(position: Doc<'_>, when: &When, waits: bool, now_ms: i64) -> Option<i64> {
+    match (when, position.get("next"), position.get("last")) {
+        (When::Schedule(_), Some(Value::Date(next)), _) => Some(now_ms.saturating_sub(next).max(0)),
+        (When::Changes(_), _, _) if waits => Some(0),
+        (When::Changes(_), _, Some(Value::Document(last))) => last.get("delayMS")?.exact_i64(),
+        _ => None,
+    }
+}
+
+/// Returns the last run that ended last.
+fn latest(positions: Vec<Doc<'_>>) -> Option<Value<'_>> {
+    let ended = |last: &Value<'_>| match last.as_document().and_then(|last| last.get("ended")) {
+        Some(Value::Date(ended)) => ended,
+        _ => i64::MIN,
+    };
+    positions.into_iter().filter_map(|position| position.get("last")).max_by_key(ended)
 }

@@ -3,11 +3,13 @@
 //! A job is a document of `admin.system.jobs` (`definition.rs`). While it is active, the table of jobs
 //! has a row for it too (`table.rs`) with its position. A run writes through a transaction with the
 //! rights of the job's owner, and the commit of that transaction also stores the new position
-//! (`run/transaction.rs`), so that every run has its effect exactly once.
+//! (`run/transaction.rs`), so that every run has its effect exactly once. A job that runs in parallel has
+//! several rows (`lanes.rs`).
 
 pub mod create_job;
 mod definition;
 pub mod drop_job;
+mod lanes;
 pub mod list_jobs;
 pub mod pause_job;
 mod run;
@@ -17,5 +19,6 @@ mod slots;
 mod table;
 pub mod update_job;
 
+pub use lanes::shown;
 pub use run::{drop_left_results, step};
 pub use table::KIND;

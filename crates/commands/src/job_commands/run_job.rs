@@ -25,9 +25,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             _ => return Err(arg.unknown()),
         }
     }
-    let Stored { definition, row, .. } = cx.named_job(body)?;
+    let Stored { definition, rows, .. } = cx.named_job(body)?;
     let refuse = |text: &str| Err(Error::new(ErrorCode::IllegalOperation, text));
-    let Some(row) = row else { return refuse("the job is paused") };
+    let Some(row) = rows.first() else { return refuse("the job is paused") };
     if matches!(definition.plan.when, When::Changes(_)) {
         return refuse("the job runs on changes, not by a command");
     }
@@ -61,7 +61,7 @@ fn await_run(cx: &Context<'_>, definition: &Definition, before: &Job) -> Result<
         cx.pause(LOOK)?;
         let found = find(&cx.service.store, &key)?;
         let found = found.ok_or_else(|| not_found(cx.db, &definition.name))?;
-        let Some(row) = found.row else {
+        let Some(row) = found.rows.first() else {
             let text =
                 "the job was paused before the run had ended; it is done when the job goes on";
             return Err(Error::new(ErrorCode::OperationFailed, text));
@@ -70,7 +70,7 @@ fn await_run(cx: &Context<'_>, definition: &Definition, before: &Job) -> Result<
             let text = format!("the run of the job failed: {error}");
             Err(Error::new(ErrorCode::OperationFailed, text))
         };
-        if runs(&row) > runs(before) {
+        if runs(row) > runs(before) {
             let last = row.position.get("last").and_then(|last| last.as_document());
             let error = last.and_then(|last| last.get("error")?.as_str());
             return error.map_or_else(|| Ok(last.map(Doc::to_owned)), failed);

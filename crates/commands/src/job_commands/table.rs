@@ -2,7 +2,8 @@
 //! the table of jobs. Both change in one commit. A dump has definitions only, so that a restored job is
 //! paused until somebody resumes it.
 
-use super::definition::{Definition, When, key};
+use super::definition::{Definition, When, counter, key};
+use super::lanes::{self, lane_id};
 use crate::frame::context::Context;
 use quire_catalog::Namespace;
 use quire_collections::{
@@ -26,8 +27,8 @@ pub struct Stored {
     pub definition: Definition,
     /// The document in `admin.system.jobs`.
     pub doc: DocBuf,
-    /// The row of an active job.
-    pub row: Option<Job>,
+    /// The rows of an active job: one, or one for each lane. A paused job has none.
+    pub rows: Vec<Job>,
 }
 
 /// Returns the identity of the row of a job.
@@ -52,9 +53,32 @@ pub fn find(store: &Arc<Store>, key: &str) -> Result<Option<Stored>> {
     let Some(found) = found else { return Ok(None) };
     let doc = DocBuf::from_valid_bytes(found.doc.into_bytes().to_vec());
     let definition = Definition::of_stored(doc.as_doc())?;
-    let row = store.job(&JobId::new(KIND, key))?;
-    let row = row.filter(|row| is_of(row, &definition));
-    Ok(Some(Stored { definition, doc, row }))
+    let rows = rows(&definition, |id| store.job(id))?;
+    Ok(Some(Stored { definition, doc, rows }))
+}
+
+/// Returns the rows of a job as `row` finds them. None are returned if one is missing.
+///
+/// # Errors
+/// Those of `row`.
+pub fn rows<E>(
+    definition: &Definition,
+    mut row: impl FnMut(&JobId) -> Result<Option<Job>, E>,
+) -> Result<Vec<Job>, E> {
+    let mut rows = Vec::new();
+    for id in ids(definition) {
+        match row(&id)?.filter(|row| is_of(row, definition)) {
+            Some(row) => rows.push(row),
+            None => return Ok(Vec::new()),
+        }
+    }
+    Ok(rows)
+}
+
+/// Returns the identities of the rows of a job while it is active.
+pub fn ids(definition: &Definition) -> impl Iterator<Item = JobId> + use<> {
+    let first = id(&definition.db, &definition.name);
+    (0..definition.plan.rows()).map(move |lane| lane_id(&first, lane))
 }
 
 /// Returns the documents of all definitions.
@@ -82,12 +106,23 @@ pub fn is_of(row: &Job, definition: &Definition) -> bool {
     matches!(row.parameters.get("uuid"), Some(Value::Binary(uuid)) if uuid.bytes == definition.uuid)
 }
 
-/// Returns the row of a job that begins or goes on at a position.
-pub fn row_of(definition: &Definition, position: DocBuf, due_ms: i64) -> Job {
+/// Returns the row of a lane of a job that begins or goes on at a position.
+pub fn row_of(definition: &Definition, lane: u32, position: DocBuf, due_ms: i64) -> Job {
     let uuid = Value::Binary(Binary { subtype: 4, bytes: &definition.uuid });
     let parameters = doc! { "uuid": uuid };
-    let id = id(&definition.db, &definition.name);
+    let id = lane_id(&id(&definition.db, &definition.name), lane);
     Job { position, due_ms, ..Job::new(id, parameters, definition.created_ms) }
+}
+
+/// Returns the rows of a job all of whose lanes begin at a position.
+pub fn rows_at(definition: &Definition, position: &DocBuf, due_ms: i64) -> Vec<Job> {
+    let row = |lane| row_of(definition, lane, position.clone(), due_ms);
+    (0..definition.plan.rows()).map(row).collect()
+}
+
+/// Returns the number of runs of all rows of a job.
+pub fn runs(rows: &[Job]) -> i64 {
+    rows.iter().map(|row| counter(row.position.as_doc(), "runs")).sum()
 }
 
 /// Returns the position of a job that begins now, and when it is due. `time` is the cluster time.
@@ -139,6 +174,18 @@ fn stored(
     Ok(found.map(|record| (collection, record)))
 }
 
+/// Returns the document and the rows of a job as a writer sees them: both can have changed since a
+/// command read them. `None` if the job was dropped.
+///
+/// # Errors
+/// The errors of reading.
+pub fn read(writer: &mut Writer, definition: &Definition) -> Attempt<Option<(DocBuf, Vec<Job>)>> {
+    let Some((_, record)) = stored(writer, &definition.key())? else { return Ok(None) };
+    let doc = DocBuf::from_valid_bytes(record.doc.into_bytes().to_vec());
+    let rows = rows(definition, |id| writer.job(id))?;
+    Ok(Some((doc, rows)))
+}
+
 /// Replaces the definition of a job, or adds it.
 ///
 /// # Errors
@@ -155,6 +202,14 @@ pub fn put(writer: &mut Writer, doc: Doc<'_>) -> Attempt<()> {
     writer.insert(&collection, prepared).map(drop)
 }
 
+/// Returns true if a job has this key.
+///
+/// # Errors
+/// The errors of reading.
+pub fn exists(writer: &mut Writer, key: &str) -> Attempt<bool> {
+    Ok(stored(writer, key)?.is_some())
+}
+
 /// Removes the definition of a job. Returns false if there is none.
 ///
 /// # Errors
@@ -165,26 +220,28 @@ pub fn remove(writer: &mut Writer, key: &str) -> Attempt<bool> {
     Ok(true)
 }
 
-/// Makes a job paused: its row leaves the table, and its position stands in its definition. `why` is
-/// the reason if the server pauses it.
+/// Makes an active job paused: its rows leave the table, and their positions stand in its definition.
+/// `why` is the reason if the server pauses it. Does nothing if the job is paused, or is another one.
 ///
 /// # Errors
 /// The errors of writing.
-pub fn pause(
-    writer: &mut Writer,
-    definition: &Definition,
-    row: &Job,
-    why: Option<&str>,
-) -> Attempt<()> {
+pub fn pause(writer: &mut Writer, definition: &Definition, why: Option<&str>) -> Attempt<()> {
+    let rows = rows(definition, |id| writer.job(id))?;
+    let Some(first) = rows.first() else { return Ok(()) };
     let extra = DocBuf::build(|extra| {
         if let Some(why) = why {
             extra.append("reason", why);
         }
-        extra.append("position", &row.position).append("steps", row.steps);
-        extra.append("done", row.done);
+        extra.append("position", &first.position).append("steps", first.steps);
+        extra.append("done", first.done);
+        let kept = lanes::kept(&rows);
+        if !kept.is_empty() {
+            let mut list = extra.array("lanes");
+            kept.iter().for_each(|lane| _ = list.push(lane));
+        }
     });
     put(writer, document(definition, "paused", extra.as_doc()).as_doc())?;
-    writer.delete_job(&row.id)
+    rows.iter().try_for_each(|row| writer.delete_job(&row.id))
 }
 
 impl Context<'_> {

@@ -86,7 +86,7 @@ impl Passes {
         let is_full = docs_max > 0 && share.docs >= docs_max
             || ms_max > 0 && share.time >= Duration::from_millis(ms_max);
         if is_full && service.parameters.flag(IN_BATCHES) {
-            service.jobs.rest(id);
+            service.jobs.rest(id, None);
         }
     }
 }

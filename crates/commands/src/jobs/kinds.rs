@@ -94,7 +94,7 @@ pub(super) static KINDS: &[JobKind] = &[
         op: "command",
         step_time_max: Duration::from_secs(600),
         may_run: |service| !service.write_block.is_on(),
-        namespace: |_, job| job.id.name.clone(),
+        namespace: |_, job| job_commands::shown(&job.id.name),
         work: Work::Whole(job_commands::step),
         count: |_, _| {},
     },

@@ -8,6 +8,7 @@ use crate::frame::job_list::{StepEnd, Turn};
 use crate::frame::log::{LogLine, Severity};
 use crate::frame::recorder::Known;
 use crate::frame::service::{Service, now_ms};
+use crate::job_commands::shown;
 use quire_advisor::workload::{Cause, Kind};
 use quire_collections::{Attempt, Job, Progress, Stepped, Writer, reap_job};
 use quire_document::memory;
@@ -173,7 +174,7 @@ impl Runner {
         let (id, took) = (job.id.clone(), began.elapsed());
         let done = u64::try_from(job.done.saturating_sub(before)).unwrap_or(0);
         let waits = match ended {
-            Ok(WholeStep::Waits(seen)) => Some(seen),
+            Ok(WholeStep::Waits(awaited)) => Some(awaited),
             _ => None,
         };
         let end = match ended {
@@ -189,13 +190,10 @@ impl Runner {
         };
         let is_gone = matches!(end, StepEnd::Ended { .. });
         service.jobs.end(&id, size, end, || service.wall_ms());
-        if let Some(seen) = waits {
-            service.jobs.rest(&id);
-            // The thread that follows commits may not do so yet.
+        if waits.is_some() {
+            service.jobs.rest(&id, waits);
+            // The thread that wakes triggers may not watch for this one yet.
             service.store.job_bell().nudge();
-            if service.engine.durable_version() > seen {
-                service.jobs.end_rest(kind.name);
-            }
         }
         if is_gone {
             // A job of the same name can have been created meanwhile.
@@ -268,7 +266,7 @@ impl Runner {
         let attributes = DocBuf::build(|writer| {
             writer.append("error", error.to_string().as_str());
             writer.append("namespace", (kind.namespace)(&self.service, job).as_str());
-            writer.append("kind", job.id.kind.as_str()).append("job", job.id.name.as_str());
+            writer.append("kind", job.id.kind.as_str()).append("job", shown(&job.id.name).as_str());
         });
         self.service.log().write(LogLine {
             severity: Severity::Error,

@@ -1,47 +1,66 @@
-//! The thread that wakes jobs on changes: it follows the commits that are durable, while there is such a
-//! job. Without one it waits for the bell, and commits cost nothing more.
+//! The thread that wakes jobs on changes: it watches the durable commits of what each of them follows.
+//! Without such a job it waits for the bell, and commits cost nothing more.
 
-use crate::frame::job_list::State;
+use crate::frame::job_kind::Awaited;
 use crate::frame::service::Service;
 use crate::job_commands::KIND;
-use quire_storage::{Interrupt, Reach, Watched};
+use quire_collections::JobId;
+use quire_storage::{Interrupt, Reach, Watch, Watched};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// How long the thread follows commits before it looks whether a job still waits for them.
-const LOOK: Duration = Duration::from_secs(10);
+/// The watches of jobs that rest, or have rested: a commit during a step is news, too.
+type Watches = BTreeMap<JobId, (Watched, Watch)>;
 
 /// Wakes resting jobs until `stop`.
 pub(super) fn wake(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     let bell = service.store.job_bell();
     bell.listen(stop);
+    let (mut watches, mut rung) = (Watches::new(), bell.rung());
     while stop.check().is_ok() {
-        let nudged = (bell.rung(), bell.nudged());
-        if rests(service) {
-            follow(service, stop);
-        } else {
-            let _ = stop.wait(None, || (bell.rung(), bell.nudged()) != nudged);
+        let mut seen = (bell.rung(), bell.nudged());
+        if rung != seen.0 {
+            rung = seen.0;
+            watches.retain(|id, _| service.jobs.has(id));
         }
+        if end_rests(service, stop, &mut watches) {
+            bell.nudge();
+            seen.1 += 1;
+        }
+        let is_woken = || (bell.rung(), bell.nudged()) != seen || has_news(service, &watches);
+        let _ = stop.wait(None, is_woken);
     }
     bell.leave(stop);
 }
 
-fn rests(service: &Service) -> bool {
-    service.jobs.any(KIND, |entry| matches!(entry.state, State::Resting))
-}
-
-/// Wakes the resting jobs at each durable commit, until none rests for a while.
-fn follow(service: &Arc<Service>, stop: &Arc<Interrupt>) {
-    let watch = service.engine.watch(Watched::Everything, Reach::Durable, stop);
-    loop {
-        let past = service.engine.durable_version();
-        // What was committed between the last step and this look is news, too.
-        service.jobs.end_rest(KIND);
-        service.store.job_bell().nudge();
-        match watch.wait(past, Some(LOOK)) {
-            Ok(true) => {}
-            Ok(false) if rests(service) => {}
-            Ok(false) | Err(_) => return,
+/// Makes the resting jobs ready that have news. Returns true if there are some.
+fn end_rests(service: &Arc<Service>, stop: &Arc<Interrupt>, watches: &mut Watches) -> bool {
+    let mut resting: Vec<(JobId, Awaited)> = Vec::new();
+    service.jobs.each_awaiting(KIND, |id, awaited| resting.push((id.clone(), awaited)));
+    let mut any = false;
+    for (id, Awaited { past, watched }) in resting {
+        let is_news = match watches.get(&id) {
+            Some((known, watch)) if *known == watched => watch.has_news(past),
+            _ => {
+                let watch = service.engine.watch(watched, Reach::Durable, stop);
+                watches.insert(id.clone(), (watched, watch));
+                // No watch has seen the commits up to now, also those that are not durable yet.
+                service.engine.version() > past
+            }
+        };
+        if is_news {
+            service.jobs.end_rest_of(&id);
+            any = true;
         }
     }
+    any
+}
+
+fn has_news(service: &Service, watches: &Watches) -> bool {
+    let mut any = false;
+    service.jobs.each_awaiting(KIND, |id, Awaited { past, watched }| {
+        let known = watches.get(id).filter(|(known, _)| *known == watched);
+        any |= known.is_some_and(|(_, watch)| watch.has_news(past));
+    });
+    any
 }

@@ -39,5 +39,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     let ended = session.commit_transaction(&cx.service.store, number, options, &cx.interrupt);
     // A commit that failed has no write concern to report.
     cx.writing.set(ended.is_ok());
-    ended
+    cx.committed.set(ended?);
+    Ok(())
 }

@@ -67,6 +67,7 @@ impl Context<'_> {
     pub fn finish_writes(&self, unit: Unit) -> Result<Vec<i32>> {
         let finished = unit.finish()?;
         self.timed_out.set(finished.timed_out);
+        self.committed.set(finished.time);
         Ok(finished.repeated)
     }
 

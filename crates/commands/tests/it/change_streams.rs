@@ -326,3 +326,46 @@ fn a_stream_is_explained_without_being_opened() {
     let written = doc! { "$out": "o" };
     assert_ne!(code(&client.run(explain(&[&stage, &written]))), 0);
 }
+
+/// The time in the reply of a write was that of the last commit of the server, which could be another
+/// one: a stream that began at it missed the write.
+#[test]
+fn the_time_of_a_write_is_that_of_its_event() {
+    let server = open(&SimulatedDisk::new(Faults::none(44)));
+    let mut client = server.client(1);
+    let opened = watch(&mut client, &DocBuf::new());
+    let timestamp = |value: Option<Value<'_>>| match value {
+        Some(Value::Timestamp(time)) => time,
+        other => panic!("{other:?}"),
+    };
+    let insert = |server: &Server, thread: u64| {
+        let mut client = server.client(10 + thread);
+        let write = move |at: i64| {
+            let id = thread as i64 * 100 + at;
+            let reply = client
+                .works(doc! { "insert": "a", "documents": [{ "_id": id, "v": 1 }], "$db": "d" });
+            (id, timestamp(reply.get("operationTime")))
+        };
+        (0..30).map(write).collect::<Vec<_>>()
+    };
+    let told: BTreeMap<i64, _> = std::thread::scope(|scope| {
+        let (server, insert) = (&server, &insert);
+        let threads: Vec<_> =
+            (0..4).map(|thread| scope.spawn(move || insert(server, thread))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let (mut cursor, mut shown) = (number(&opened, "cursor.id").unwrap(), BTreeMap::new());
+    while shown.len() < told.len() {
+        let more = doc! { "getMore": cursor, "collection": "$cmd.aggregate", "$db": "d" };
+        let reply = client.works(more);
+        cursor = number(&reply, "cursor.id").unwrap();
+        for event in array(&reply, "cursor.nextBatch").iter() {
+            let event = document(Some(event));
+            shown.insert(
+                number(&event, "documentKey._id").unwrap(),
+                timestamp(event.get("clusterTime")),
+            );
+        }
+    }
+    assert_eq!(shown, told);
+}

@@ -25,6 +25,8 @@ mod hidden_metadata;
 mod index_builds;
 mod index_filters;
 mod isolation;
+mod job_lanes;
+mod job_slots;
 mod jobs;
 mod late;
 mod maintenance;

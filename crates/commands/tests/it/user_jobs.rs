@@ -14,7 +14,7 @@ use std::time::Duration;
 const NOON: u64 = 1_774_699_200_000;
 const DAY_MS: u64 = 86_400_000;
 
-fn open(disk: &SimulatedDisk, clock: &Arc<ManualClock>) -> (Server, Jobs) {
+pub(super) fn open(disk: &SimulatedDisk, clock: &Arc<ManualClock>) -> (Server, Jobs) {
     let change_log = ChangeLogOptions { mode: ChangeLogMode::On, ..ChangeLogOptions::default() };
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     let in_process = ServiceOptions::in_process("simulated", None);
@@ -24,25 +24,25 @@ fn open(disk: &SimulatedDisk, clock: &Arc<ManualClock>) -> (Server, Jobs) {
     (server, jobs)
 }
 
-fn begin() -> (SimulatedDisk, Arc<ManualClock>, Server, Jobs) {
+pub(super) fn begin() -> (SimulatedDisk, Arc<ManualClock>, Server, Jobs) {
     let (disk, clock) = (SimulatedDisk::new(Faults::none(49)), Arc::new(ManualClock::new(NOON)));
     let (server, jobs) = open(&disk, &clock);
     (disk, clock, server, jobs)
 }
 
-fn find(client: &mut Client, name: &str) -> Vec<DocBuf> {
+pub(super) fn find(client: &mut Client, name: &str) -> Vec<DocBuf> {
     let find = doc! { "find": name, "sort": { "_id": 1 }, "batchSize": 100_000, "$db": "d" };
     let reply = client.works(find);
     array(&reply, "cursor.firstBatch").iter().map(|doc| document(Some(doc))).collect()
 }
 
-fn shown(client: &mut Client, name: &str) -> DocBuf {
+pub(super) fn shown(client: &mut Client, name: &str) -> DocBuf {
     let reply = client.works(doc! { "listJobs": 1, "name": name, "$db": "d" });
     document(array(&reply, "cursor.firstBatch").iter().next())
 }
 
 /// Waits until `done` holds for what `listJobs` shows of a job.
-fn wait(client: &mut Client, name: &str, done: impl Fn(&DocBuf) -> bool) -> DocBuf {
+pub(super) fn wait(client: &mut Client, name: &str, done: impl Fn(&DocBuf) -> bool) -> DocBuf {
     loop {
         let job = shown(client, name);
         if done(&job) {
@@ -52,7 +52,7 @@ fn wait(client: &mut Client, name: &str, done: impl Fn(&DocBuf) -> bool) -> DocB
     }
 }
 
-fn runs(client: &mut Client, name: &str, least: i64) -> DocBuf {
+pub(super) fn runs(client: &mut Client, name: &str, least: i64) -> DocBuf {
     wait(client, name, |job| number(job, "runs").unwrap_or(0) >= least)
 }
 
@@ -62,7 +62,7 @@ fn set(server: &Server, clock: &ManualClock, now_ms: u64) {
     server.0.look_at_clock();
 }
 
-fn insert(client: &mut Client, name: &str, doc: &DocBuf) {
+pub(super) fn insert(client: &mut Client, name: &str, doc: &DocBuf) {
     client.works(doc! { "insert": name, "documents": [doc], "$db": "d" });
 }
 

@@ -11,6 +11,7 @@ mod triggered;
 pub use spill::{drop_left_results, drop_results};
 
 use super::definition::{Definition, When};
+use super::lanes::{parts, shown};
 use super::table::{self, Stored, find};
 use crate::frame::job_kind::{StepContext, WholeStep};
 use crate::frame::log::{LogLine, Severity};
@@ -25,6 +26,8 @@ use std::time::Instant;
 struct Run<'r> {
     cx: &'r StepContext<'r>,
     definition: &'r Definition,
+    /// The lane of the job's row.
+    lane: u32,
     /// When the step must have ended.
     until: Instant,
 }
@@ -34,14 +37,15 @@ struct Run<'r> {
 /// # Errors
 /// Those of the run. Nothing of the failed attempt stays.
 pub fn step(cx: &StepContext<'_>, job: &mut Job) -> Result<WholeStep> {
-    let found = find(&cx.service.store, &job.id.name)?;
-    let Some(Stored { definition, row: Some(row), .. }) = found else {
+    let (key, lane) = parts(&job.id.name);
+    let Some(Stored { definition, rows, .. }) = find(&cx.service.store, key)? else {
         return Ok(WholeStep::Gone);
     };
+    let Some(row) = rows.into_iter().nth(lane as usize) else { return Ok(WholeStep::Gone) };
     *job = row;
     let until = Instant::now() + definition.plan.time_max;
     cx.interrupt.set_deadline(Some(until));
-    let run = Run { cx, definition: &definition, until };
+    let run = Run { cx, definition: &definition, lane, until };
     let ended = match &definition.plan.when {
         When::Schedule(schedule) => scheduled::step(&run, schedule, job),
         When::Changes(changes) => triggered::step(&run, changes, job),
@@ -59,10 +63,7 @@ impl Run<'_> {
         let _writing = service.write_gate.enter(self.cx.interrupt)?;
         let durable = CommitOptions { durability: Durability::Synced, ..CommitOptions::default() };
         service.store.write(&durable, self.cx.interrupt, |writer| {
-            match writer.job(&job.id)?.filter(|row| table::is_of(row, self.definition)) {
-                Some(row) => table::pause(writer, self.definition, &row, Some(why)),
-                None => Ok(()),
-            }
+            table::pause(writer, self.definition, Some(why))
         })?;
         service.log_job_stopped(&job.id, why);
         Ok(WholeStep::Gone)
@@ -77,13 +78,14 @@ impl Run<'_> {
 impl Service {
     /// Logs that the server has paused a job.
     fn log_job_stopped(&self, id: &JobId, why: &str) {
-        let attributes = doc! { "job": (id.name.as_str()), "reason": why };
+        let attributes = doc! { "job": (shown(&id.name).as_str()), "reason": why };
         self.log_job(8425, "A job was paused, because it cannot go on", attributes);
     }
 
     /// Logs that a run, or an event, has failed too often.
     fn log_job_gave_up(&self, id: &JobId, error: &Error) {
-        let attributes = doc! { "job": (id.name.as_str()), "error": (error.to_string().as_str()) };
+        let attributes =
+            doc! { "job": (shown(&id.name).as_str()), "error": (error.to_string().as_str()) };
         self.log_job(8426, "A run of a job was given up", attributes);
     }
 

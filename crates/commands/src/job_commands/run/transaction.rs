@@ -1,6 +1,7 @@
 //! The transaction of a step: commands of the job, documents of a `$merge`, and the job's new row,
 //! which its commit stores with them.
 
+use super::super::definition::Definition;
 use super::Run;
 use super::owner::Owned;
 use crate::frame::operation_session;
@@ -26,12 +27,18 @@ const CONFLICTS_MAX: u32 = 50;
 
 static ATTEMPT: AtomicI64 = AtomicI64::new(0);
 
-/// Returns the id of the session in which a job writes. Change events show it.
-pub(super) fn session_of(uuid: &[u8; 16]) -> [u8; 16] {
+/// Returns the id of the session in which a lane of a job writes. Change events show it.
+fn session_of(uuid: &[u8; 16], lane: u32) -> [u8; 16] {
     let mut id = [0; 16];
     id[..8].copy_from_slice(SESSION);
     id[8..].copy_from_slice(&uuid[..8]);
+    id[15] ^= lane as u8;
     id
+}
+
+/// Returns true if the session with this id is that of a lane of the job.
+pub(super) fn is_session_of(id: &[u8], definition: &Definition) -> bool {
+    (0..definition.plan.rows()).any(|lane| id == session_of(&definition.uuid, lane))
 }
 
 /// Returns true if the session with this id is that of a job.
@@ -82,7 +89,7 @@ impl Run<'_> {
     fn begin(&self, job: &Job) -> Result<JobTransaction<'_>> {
         let (service, owned) = (self.cx.service, self.connect()?);
         let user = owned.number().unwrap_or(NO_USER);
-        let id = SessionId { id: session_of(&self.definition.uuid), user };
+        let id = SessionId { id: session_of(&self.definition.uuid, self.lane), user };
         let session = operation_session::attach(service, Some(id))?;
         let session = session.ok_or_else(|| Error::internal("a job without a session"))?;
         let attempt = ATTEMPT.fetch_add(1, Ordering::Relaxed) % NUMBERS;
@@ -106,7 +113,7 @@ impl JobTransaction<'_> {
     /// # Errors
     /// The error of the command, or the first of its statements.
     pub fn call(&mut self, mut command: DocBuf) -> Result<DocBuf> {
-        let id = session_of(&self.run.definition.uuid);
+        let id = session_of(&self.run.definition.uuid, self.run.lane);
         let id = Value::Binary(Binary { subtype: 4, bytes: &id });
         command.append("lsid", &doc! { "id": id });
         command.append("txnNumber", self.number).append("autocommit", false);

@@ -3,12 +3,14 @@
 
 use super::super::definition::{Action, Changes, Ignored, counter};
 use super::scheduled::{after, aggregate, batch, check_count, is_interruption, with_let};
-use super::transaction::{JobTransaction, is_of_job, session_of};
+use super::transaction::{JobTransaction, is_of_job, is_session_of};
 use super::{Run, dead_letter, variables, with_fields};
-use crate::frame::job_kind::WholeStep;
+use crate::frame::job_kind::{Awaited, WholeStep};
+use quire_catalog::Namespace;
 use quire_collections::Job;
 use quire_document::{Binary, Doc, DocBuf, Timestamp, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
+use quire_storage::Watched;
 
 /// The longest time for which a token without events is not stored.
 const KEEP_MS: i64 = 60_000;
@@ -17,6 +19,8 @@ const KEEP_MS: i64 = 60_000;
 struct Batch {
     events: Vec<DocBuf>,
     token: DocBuf,
+    /// True if the stream has ended, and goes on behind the token.
+    ended: bool,
 }
 
 /// Handles the next events.
@@ -25,7 +29,7 @@ struct Batch {
 /// Those of the job's writes, unless this was the last attempt.
 pub(super) fn step(run: &Run<'_>, changes: &Changes, job: &mut Job) -> Result<WholeStep> {
     let service = run.cx.service;
-    let seen = service.engine.durable_version();
+    let awaited = Awaited { past: service.engine.durable_version(), watched: run.watched(changes) };
     if !service.store.logs_changes() {
         return run.stop(job, "the server has no change log");
     }
@@ -41,14 +45,16 @@ pub(super) fn step(run: &Run<'_>, changes: &Changes, job: &mut Job) -> Result<Wh
     if counted.is_empty() {
         let now_ms = service.wall_ms();
         let kept = counter_date(&job.position, "kept").unwrap_or(0);
-        if read.events.is_empty() && now_ms.saturating_sub(kept).abs() < KEEP_MS {
-            return Ok(WholeStep::Waits(seen));
+        let rests = read.events.is_empty() && !read.ended;
+        if rests && now_ms.saturating_sub(kept).abs() < KEEP_MS {
+            service.jobs.note_read(job, read.token);
+            return Ok(WholeStep::Waits(awaited));
         }
         let next = moved(run, job, &read.token, 0, None);
         let committed = run.transact(job, |_| Ok(next.clone()))?;
         let is_kept = committed.is_some();
         let ended = after(job, committed);
-        return Ok(if is_kept && read.events.is_empty() { WholeStep::Waits(seen) } else { ended });
+        return Ok(if is_kept && rests { WholeStep::Waits(awaited) } else { ended });
     }
     let runs = counter(job.position.as_doc(), "runs");
     let next = moved(run, job, &read.token, counted.len(), counted.last().copied());
@@ -67,6 +73,15 @@ pub(super) fn step(run: &Run<'_>, changes: &Changes, job: &mut Job) -> Result<Wh
 }
 
 impl Run<'_> {
+    /// Returns the commits that can be events. A collection that does not exist can be created by any.
+    fn watched(&self, changes: &Changes) -> Watched {
+        let name = changes.collection.as_ref();
+        let name = name.and_then(|name| Namespace::new(&self.definition.db, name).ok());
+        let catalog = self.cx.service.store.catalog();
+        let found = name.and_then(|name| catalog.lookup(&name).map(|found| found.id.0));
+        found.map_or(Watched::Everything, Watched::Collection)
+    }
+
     /// Returns true if an event makes the job run.
     fn counts(&self, changes: &Changes, event: &DocBuf) -> bool {
         if matches!(event.get("operationType"), Some(Value::String("invalidate"))) {
@@ -76,7 +91,7 @@ impl Run<'_> {
         let Some(Value::Binary(Binary { bytes, .. })) = session else { return true };
         match changes.ignores {
             Ignored::None => true,
-            Ignored::Own => bytes != session_of(&self.definition.uuid),
+            Ignored::Own => !is_session_of(bytes, self.definition),
             Ignored::AllJobs => !is_of_job(bytes),
         }
     }
@@ -84,10 +99,13 @@ impl Run<'_> {
 
 /// Reads the next events, at most `size`.
 fn read(run: &Run<'_>, changes: &Changes, job: &Job, size: u32) -> Result<Batch> {
+    // Behind the stored token there can be a part without events.
+    let read = run.cx.service.jobs.read_of(job);
     let stage = DocBuf::build(|stage| {
         let mut options = stage.document("$changeStream");
         options.append_all(changes.options.as_doc());
-        match (job.position.get("token"), job.position.get("from")) {
+        let token = read.as_ref().map(|read| Value::Document(read.as_doc()));
+        match (token.or_else(|| job.position.get("token")), job.position.get("from")) {
             (Some(token), _) => options.append("startAfter", token),
             (None, from) => options.append_some("startAtOperationTime", from),
         };
@@ -99,7 +117,7 @@ fn read(run: &Run<'_>, changes: &Changes, job: &Job, size: u32) -> Result<Batch>
         };
         let mut stages = command.array("pipeline");
         stages.push(&stage);
-        for stage in &changes.stages {
+        for stage in changes.lanes.stage(run.lane).iter().chain(&changes.stages) {
             stages.push(stage);
         }
         stages.finish();
@@ -118,7 +136,7 @@ fn read(run: &Run<'_>, changes: &Changes, job: &Job, size: u32) -> Result<Batch>
     // After the last event of a stream that has ended there is no other token.
     let token = token.or(last).map(Doc::to_owned);
     let token = token.ok_or_else(|| Error::internal("a change stream without a token"))?;
-    Ok(Batch { events, token })
+    Ok(Batch { events, token, ended: cursor == 0 })
 }
 
 /// Does what the job does for one event.

@@ -156,7 +156,7 @@ impl Source for ChangeStreamSource {
         self.stream.forget_images_before(expired);
         let mut until = durable.min(visible);
         let give_up = Instant::now() + LOOK_MAX;
-        let mut docs = 0;
+        let (mut docs, begun) = (0, self.token);
         let follows = loop {
             if docs >= limits.docs_max {
                 break Follows::Rows;
@@ -185,7 +185,8 @@ impl Source for ChangeStreamSource {
                     break Follows::NothingYet { past: until };
                 }
                 Found::End => {
-                    self.token = self.token.filter(|_| docs > 0);
+                    // The event that ended it can be one that the pipeline leaves out.
+                    self.token = self.token.filter(|token| docs > 0 || begun != Some(*token));
                     break Follows::End;
                 }
             }
