@@ -99,7 +99,8 @@ def write(client, rng):
 
 
 def keep_writing(port, seed, stop):
-    rng, client = random.Random(seed), pymongo.MongoClient("127.0.0.1", port, directConnection=True)
+    options = {"directConnection": True, "serverSelectionTimeoutMS": 500}
+    rng, client = random.Random(seed), pymongo.MongoClient("127.0.0.1", port, **options)
     while not stop.is_set():
         try:
             write(client, rng)

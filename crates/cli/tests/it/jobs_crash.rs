@@ -1,6 +1,7 @@
-//! kill -9 of the server while a scheduled job moves money and a job on changes books orders: each run
-//! and each event has its effect once. `QUIRE_CRASH_ROUNDS=100` for the long run. At the end the tool
-//! `quire jobs` shows and runs a job.
+//! kill -9 of the server while a scheduled job moves money, a job on changes books orders, another one, in
+//! parallel for each customer, pays for them, and a generator makes slots: each run and each event has its
+//! effect once, in the order of the customer's orders. `QUIRE_CRASH_ROUNDS=100` for the long run. At the
+//! end the tool `quire jobs` shows and runs a job.
 
 use crate::{Directory, Serving, quire, text, try_exchange};
 use quire_document::{Doc, DocBuf, Value, doc};
@@ -11,6 +12,9 @@ use std::time::Duration;
 const OPENING_SUM: i64 = 1_000_000;
 /// The orders of a round.
 const ORDERS_MAX: i64 = 100;
+const CUSTOMERS: i64 = 7;
+const ROOMS: [&str; 3] = ["a", "b", "c"];
+const DAYS: i32 = 20;
 
 fn works(server: &Serving, command: DocBuf) -> DocBuf {
     let reply = server.run(command.clone());
@@ -44,6 +48,40 @@ fn create_jobs(server: &Serving) {
         doc! { "createJob": "book", "changes": &changes, "pipeline": [&event, &order, &book],
         "$db": "d" },
     );
+    create_pay(server);
+    let template = doc! { "_id": { "room": "$$item", "day": "$$day" } };
+    let slots = doc! { "over": [ROOMS[0], ROOMS[1], ROOMS[2]], "days": DAYS, "template": &template,
+    "into": "slots" };
+    works(
+        server,
+        doc! { "createJob": "slots", "schedule": &schedule, "slots": &slots, "$db": "d" },
+    );
+}
+
+/// Creates the job that moves the price of an order from the customer's account to the bank, and notes
+/// the order in the account.
+fn create_pay(server: &Serving) {
+    for id in -1..CUSTOMERS {
+        let account = doc! { "_id": id, "sum": OPENING_SUM, "orders": [] };
+        works(server, doc! { "insert": "wallets", "documents": [&account], "$db": "d" });
+    }
+    let note = doc! { "$set": { "sum": { "$subtract": ["$sum", "$$event.fullDocument.price"] },
+    "orders": { "$concatArrays": ["$orders", ["$$event.documentKey._id"]] } } };
+    let gain = doc! { "$set": { "sum": { "$add": ["$sum", "$$event.fullDocument.price"] } } };
+    let of_customer = doc! { "$expr": { "$eq": ["$_id", "$$event.fullDocument.customer"] } };
+    let pay = doc! { "update": "wallets", "updates": [
+    { "q": &of_customer, "u": [&note] }, { "q": { "_id": -1 }, "u": [&gain] }] };
+    let parallel = doc! { "by": "$$event.fullDocument.customer", "lanes": 3 };
+    let changes = doc! { "collection": "orders", "batchSize": 5, "parallel": &parallel };
+    works(
+        server,
+        doc! { "createJob": "pay", "changes": &changes, "attempts": 1000, "writes": [&pay], "$db": "d" },
+    );
+}
+
+/// Returns an order.
+fn order(n: i64) -> DocBuf {
+    doc! { "_id": n, "customer": (n * n % CUSTOMERS), "price": (n % 10) }
 }
 
 /// Inserts orders, at most `ORDERS_MAX`, until the connection breaks. Returns the number of the next
@@ -55,7 +93,7 @@ fn order_until_broken(port: u16, first: i64) -> i64 {
     loop {
         let command = if n < first + ORDERS_MAX {
             n += 2;
-            let orders = [doc! { "_id": (n - 2) }, doc! { "_id": (n - 1) }];
+            let orders = [order(n - 2), order(n - 1)];
             doc! { "insert": "orders", "documents": [&orders[0], &orders[1]], "$db": "d" }
         } else {
             doc! { "ping": 1, "$db": "admin" }
@@ -72,6 +110,41 @@ fn all(server: &Serving, collection: &str) -> Vec<DocBuf> {
     let batch = reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch"));
     let batch = batch.and_then(|batch| batch.as_array()).unwrap();
     batch.iter().filter_map(|doc| doc.as_document()).map(Doc::to_owned).collect()
+}
+
+/// Waits until all orders are paid for, and checks that each was paid for once, in order.
+fn check_paid(server: &Serving) {
+    let mut orders: Vec<i64> = all(server, "orders").iter().map(|doc| number(doc, "_id")).collect();
+    orders.sort_unstable();
+    let paid =
+        |wallets: &[DocBuf]| wallets.iter().map(|wallet| paid_by(wallet).len()).sum::<usize>();
+    let mut wallets = all(server, "wallets");
+    while paid(&wallets) < orders.len() {
+        let shown = text(&quire(&["jobs", "show", "d.pay", "--uri", &server.uri()]).stdout);
+        assert!(shown.contains("\"active\""), "{shown}");
+        wallets = all(server, "wallets");
+    }
+    for wallet in wallets {
+        let customer = number(&wallet, "_id");
+        let own = |n: &&i64| number(&order(**n), "customer") == customer;
+        let expected: Vec<i64> = match customer {
+            -1 => Vec::new(),
+            _ => orders.iter().filter(own).copied().collect(),
+        };
+        assert_eq!(paid_by(&wallet), expected, "the orders of customer {customer}");
+        let price = |n: &i64| number(&order(*n), "price");
+        let sum = match customer {
+            -1 => OPENING_SUM + orders.iter().map(price).sum::<i64>(),
+            _ => OPENING_SUM - expected.iter().map(price).sum::<i64>(),
+        };
+        assert_eq!(number(&wallet, "sum"), sum, "the money of customer {customer}");
+    }
+}
+
+/// Returns the numbers of the orders that a customer has paid for.
+fn paid_by(wallet: &DocBuf) -> Vec<i64> {
+    let orders = wallet.get("orders").and_then(|orders| orders.as_array()).unwrap();
+    orders.iter().filter_map(|order| order.exact_i64()).collect()
 }
 
 fn number(doc: &DocBuf, name: &str) -> i64 {
@@ -104,6 +177,9 @@ fn runs_and_events_have_their_effect_once_when_the_server_is_killed() {
         assert!(shown.contains("\"active\""), "{shown}");
     }
     assert!(all(&server, "booked").iter().all(|booked| number(booked, "times") == 1));
+    check_paid(&server);
+    let slots = all(&server, "slots").len();
+    assert!(slots >= ROOMS.len() * DAYS as usize, "{slots} slots");
     let uri = server.uri();
     let ran = quire(&["jobs", "run", "d.move", "--uri", &uri]);
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));

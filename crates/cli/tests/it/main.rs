@@ -29,6 +29,7 @@ mod refusals;
 mod retries;
 mod serving;
 mod status;
+mod streams_crash;
 mod tls;
 mod tour;
 mod trace;
