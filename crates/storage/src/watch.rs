@@ -25,6 +25,8 @@ pub enum Watched {
     /// The commits that write documents of the collection with this number, and those that change
     /// the catalog.
     Collection(u32),
+    /// The commits that change the catalog: a collection that is followed does not exist yet.
+    Catalog,
 }
 
 /// How far a commit must have come before it ends a wait.
@@ -141,6 +143,7 @@ pub(crate) struct Watches {
 struct Readers {
     of_everything: Vec<Arc<Reader>>,
     of_collection: HashMap<u32, Vec<Arc<Reader>>>,
+    of_catalog: Vec<Arc<Reader>>,
 }
 
 impl Readers {
@@ -149,11 +152,13 @@ impl Readers {
         match watched {
             Watched::Everything => &mut self.of_everything,
             Watched::Collection(number) => self.of_collection.entry(number).or_default(),
+            Watched::Catalog => &mut self.of_catalog,
         }
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Reader>> {
-        self.of_everything.iter().chain(self.of_collection.values().flatten())
+        let plain = self.of_everything.iter().chain(&self.of_catalog);
+        plain.chain(self.of_collection.values().flatten())
     }
 }
 

@@ -26,10 +26,18 @@ impl Waiting {
     /// wait. `max_time_ms` is the longest wait, after which the batch is empty; it is no deadline of
     /// the command.
     pub fn begin(cx: &Context<'_>, cursor: &Cursor, max_time_ms: Option<u64>) -> Option<Self> {
-        let awaits = cursor.source.awaits()?;
+        let mut awaits = cursor.source.awaits()?;
         cx.interrupt.set_deadline(None);
         let wait = max_time_ms.map_or(WAIT_DEFAULT, Duration::from_millis);
-        let watch = cx.service.store.engine().watch(awaits.watched, awaits.reach, &cx.interrupt);
+        let engine = cx.service.store.engine();
+        let watch = loop {
+            let watch = engine.watch(awaits.watched, awaits.reach, &cx.interrupt);
+            // The collection can have been created, or created anew, before the watch began.
+            match cursor.source.awaits()? {
+                known if known == awaits => break watch,
+                other => awaits = other,
+            }
+        };
         Some(Waiting { watch, until: Instant::now() + wait })
     }
 

@@ -34,6 +34,7 @@ pub mod in_process;
 pub mod job_kind;
 pub mod job_list;
 pub mod laboratory_gate;
+pub mod lane_name;
 pub mod log;
 pub mod login;
 pub mod matching;

@@ -5,7 +5,7 @@
 //! job has.
 
 use crate::frame::args::fields;
-use quire_collections::{Job, JobId};
+use quire_collections::Job;
 use quire_document::{Doc, DocBuf, Value, doc};
 use quire_error::{Error, Result};
 
@@ -13,9 +13,6 @@ use quire_error::{Error, Result};
 const LANES: i64 = 4;
 /// The most lanes of a job. Each reads the whole stream.
 const LANES_MAX: i64 = 16;
-/// What stands between the name of a job and the number of a lane in the name of a row. No name of a
-/// job contains it.
-const SEPARATOR: char = '\0';
 
 /// How the events of a job are divided.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,30 +70,6 @@ impl Lanes {
     }
 }
 
-/// Returns the identity of the row of a lane. `id` is that of the job.
-pub fn lane_id(id: &JobId, lane: u32) -> JobId {
-    match lane {
-        0 => id.clone(),
-        lane => JobId { name: format!("{}{SEPARATOR}{lane}", id.name), ..id.clone() },
-    }
-}
-
-/// Returns the key of the job, and the number of the lane, from the name of a row.
-pub fn parts(name: &str) -> (&str, u32) {
-    match name.split_once(SEPARATOR) {
-        Some((key, lane)) => (key, lane.parse().unwrap_or(0)),
-        None => (name, 0),
-    }
-}
-
-/// Returns the name of a row for people.
-pub fn shown(name: &str) -> String {
-    match parts(name) {
-        (key, 0) => key.to_owned(),
-        (key, lane) => format!("{key} lane {lane}"),
-    }
-}
-
 /// Returns what a paused job keeps of its lanes but the first.
 pub fn kept(rows: &[Job]) -> Vec<DocBuf> {
     let row = |row: &Job| doc! { "position": &row.position, "steps": row.steps, "done": row.done };
@@ -106,16 +79,6 @@ pub fn kept(rows: &[Job]) -> Vec<DocBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_has_a_lane_unless_it_is_the_first() {
-        let id = JobId::new("user", "d.a lane 2");
-        assert_eq!(lane_id(&id, 0), id);
-        let other = lane_id(&id, 12);
-        assert_eq!(parts(&other.name), ("d.a lane 2", 12));
-        assert_eq!(parts(&id.name), ("d.a lane 2", 0));
-        assert_eq!(shown(&other.name), "d.a lane 2 lane 12");
-    }
 
     #[test]
     fn a_job_has_two_to_sixteen_lanes() {

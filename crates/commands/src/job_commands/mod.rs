@@ -19,6 +19,5 @@ mod slots;
 mod table;
 pub mod update_job;
 
-pub use lanes::shown;
 pub use run::{drop_left_results, step};
 pub use table::KIND;

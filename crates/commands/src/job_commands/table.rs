@@ -3,8 +3,9 @@
 //! paused until somebody resumes it.
 
 use super::definition::{Definition, When, counter, key};
-use super::lanes::{self, lane_id};
+use super::lanes;
 use crate::frame::context::Context;
+use crate::frame::lane_name::lane_id;
 use quire_catalog::Namespace;
 use quire_collections::{
     Attempt, CollectionCursor, Job, JobId, Record, Store, Writer, prepare_insert,

@@ -2,6 +2,7 @@
 
 use super::expiry::{ENABLED, IN_BATCHES};
 use crate::frame::job_kind::{JobKind, Work};
+use crate::frame::lane_name::shown;
 use crate::frame::service::now_ms;
 use crate::job_commands;
 use quire_catalog::{CollectionId, Uuid};
@@ -94,7 +95,7 @@ pub(super) static KINDS: &[JobKind] = &[
         op: "command",
         step_time_max: Duration::from_secs(600),
         may_run: |service| !service.write_block.is_on(),
-        namespace: |_, job| job_commands::shown(&job.id.name),
+        namespace: |_, job| shown(&job.id.name),
         work: Work::Whole(job_commands::step),
         count: |_, _| {},
     },

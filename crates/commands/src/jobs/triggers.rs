@@ -8,6 +8,10 @@ use quire_collections::JobId;
 use quire_storage::{Interrupt, Reach, Watch, Watched};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a commit can be visible and not durable before the thread makes it so.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The watches of jobs that rest, or have rested: a commit during a step is news, too.
 type Watches = BTreeMap<JobId, (Watched, Watch)>;
@@ -28,9 +32,22 @@ pub(super) fn wake(service: &Arc<Service>, stop: &Arc<Interrupt>) {
             seen.1 += 1;
         }
         let is_woken = || (bell.rung(), bell.nudged()) != seen || has_news(service, &watches);
-        let _ = stop.wait(None, is_woken);
+        let pause = (!watches.is_empty()).then_some(LOOK);
+        if let Ok(false) = stop.wait(pause, is_woken) {
+            make_durable(service);
+        }
     }
     bell.leave(stop);
+}
+
+/// Forces commits to stable storage for which nobody has waited, so that they are news. An engine with a
+/// ticker has done so long before.
+fn make_durable(service: &Service) {
+    let visible = service.engine.version();
+    if service.engine.durable_version() < visible {
+        // An engine that fails ends the server, too.
+        let _ = service.engine.barrier(visible);
+    }
 }
 
 /// Makes the resting jobs ready that have news. Returns true if there are some.

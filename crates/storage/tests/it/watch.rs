@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quire_storage::{
-    Bytes, CommitOptions, Engine, Faults, Interrupt, Interruption, Maintenance, Mode, Reach,
-    SimulatedDisk, Space, StorageError, Version, Watched, begin, open_memory,
+    Bytes, CommitOptions, Engine, Faults, Interrupt, Interruption, Maintenance, Mode, OnPublish,
+    Reach, SimulatedDisk, Space, StorageError, Version, Watched, begin, open_memory,
 };
 
 /// Commits a document of a collection and returns the version.
@@ -61,6 +61,21 @@ fn commits_of_other_collections_wake_nobody() {
     assert_eq!(watches[7].wait(engine.version(), now), Ok(false));
     write(&engine, 7, CommitOptions::buffered());
     assert_eq!(engine.stats().wakes, 2);
+}
+
+#[test]
+fn a_reader_of_the_catalog_is_woken_by_commits_that_publish_one() {
+    let engine = open_memory().unwrap();
+    let watch = engine.watch(Watched::Catalog, Reach::Visible, &Interrupt::new());
+    let past = engine.version();
+    write(&engine, 1, CommitOptions::buffered());
+    assert!(!watch.has_news(past));
+    let mut txn = begin(&engine, Mode::Write).unwrap();
+    txn.on_publish(OnPublish(Box::new(|_, publish| publish())));
+    txn.put_entry(Space::Meta, Bytes::from_static(b"catalog"), Bytes::new()).unwrap();
+    let changed = txn.commit(CommitOptions::buffered()).unwrap().version;
+    assert!(watch.has_news(past));
+    assert!(!watch.has_news(changed));
 }
 
 #[test]

@@ -11,9 +11,9 @@ mod triggered;
 pub use spill::{drop_left_results, drop_results};
 
 use super::definition::{Definition, When};
-use super::lanes::{parts, shown};
 use super::table::{self, Stored, find};
 use crate::frame::job_kind::{StepContext, WholeStep};
+use crate::frame::lane_name::{parts, shown};
 use crate::frame::log::{LogLine, Severity};
 use crate::frame::service::Service;
 use quire_collections::{Job, JobId};

@@ -73,13 +73,13 @@ pub(super) fn step(run: &Run<'_>, changes: &Changes, job: &mut Job) -> Result<Wh
 }
 
 impl Run<'_> {
-    /// Returns the commits that can be events. A collection that does not exist can be created by any.
+    /// Returns the commits that can be events.
     fn watched(&self, changes: &Changes) -> Watched {
-        let name = changes.collection.as_ref();
-        let name = name.and_then(|name| Namespace::new(&self.definition.db, name).ok());
+        let Some(name) = &changes.collection else { return Watched::Everything };
+        let name = Namespace::new(&self.definition.db, name).ok();
         let catalog = self.cx.service.store.catalog();
         let found = name.and_then(|name| catalog.lookup(&name).map(|found| found.id.0));
-        found.map_or(Watched::Everything, Watched::Collection)
+        found.map_or(Watched::Catalog, Watched::Collection)
     }
 
     /// Returns true if an event makes the job run.

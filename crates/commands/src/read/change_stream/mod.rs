@@ -56,7 +56,8 @@ pub fn open(
     let stream = stream.map_err(|error| of_aggregate(&request.namespace, error))?.with_early(early);
     let service = Arc::clone(cx.service);
     let source =
-        ChangeStreamSource::new(stream, &request, cuts, (&views, cx.exec_params()), service)?;
+        ChangeStreamSource::new(stream, &request, cuts, (&views, cx.exec_params()), service)?
+            .keeping_token(cx.connection.runs_job);
     cx.tally.failed_early = false;
     cx.open_cursor(reply, opening, Box::new(source), &mut views)
         .map_err(|error| of_aggregate(&request.namespace, error))

@@ -32,6 +32,8 @@ pub(super) struct ChangeStreamSource {
     /// The token after the documents that were returned; `None` after the end of the stream.
     token: Option<ResumeToken>,
     cuts: bool,
+    /// True if the last batch has a token, also if the event that ended the stream is not shown.
+    keeps_token: bool,
     store: Arc<Store>,
     service: Arc<Service>,
 }
@@ -73,7 +75,23 @@ impl ChangeStreamSource {
         };
         let token = Some(stream.mark());
         let pending = VecDeque::new();
-        Ok(ChangeStreamSource { stream, pipeline, pending, token, cuts, store, service })
+        let keeps_token = false;
+        Ok(ChangeStreamSource {
+            stream,
+            pipeline,
+            pending,
+            token,
+            cuts,
+            keeps_token,
+            store,
+            service,
+        })
+    }
+
+    /// Gives the last batch a token in any case: a job goes on behind the end of the stream.
+    pub fn keeping_token(mut self, keeps_token: bool) -> Self {
+        self.keeps_token = keeps_token;
+        self
     }
 
     /// Passes an event through the pipeline. Returns the resulting documents with their tokens.
@@ -156,7 +174,7 @@ impl Source for ChangeStreamSource {
         self.stream.forget_images_before(expired);
         let mut until = durable.min(visible);
         let give_up = Instant::now() + LOOK_MAX;
-        let (mut docs, begun) = (0, self.token);
+        let mut docs = 0;
         let follows = loop {
             if docs >= limits.docs_max {
                 break Follows::Rows;
@@ -185,8 +203,7 @@ impl Source for ChangeStreamSource {
                     break Follows::NothingYet { past: until };
                 }
                 Found::End => {
-                    // The event that ended it can be one that the pipeline leaves out.
-                    self.token = self.token.filter(|token| docs > 0 || begun != Some(*token));
+                    self.token = self.token.filter(|_| docs > 0 || self.keeps_token);
                     break Follows::End;
                 }
             }

@@ -209,14 +209,16 @@ impl EventStream {
         self.ended && self.events.is_empty()
     }
 
-    /// Returns the commits that can add events. A collection that does not exist can be created by any.
+    /// Returns the commits that can add events.
     pub fn awaits(&self, catalog: &quire_catalog::Catalog) -> Awaits {
-        let collection = match &self.scope {
-            Scope::Collection(name) => Namespace::parse(name).ok(),
-            Scope::Database(_) | Scope::Cluster => None,
+        let watched = match &self.scope {
+            Scope::Collection(name) => {
+                let name = Namespace::parse(name).ok();
+                let found = name.and_then(|name| catalog.lookup(&name).map(|found| found.id.0));
+                found.map_or(Watched::Catalog, Watched::Collection)
+            }
+            Scope::Database(_) | Scope::Cluster => Watched::Everything,
         };
-        let found = collection.and_then(|name| catalog.lookup(&name).map(|found| found.id.0));
-        let watched = found.map_or(Watched::Everything, Watched::Collection);
         Awaits { watched, reach: Reach::Durable }
     }
 
