@@ -195,7 +195,7 @@ pub enum FullDocumentType {
     WhenAvailable,
     /// The document after the update; the stream fails if it is not kept.
     Required,
-    /// Another word.
+    /// A word without a variant.
     Other(String),
 }
 
@@ -218,9 +218,9 @@ pub enum FullDocumentBeforeChangeType {
     WhenAvailable,
     /// Always; the stream fails if it is not kept.
     Required,
-    /// Never.
+    /// Events do not have it.
     Off,
-    /// Another word.
+    /// A word without a variant.
     Other(String),
 }
 

@@ -17,7 +17,7 @@ pub struct ChangeStreamEvent<T> {
     /// The place of the event.
     #[serde(rename = "_id")]
     pub id: ResumeToken,
-    /// What happened.
+    /// The kind of the change.
     pub operation_type: OperationType,
     /// Where it happened.
     pub ns: Option<ChangeNamespace>,
@@ -52,7 +52,7 @@ pub struct ChangeStreamEvent<T> {
     pub split_event: Option<SplitEvent>,
 }
 
-/// What happened.
+/// The kind of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 #[non_exhaustive]
@@ -121,13 +121,13 @@ pub struct ChangeNamespace {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ChangeNamespaceType {
-    /// A collection.
+    /// An ordinary or capped collection.
     Collection,
-    /// A view.
+    /// A view of a collection.
     View,
     /// A time-series collection.
     Timeseries,
-    /// Another kind.
+    /// A kind without a name here.
     #[serde(untagged)]
     Other(String),
 }
