@@ -11,8 +11,7 @@ use crate::frame::service::{Service, ServiceOptions};
 use crate::frame::usage::Class;
 use crate::job_commands;
 use crate::read::{
-    advise_schema, aggregate, analyze_schema, count, distinct, explain, file_md5, find,
-    query_settings,
+    aggregate, analyze_schema, count, distinct, explain, file_md5, find, query_settings,
 };
 use crate::requires::REQUIRES;
 use crate::users;
@@ -323,7 +322,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new(
         "adviseSchema",
         Read,
-        advise_schema::run,
+        advise::advise_schema::run,
         "Names the problems of a database with their costs and the commands that mend them.",
     )
     .target(Target::Database),

@@ -4,7 +4,8 @@
 //! [`advise`] runs every rule of [`RULES`] over an [`Input`]: a profile of the data, and a workload if
 //! one was recorded. A rule is one file in `rules`. It reports what it has measured, never a threshold
 //! alone, and its costs are those of this data and this workload. `relations` answers for each
-//! reference whether to embed or to refer; `report` writes everything down (docs/advise.md).
+//! reference whether to embed or to refer; `tried` replaces the estimate of a missing index by what a
+//! laboratory measured; `report` writes everything down (docs/advise.md).
 
 pub mod input;
 pub mod labels;
@@ -12,6 +13,7 @@ pub mod mongosh;
 pub mod relations;
 pub mod report;
 mod rules;
+pub mod tried;
 
 use crate::profile::is_queryable;
 
@@ -92,6 +94,13 @@ pub enum Confidence {
     Sampled {
         /// The documents that were read.
         read: u64,
+        /// The documents of the collection.
+        of: u64,
+    },
+    /// The statements were run in a laboratory with the change made, over a copy of the collection.
+    Executed {
+        /// The documents of the copy.
+        copied: u64,
         /// The documents of the collection.
         of: u64,
     },
@@ -246,6 +255,17 @@ pub struct Advice {
     pub silenced: usize,
 }
 
+impl Advice {
+    /// Sorts the findings: by severity, then by what the change saves.
+    fn rank(&mut self) {
+        self.findings.sort_by(|left, right| {
+            let order = right.severity.cmp(&left.severity);
+            let order = order.then_with(|| right.worth().total_cmp(&left.worth()));
+            order.then_with(|| (left.rule, left.place()).cmp(&(right.rule, right.place())))
+        });
+    }
+}
+
 /// Runs every rule.
 pub fn advise(input: &Input<'_>, silenced: &Silenced) -> Advice {
     let mut findings = Vec::new();
@@ -256,12 +276,9 @@ pub fn advise(input: &Input<'_>, silenced: &Silenced) -> Advice {
     findings.iter_mut().for_each(Finding::check_commands);
     findings.retain(|finding| !silenced.is_silent(finding));
     let silenced = all - findings.len();
-    findings.sort_by(|left, right| {
-        let order = right.severity.cmp(&left.severity);
-        let order = order.then_with(|| right.worth().total_cmp(&left.worth()));
-        order.then_with(|| (left.rule, left.place()).cmp(&(right.rule, right.place())))
-    });
-    Advice { findings, relations: relations::decide(input), silenced }
+    let mut advice = Advice { findings, relations: relations::decide(input), silenced };
+    advice.rank();
+    advice
 }
 
 /// Returns the rule of a finding.

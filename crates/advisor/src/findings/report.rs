@@ -55,6 +55,12 @@ fn write_finding(writer: &mut DocWriter<'_>, finding: &Finding) {
                 .append("read", read as i64)
                 .append("of", of as i64);
         }
+        Confidence::Executed { copied, of } => {
+            confidence
+                .append("kind", "executed")
+                .append("copied", copied as i64)
+                .append("of", of as i64);
+        }
         Confidence::Modelled => {
             confidence.append("kind", "estimated");
         }

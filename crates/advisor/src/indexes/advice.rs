@@ -23,7 +23,7 @@ const RUN_COST: f64 = 1.0;
 /// An index serves a request if it leaves at most this share of its cost.
 pub const COST_LEFT_MAX: f64 = 0.5;
 /// The bytes of an entry, by which the entries of a document are estimated.
-const ENTRY_BYTES: u64 = 40;
+pub const ENTRY_BYTES: u64 = 40;
 /// Without an index that seems superfluous, no request may cost more than this.
 const SAME_COST: f64 = 1.02;
 
@@ -144,18 +144,17 @@ pub fn advise_indexes<L: Laboratory>(
     let left = IndexBudget { indexes: budget.indexes.saturating_sub(existing.len()), ..budget };
     let mut chosen = choose(&costs, &offers, left);
     let mut after = task.run_with(laboratory, &names, &chosen)?;
-    // Only what the planner uses in the end is advised.
-    let used = |at: &usize| {
-        let name = task.candidates.get(*at).map(|candidate| candidate.definition.name());
-        after
-            .iter()
-            .flatten()
-            .any(|run| name.as_ref().is_some_and(|name| run.indexes.contains(name)))
-    };
-    let unused = chosen.iter().any(|at| !used(at));
-    chosen.retain(used);
-    if unused {
+    // Only what the planner uses in the end is advised. Of two indexes that cost the same it takes the
+    // older one, so they are built in the order in which the advice lists them.
+    loop {
+        chosen.retain(|at| task.is_used(*at, &after));
+        task.rank(&mut chosen, &whole, &after);
+        let definitions = task.definitions(&chosen);
+        laboratory.rebuild(collection, &names, &definitions)?;
         after = task.run_with(laboratory, &names, &chosen)?;
+        if chosen.iter().all(|at| task.is_used(*at, &after)) {
+            break;
+        }
     }
     task.report_requests(&small, &whole, &after, &mut advice);
     task.report_created(&chosen, &offers, &whole.copy, &mut advice);
@@ -285,6 +284,33 @@ impl<'w> Task<'w> {
         runs.map(|(request, _)| laboratory.run(request.command.as_doc())).collect()
     }
 
+    /// Returns true if a run used the candidate.
+    fn is_used(&self, at: usize, runs: &[Option<Measured>]) -> bool {
+        let Some(candidate) = self.candidates.get(at) else { return false };
+        let name = candidate.definition.name();
+        runs.iter().flatten().any(|run| run.indexes.contains(&name))
+    }
+
+    /// Sorts candidates by what they save in the requests that use them, the most useful first.
+    fn rank(&self, chosen: &mut [usize], whole: &Measurements, after: &[Option<Measured>]) {
+        let saved = |at: &usize| -> f64 {
+            let Some(candidate) = self.candidates.get(*at) else { return 0.0 };
+            let name = candidate.definition.name();
+            let requests = self.requests.iter().zip(&whole.today).zip(after);
+            let using = requests.filter_map(|(((request, _), before), after)| {
+                let after = after.as_ref().filter(|after| after.indexes.contains(&name))?;
+                Some((cost_of(before.as_ref()?) - cost_of(after)) * request.count)
+            });
+            using.sum()
+        };
+        chosen.sort_by(|left, right| saved(right).total_cmp(&saved(left)));
+    }
+
+    fn definitions(&self, chosen: &[usize]) -> Vec<IndexDefinition> {
+        let chosen = chosen.iter().filter_map(|at| self.candidates.get(*at));
+        chosen.map(|candidate| candidate.definition.clone()).collect()
+    }
+
     /// Returns the costs of the requests with the indexes of today, and what each candidate offers.
     fn offers(&self, small: &Measurements, whole: &Measurements) -> (Vec<f64>, Vec<Offer>) {
         let count = |at: usize| self.requests.get(at).map_or(0.0, |(request, _)| request.count);
@@ -388,7 +414,7 @@ impl<'w> Task<'w> {
             .unwrap_or(1)
             .max(whole.copy.most_keys);
         for (at, (request, asked)) in self.requests.iter().enumerate() {
-            let small = small.today.get(at).and_then(Option::as_ref);
+            let small_today = small.today.get(at).and_then(Option::as_ref);
             let run = |small: Option<&Measured>, measured: &Measured| {
                 let (cost, growth) = extrapolated(small, measured, sizes);
                 let size = match asked.collection == self.collection {
@@ -400,26 +426,34 @@ impl<'w> Task<'w> {
                 RequestRun { measured: measured.clone(), scaled, cost, growth }
             };
             let before =
-                whole.today.get(at).and_then(Option::as_ref).map(|run_of| run(small, run_of));
+                whole.today.get(at).and_then(Option::as_ref).map(|run_of| run(small_today, run_of));
             let with_chosen = after.get(at).and_then(Option::as_ref);
             // The small copy was not run with the chosen set; the growth with an index is that of the
             // candidate that the plan uses.
-            let small_after = with_chosen.and_then(|after| self.small_run(at, after, small, whole));
+            let small_after = with_chosen.and_then(|run| self.small_run(at, run, small, whole));
             let after = with_chosen.map(|run_of| run(small_after, run_of));
             advice.requests.push(AdvisedRequest { request: (*request).clone(), before, after });
         }
     }
 
-    /// Returns the run on the small copy by the same index; the plan of today if no candidate is used.
+    /// Returns the run on the small copy by the same plan: that with the candidate that the run
+    /// uses, or that with the indexes of today.
     fn small_run<'m>(
         &self,
         at: usize,
         after: &Measured,
-        today: Option<&'m Measured>,
-        whole: &'m Measurements,
+        small: &'m Measurements,
+        whole: &Measurements,
     ) -> Option<&'m Measured> {
-        let same = whole.today.get(at).and_then(Option::as_ref);
-        if same.is_some_and(|same| same.indexes == after.indexes) { today } else { None }
+        let today = whole.today.get(at).and_then(Option::as_ref);
+        if today.is_some_and(|today| today.indexes == after.indexes) {
+            return small.today.get(at).and_then(Option::as_ref);
+        }
+        let used = self
+            .candidates
+            .iter()
+            .position(|candidate| after.indexes.contains(&candidate.definition.name()))?;
+        small.with.get(used)?.get(at)?.as_ref()
     }
 
     fn report_created(
@@ -456,8 +490,6 @@ impl<'w> Task<'w> {
             };
             advice.create.push(created);
         }
-        let saved = |index: &NewIndex| index.cost_before - index.cost_after;
-        advice.create.sort_by(|left, right| saved(right).total_cmp(&saved(left)));
     }
 
     /// Says which indexes can go, and which are used.
@@ -471,10 +503,7 @@ impl<'w> Task<'w> {
     ) -> Result<(), L::Error> {
         let mut seen = SeenPaths::default();
         laboratory.read(self.collection, &mut |document| seen.add(document))?;
-        let added: Vec<IndexDefinition> = chosen
-            .iter()
-            .filter_map(|at| Some(self.candidates.get(*at)?.definition.clone()))
-            .collect();
+        let added = self.definitions(chosen);
         let uses = |name: &str| -> Vec<usize> {
             let runs = after.iter().enumerate();
             let using = runs.filter(|(_, run)| {

@@ -60,6 +60,18 @@ pub trait Laboratory {
         indexes: &[IndexDefinition],
     ) -> Result<LaboratoryCopy, Self::Error>;
 
+    /// Drops all indexes of the copy except `_id` and those with these names, and builds the given ones
+    /// in their order.
+    ///
+    /// # Errors
+    /// Those of the laboratory, and those of an index that cannot be built.
+    fn rebuild(
+        &mut self,
+        collection: &str,
+        names: &[&str],
+        indexes: &[IndexDefinition],
+    ) -> Result<(), Self::Error>;
+
     /// Hides all indexes of the copy from the planner except `_id` and those with these names.
     ///
     /// # Errors

@@ -19,8 +19,8 @@ mod removal;
 mod shown;
 
 pub use advice::{
-    AdvisedRequest, COST_LEFT_MAX, ENTRY_COST, IndexAdvice, IndexRequest, KEY_COST, NewIndex,
-    RefusedIndex, RequestRun, SORTED_COST, advise_indexes, cost_of,
+    AdvisedRequest, COST_LEFT_MAX, ENTRY_BYTES, ENTRY_COST, IndexAdvice, IndexRequest, KEY_COST,
+    NewIndex, RefusedIndex, RequestRun, SORTED_COST, advise_indexes, cost_of,
 };
 pub use candidates::{
     CANDIDATES_MAX, IndexCandidate, WeighedRequest, candidates, joined_candidate,

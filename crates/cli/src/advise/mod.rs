@@ -4,10 +4,12 @@
 mod options;
 mod page;
 mod screen;
+mod trial;
 
 use crate::call::{Call, print};
 use crate::exit::{FAILED, FOUND, Failure};
 use crate::profile::{SourceReadings, gather};
+use crate::requests::RECORDER;
 use options::AdviseOptions;
 use quire_advisor::findings::report::report;
 use quire_advisor::findings::{Advice, Input, advise};
@@ -25,7 +27,10 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let input = Input::new(&options.reading.db, profile, workload.as_ref(), now_ms);
-    let advice = advise(&input, &options.silenced);
+    let mut advice = advise(&input, &options.silenced);
+    if *origin == RECORDER {
+        trial::try_indexes(&options, &call.program, &input, &mut advice)?;
+    }
     if let Some(path) = &options.report {
         let page = page::page(&input, &advice, options.language, origin);
         std::fs::write(path, page)

@@ -97,6 +97,12 @@ pub(super) fn confidence(confidence: Confidence, language: Language) -> String {
         Confidence::Modelled => {
             of(Text { en: "estimated by formula", zh: "按公式估算" }).to_owned()
         }
+        Confidence::Executed { copied, of: all } => format!(
+            "{} {} / {}",
+            of(Text { en: "run with the change on", zh: "已在副本上执行" }),
+            number(copied as f64),
+            number(all as f64)
+        ),
         Confidence::Sampled { read, of: all } => format!(
             "{} {} / {}",
             of(Text { en: "sampled", zh: "抽样" }),

@@ -7,7 +7,7 @@ mod server;
 mod shape;
 
 pub(crate) use log::read_log;
-pub(crate) use server::of_server;
+pub(crate) use server::{RECORDER, of_server};
 
 use crate::exit::{FAILED, Failure};
 use entry::Entry;

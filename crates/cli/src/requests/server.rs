@@ -7,6 +7,8 @@ use quire_advisor::Workload;
 use quire_advisor::workload::{Cause, Figure, Kind, Measures, ShapeUse};
 use quire_document::{Doc, DocBuf, Value, doc};
 
+/// The origin of a workload that the recorder of Quire has counted.
+pub(crate) const RECORDER: &str = "quireRecorder";
 /// The shapes that are read.
 const SHAPES_MAX: i32 = 1_000;
 /// The documents of the profiler that are read.
@@ -15,7 +17,7 @@ const PROFILED_MAX: i32 = 50_000;
 /// Returns what was asked of a database, and where that stands; `None` if the server does not say.
 pub(crate) fn of_server(client: &mut Client, db: &str) -> Option<(Workload, &'static str)> {
     if let Some(workload) = of_recorder(client, db) {
-        return Some((workload, "quireRecorder"));
+        return Some((workload, RECORDER));
     }
     if let Some(workload) = of_query_stats(client, db) {
         return Some((workload, "$queryStats"));

@@ -95,3 +95,33 @@ fn a_server_is_advised_over_the_wire() {
     }
     assert_eq!(serving.end().code(), Some(0));
 }
+
+/// Quire has a laboratory: the index was built there and the statements ran with it before the tool
+/// proposes it.
+#[test]
+fn a_missing_index_is_tried_on_the_server() {
+    let serving = Serving::start(&["--memory"]);
+    let documents = orders();
+    let documents: ArrayBuf = documents.iter().collect();
+    serving.run(doc! { "insert": "orders", "documents": &documents, "$db": "shop" });
+    for at in 0..10 {
+        serving.run(doc! { "find": "orders", "filter": { "amount": at * 10 }, "$db": "shop" });
+    }
+    let uri = format!("{}shop", serving.uri());
+    let words = ["advise", "--quiet", "--all", "--uri", &uri];
+    let output = quire(&[&words[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let found = quire_document::extjson::parse_doc(&text(&output.stdout)).unwrap();
+    let findings = found.get("findings").and_then(|all| all.as_array()).unwrap();
+    let is_missing = |one: &quire_document::Doc<'_>| {
+        one.get("rule").and_then(|rule| rule.as_str()) == Some("I1")
+    };
+    let missing = findings.iter().filter_map(|one| one.as_document()).find(is_missing).unwrap();
+    let confidence = missing.get("confidence").and_then(|found| found.as_document()).unwrap();
+    assert_eq!(confidence.get("kind").and_then(|kind| kind.as_str()), Some("executed"));
+    assert_eq!(confidence.get("copied").and_then(|copied| copied.exact_i64()), Some(400));
+    assert_eq!(missing.get("path").and_then(|path| path.as_str()), Some("amount_1"));
+    let screen = text(&quire(&words).stdout);
+    assert!(screen.contains("run with the change on 400 / 400"), "{screen}");
+    assert_eq!(serving.end().code(), Some(0));
+}

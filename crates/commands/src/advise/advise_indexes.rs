@@ -5,9 +5,11 @@ use crate::advise::server_laboratory::{ServerLaboratory, find};
 use crate::advise::workload::AdvisedWorkload;
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::context::Context;
+use crate::read::analyze_schema::existing_database;
 use quire_advisor::indexes::{
     ADVICE_VERSION, Asked, IndexAdvice, IndexBudget, advise_indexes, write_weights,
 };
+use quire_catalog::Namespace;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::time::Instant;
@@ -118,12 +120,8 @@ fn parse_bytes(field: &Arg<'_>) -> Result<u64> {
 fn collections(cx: &Context<'_>, body: Doc<'_>, workload: &AdvisedWorkload) -> Result<Vec<String>> {
     if let Some(Value::String(_)) = body.first().map(|first| first.value()) {
         let namespace = cx.target(body)?;
-        let collection = namespace.collection().to_owned();
-        if find(cx, &collection)?.is_none() {
-            let text = format!("ns does not exist: {}", namespace.as_str());
-            return Err(Error::new(ErrorCode::NamespaceNotFound, text));
-        }
-        return Ok(vec![collection]);
+        check_indexable(cx, &namespace)?;
+        return Ok(vec![namespace.collection().to_owned()]);
     }
     match body.first().map(|first| first.value()) {
         Some(Value::Int32(1) | Value::Int64(1)) => {}
@@ -133,6 +131,7 @@ fn collections(cx: &Context<'_>, body: Doc<'_>, workload: &AdvisedWorkload) -> R
             return Err(Error::type_mismatch(text));
         }
     }
+    existing_database(cx)?;
     let asked: Vec<Asked> = workload
         .requests
         .iter()
@@ -155,6 +154,22 @@ fn collections(cx: &Context<'_>, body: Doc<'_>, workload: &AdvisedWorkload) -> R
         .collect();
     names.sort_unstable();
     Ok(names)
+}
+
+/// Fails unless a collection exists on which a client can create indexes.
+fn check_indexable(cx: &Context<'_>, namespace: &Namespace) -> Result<()> {
+    let (code, text) = if cx.service.store.catalog().view(namespace).is_some() {
+        let text = format!("Namespace {namespace} is a view, not a collection");
+        (ErrorCode::CommandNotSupportedOnView, text)
+    } else if find(cx, namespace.collection())?.is_none() {
+        (ErrorCode::NamespaceNotFound, format!("ns does not exist: {namespace}"))
+    } else if namespace.is_system() {
+        let text = format!("Cannot create indexes on the collection '{namespace}'");
+        (ErrorCode::InvalidNamespace, text)
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(code, text))
 }
 
 fn long(number: u64) -> i64 {

@@ -10,7 +10,7 @@ use quire_advisor::indexes::{
 use quire_catalog::{Collection, IndexSpec, Namespace};
 use quire_collections::{CollectionCursor, CreateIndexes};
 use quire_document::Doc;
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{FreshViews, OpenViews, Views};
 use quire_planner::{ReadRequest, Verbosity};
 use quire_storage::{CommitOptions, Direction};
@@ -117,7 +117,7 @@ impl Laboratory for ServerLaboratory<'_> {
         let mut views = FreshViews::new(&self.cx.service.store)?;
         let Some(source) = find(self.cx, collection)? else {
             let text = format!("ns does not exist: {}", namespace.as_str());
-            return Err(Error::new(quire_error::ErrorCode::NamespaceNotFound, text));
+            return Err(Error::new(ErrorCode::NamespaceNotFound, text));
         };
         let documents = views.view().counts(&source).documents;
         let fits = self.sample_size.min(documents);
@@ -148,6 +148,28 @@ impl Laboratory for ServerLaboratory<'_> {
         let most_keys = bench.most_keys(&namespace)?;
         let size = size.unwrap_or(SampleSize { sampled: 0, total: documents });
         Ok(LaboratoryCopy { size, built, most_keys })
+    }
+
+    fn rebuild(
+        &mut self,
+        collection: &str,
+        names: &[&str],
+        indexes: &[IndexDefinition],
+    ) -> Result<()> {
+        let namespace = self.namespace(collection)?;
+        let bench = self.bench()?;
+        for index in &bench.collection(&namespace)?.indexes {
+            if !index.is_id() && !names.contains(&index.name.as_str()) {
+                bench.drop_index(&namespace, &index.name)?;
+            }
+        }
+        for index in indexes {
+            if let Some(refused) = self.build(&namespace, index)? {
+                return Err(Error::new(ErrorCode::ExceededMemoryLimit, refused));
+            }
+            self.cx.check_interrupt()?;
+        }
+        Ok(())
     }
 
     fn show(&mut self, collection: &str, names: &[&str]) -> Result<()> {

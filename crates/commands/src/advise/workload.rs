@@ -111,8 +111,8 @@ fn recorded(cx: &Context<'_>, span: i64, seed: u64) -> Result<Vec<IndexRequest>>
     Ok(requests)
 }
 
-/// Returns some documents of a collection, from random places.
-fn some_documents(cx: &Context<'_>, name: &str, random: &mut Rng) -> Result<Vec<DocBuf>> {
+/// Returns some documents of a collection, from random places: none if it does not exist.
+pub fn some_documents(cx: &Context<'_>, name: &str, random: &mut Rng) -> Result<Vec<DocBuf>> {
     let Some(collection) = find(cx, name)? else { return Ok(Vec::new()) };
     let view = cx.service.store.read_view()?;
     let ids = view.view().record_ids(&collection)?;
@@ -147,11 +147,20 @@ fn parse_request(cx: &Context<'_>, request: Doc<'_>) -> Result<IndexRequest> {
     for field in fields("adviseIndexes.workload.commands", request) {
         match field.name() {
             "command" => {}
-            "count" => count = field.integer_from(1)? as f64,
+            "count" => count = parse_count(&field)?,
             _ => return Err(field.unknown()),
         }
     }
     Ok(IndexRequest { command: command.to_owned(), count })
+}
+
+/// Parses how often a command ran, which may be the share of several commands of one shape.
+fn parse_count(field: &Arg<'_>) -> Result<f64> {
+    let count = field.value().as_number().map(|number| number.to_f64());
+    match count.ok_or_else(|| field.wrong_type("double"))? {
+        count if count > 0.0 && count.is_finite() => Ok(count),
+        _ => Err(Error::bad_value("'count' must be greater than 0")),
+    }
 }
 
 /// Fails unless a command reads or writes documents.

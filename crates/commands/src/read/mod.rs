@@ -1,6 +1,5 @@
 //! Commands that read documents: one file for each command, and their common parts.
 
-pub mod advise_schema;
 pub mod aggregate;
 pub mod analyze_schema;
 pub mod change_stream;

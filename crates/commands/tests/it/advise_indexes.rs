@@ -219,7 +219,15 @@ fn arguments_are_checked_and_a_kill_ends_it() {
     for (command, expected) in [
         (doc! { "adviseIndexes": "orders" }, 40414),
         (doc! { "adviseIndexes": "none", "workload": &workload }, 26),
-        (doc! { "adviseIndexes": "seen", "workload": &workload }, 26),
+        (doc! { "adviseIndexes": "seen", "workload": &workload }, 166),
+        (doc! { "adviseIndexes": "system.views", "workload": &workload }, 73),
+        (
+            doc! {
+                "adviseIndexes": 1,
+                "workload": { "commands": [{ "command": { "find": "orders" }, "count": 0.0 }] },
+            },
+            2,
+        ),
         (doc! { "adviseIndexes": 1, "workload": { "commands": [{ "nix": 1 }] } }, 59),
         (
             doc! { "adviseIndexes": 1, "workload": { "commands": [{ "command": { "ping": 1 } }] } },

@@ -84,6 +84,88 @@ fn a_view_is_described_by_what_it_returns() {
     assert!(at(&whole, "collections.2").is_none());
 }
 
+/// A system collection that the client names, and collections of every kind.
+#[test]
+fn collections_of_every_kind_are_described() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    fill(&mut client);
+    let series = doc! { "timeField": "t", "metaField": "m" };
+    client.works(doc! { "create": "series", "timeseries": &series, "$db": "shop" });
+    client.works(doc! { "create": "ring", "capped": true, "size": 100_000, "$db": "shop" });
+    let clustered = doc! { "key": { "_id": 1 }, "unique": true };
+    client.works(doc! { "create": "rows", "clusteredIndex": &clustered, "$db": "shop" });
+    client.works(doc! { "create": "v", "viewOn": "ring", "pipeline": [], "$db": "shop" });
+    let point = |at: i32| doc! { "_id": at, "t": Value::Date(i64::from(at)), "m": at % 3, "v": at };
+    for name in ["series", "ring", "rows"] {
+        insert(&mut client, name, (0..120).map(point));
+    }
+    let commands = doc! { "commands": [{ "find": "x", "filter": { "v": 7 } }] };
+    for (name, read, advised) in [
+        ("series", 120, 0),
+        ("ring", 120, 0),
+        ("rows", 120, 0),
+        ("v", 120, 166),
+        ("system.views", 1, 73),
+    ] {
+        let found = client.works(doc! { "analyzeSchema": name, "full": true, "$db": "shop" });
+        assert_eq!(text(&found, "collections.0.name"), Some(name));
+        assert_eq!(number(&found, "collections.0.read"), Some(read), "{name}");
+        let command = doc! { "adviseIndexes": name, "workload": &commands, "$db": "shop" };
+        assert_eq!(code(&client.run(command)), advised, "{name}");
+    }
+    // The collections of the system are no part of a database's profile.
+    let whole = client.works(doc! { "analyzeSchema": 1, "$db": "shop" });
+    assert_eq!(at(&whole, "collections").unwrap().as_array().unwrap().count(), 5);
+}
+
+/// Rule I1 says what was measured: the index that serves the statements, and nothing about statements
+/// that no index makes cheaper.
+#[test]
+fn a_missing_index_was_tried_before_it_is_a_finding() {
+    let server = Server::with(&[("quireLaboratoryCorePercent", "100")]);
+    let mut client = server.client(1);
+    let rows = (0..2000).map(|at| {
+        let word = format!("word{at}");
+        doc! { "_id": at, "kind": "all", "word": word.as_str(), "place": at % 400, "at": at }
+    });
+    insert(&mut client, "rows", rows);
+    for at in 0..30 {
+        let served = doc! { "place": at, "at": { "$gte": 300 } };
+        client.works(doc! { "find": "rows", "filter": &served, "$db": "shop" });
+        let unserved =
+            doc! { "kind": "all", "word": { "$ne": "word" }, "$expr": { "$eq": ["$at", at] } };
+        client.works(doc! { "find": "rows", "filter": &unserved, "$db": "shop" });
+    }
+    let missing = |client: &mut Client, tries: bool| -> Vec<DocBuf> {
+        let command =
+            doc! { "adviseSchema": 1, "tryIndexes": tries, "silence": ["A15"], "$db": "shop" };
+        let reply = client.works(command);
+        let findings = at(&reply, "findings").unwrap().as_array().unwrap();
+        let findings = findings.iter().map(|one| one.as_document().unwrap().to_owned());
+        findings.filter(|one| text(one, "rule") == Some("I1")).collect()
+    };
+    let estimated = missing(&mut client, false);
+    assert_eq!(estimated.len(), 2, "{estimated:?}");
+    assert_eq!(text(&estimated[0], "confidence.kind"), Some("estimated"));
+    let tried = missing(&mut client, true);
+    assert_eq!(tried.len(), 1, "{tried:?}");
+    let found = &tried[0];
+    assert_eq!(text(found, "confidence.kind"), Some("executed"));
+    assert_eq!(number(found, "confidence.copied"), Some(2000));
+    assert_eq!(text(found, "path"), Some("place_1_at_1"));
+    let apply = text(found, "apply.0").unwrap();
+    assert_eq!(apply, "db.rows.createIndex({\"place\":1,\"at\":1})");
+    assert_eq!(text(found, "undo.0"), Some("db.rows.dropIndex(\"place_1_at_1\")"));
+    let evidence =
+        |name: &str| at(found, &format!("evidence.{name}")).unwrap().as_number().unwrap().to_f64();
+    assert!(evidence("examinedForEach") > 400.0 && evidence("examinedByEachWith") <= 5.0);
+    assert!(
+        evidence("growthOfCost") > 0.9 && evidence("growthOfCostWith") < evidence("growthOfCost")
+    );
+    assert!(evidence("examinedByEachWithLow") <= evidence("examinedByEachWithHigh"));
+}
+
 #[test]
 fn wrong_arguments_are_refused() {
     let server = Server::new();
@@ -99,6 +181,17 @@ fn wrong_arguments_are_refused() {
     assert_eq!(refused(doc! { "analyzeSchema": "orders", "sample": 0 }), 2);
     assert_eq!(refused(doc! { "analyzeSchema": "orders", "sample": 5, "full": true }), 72);
     assert_eq!(refused(doc! { "analyzeSchema": "orders", "x": 1 }), 40415);
+    for missing in [
+        doc! { "analyzeSchema": 1 },
+        doc! { "adviseSchema": 1 },
+        doc! { "adviseIndexes": 1, "workload": { "commands": [] } },
+    ] {
+        let mut missing = missing;
+        missing.append("$db", "shpo");
+        let reply = client.run(missing.clone());
+        assert_eq!(code(&reply), 26, "a misspelt database is not already right: {missing:?}");
+        assert!(text(&reply, "errmsg").unwrap().contains("Database shpo does not exist"));
+    }
     assert_eq!(code(&stats(&mut client, "none", doc! {})), 26);
     assert_eq!(code(&stats(&mut client, "orders", doc! { "x": 1 })), 40415);
     let stage = doc! { "$schemaStats": {} };

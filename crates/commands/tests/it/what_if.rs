@@ -12,32 +12,32 @@ use quire_storage::Interrupt;
 const SEEDS: &str = "QUIRE_WHAT_IF_SEEDS";
 const FIELDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-fn seeds(few: u64) -> u64 {
+pub fn seeds(few: u64) -> u64 {
     std::env::var(SEEDS).ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(few)
 }
 
 /// Returns a server whose laboratory makes no pauses.
-fn unpaced() -> Server {
+pub fn unpaced() -> Server {
     Server::with(&[("quireLaboratoryCorePercent", "100")])
 }
 
-fn insert(client: &mut Client, documents: &[DocBuf]) {
+pub fn insert(client: &mut Client, documents: &[DocBuf]) {
     for chunk in documents.chunks(1000) {
         let chunk: ArrayBuf = chunk.iter().collect();
         client.works(doc! { "insert": "t", "documents": &chunk, "$db": "test" });
     }
 }
 
-fn create(client: &mut Client, specs: &ArrayBuf) -> i32 {
+pub fn create(client: &mut Client, specs: &ArrayBuf) -> i32 {
     code(&client.run(doc! { "createIndexes": "t", "indexes": specs, "$db": "test" }))
 }
 
 /// The shape of random data: for each field how many values it has, and whether some are arrays or
 /// missing.
-struct Schema(Vec<(u64, bool, bool)>);
+pub struct Schema(Vec<(u64, bool, bool)>);
 
 impl Schema {
-    fn new(random: &mut Generator) -> Schema {
+    pub fn new(random: &mut Generator) -> Schema {
         let field = |_: &&str| {
             let values = [2, 10, 60, 100_000][random.below(4) as usize];
             (values, random.one_in(6), random.one_in(4))
@@ -45,7 +45,7 @@ impl Schema {
         Schema(FIELDS.iter().map(field).collect())
     }
 
-    fn documents(&self, count: i32, random: &mut Generator) -> Vec<DocBuf> {
+    pub fn documents(&self, count: i32, random: &mut Generator) -> Vec<DocBuf> {
         let one = |id| {
             DocBuf::build(|out| {
                 out.append("_id", id);
@@ -67,7 +67,7 @@ impl Schema {
     }
 
     /// Returns a random query: conditions, perhaps a sort, a limit and a projection.
-    fn command(&self, random: &mut Generator) -> DocBuf {
+    pub fn command(&self, random: &mut Generator) -> DocBuf {
         let filter = DocBuf::build(|out| {
             for (name, (values, _, _)) in FIELDS.iter().zip(&self.0) {
                 let value = random.below(*values) as i32;
@@ -94,7 +94,7 @@ impl Schema {
         }
     }
 
-    fn indexes(&self, random: &mut Generator) -> ArrayBuf {
+    pub fn indexes(&self, random: &mut Generator) -> ArrayBuf {
         let mut specs = Vec::new();
         for at in 0..1 + random.below(2) {
             let mut key = DocBuf::new();
@@ -111,7 +111,7 @@ impl Schema {
     }
 }
 
-fn explain(client: &mut Client, command: &DocBuf, what_if: Option<&DocBuf>) -> DocBuf {
+pub fn explain(client: &mut Client, command: &DocBuf, what_if: Option<&DocBuf>) -> DocBuf {
     let mut explain = doc! { "explain": command, "verbosity": "executionStats", "$db": "test" };
     if let Some(what_if) = what_if {
         explain.append("whatIf", what_if);

@@ -25,15 +25,34 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
+/// A statement that reads the whole collection for a few documents.
+#[derive(Clone, Debug)]
+pub(in crate::findings) struct Unserved {
+    /// The position in the statements of its collection.
+    pub(in crate::findings) statement: usize,
+    /// The name of the index that would serve it, which is the path of the finding.
+    pub(in crate::findings) path: String,
+    key: quire_document::DocBuf,
+}
+
+/// Returns the statements on a collection that need an index.
+pub(in crate::findings) fn unserved(input: &Input<'_>, name: &str) -> Vec<Unserved> {
+    let all = input.statements(name).iter().enumerate();
+    let needing = all.filter_map(|(statement, one)| {
+        let scans = one.used.measures.collection_scans * 2 >= one.used.measures.count.max(1);
+        if !scans || one.examined_for_each() < EXAMINED_MIN {
+            return None;
+        }
+        let key = candidate(input, name, one)?;
+        Some(Unserved { statement, path: mongosh::index_name(key.as_doc()), key })
+    });
+    needing.collect()
+}
+
 fn check(input: &Input<'_>, found: &mut Vec<Finding>) {
     for name in input.asked() {
-        for one in input.statements(name) {
-            let scans = one.used.measures.collection_scans * 2 >= one.used.measures.count.max(1);
-            if !scans || one.examined_for_each() < EXAMINED_MIN {
-                continue;
-            }
-            let Some(key) = candidate(input, name, one) else { continue };
-            let path = mongosh::index_name(key.as_doc());
+        for Unserved { statement, path, key } in unserved(input, name) {
+            let Some(one) = input.statements(name).get(statement) else { continue };
             let known = found
                 .iter_mut()
                 .find(|known| known.rule == "I1" && known.collection == name && known.path == path);
@@ -77,7 +96,8 @@ fn candidate(input: &Input<'_>, name: &str, one: &Statement<'_>) -> Option<quire
         .then(|| mongosh::key(fields.iter().copied()))
 }
 
-fn path_exists(input: &Input<'_>, name: &str, path: &str) -> bool {
+/// Returns true if documents of the collection have the path, or if none is known.
+pub(in crate::findings) fn path_exists(input: &Input<'_>, name: &str, path: &str) -> bool {
     // Without its documents, a statement is believed.
     let Some((_, profile)) = input.collection(name) else { return true };
     super::dead_index_key::is_there(path, &super::dead_index_key::paths(profile))

@@ -17,7 +17,7 @@ mod growing_arrays;
 mod hot_and_cold;
 mod link_table;
 mod many_collections;
-mod missing_index;
+pub(super) mod missing_index;
 mod mixed_types;
 mod natural_key;
 mod negations;

@@ -78,7 +78,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let extent = reading.extent()?;
     let namespace = match body.first().map(|first| first.value()) {
         Some(Value::String(_)) => Some(cx.target(body)?),
-        Some(number) if number.exact_i64() == Some(1) => None,
+        Some(number) if number.exact_i64() == Some(1) => {
+            existing_database(cx)?;
+            None
+        }
         _ => {
             let text = "the 'analyzeSchema' field must name a collection or be 1";
             return Err(Error::new(ErrorCode::InvalidNamespace, text));
@@ -93,6 +96,20 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     reply.append_all(found.as_doc());
     Ok(())
+}
+
+/// Fails if the database of a command does not exist, so that a misspelt name is no empty answer. The
+/// databases of the server itself always exist.
+///
+/// # Errors
+/// 26 NamespaceNotFound.
+pub fn existing_database(cx: &Context<'_>) -> Result<()> {
+    let is_own = ["admin", "config", "local"].contains(&cx.db);
+    if is_own || cx.service.store.catalog().database(cx.db).is_some() {
+        return Ok(());
+    }
+    let text = format!("Database {} does not exist", cx.db);
+    Err(Error::new(ErrorCode::NamespaceNotFound, text))
 }
 
 /// Returns the document of `$schemaStats` at the beginning of an `aggregate`.
@@ -130,15 +147,17 @@ pub fn profile(
     let _charge = Charge::take(PROFILE_BYTES)
         .map_err(|_| Error::new(ErrorCode::ExceededMemoryLimit, memory::exhausted()))?;
     let catalog = cx.service.store.catalog();
-    let mut source = ServerCollections { cx, db, view: None };
+    let mut source = ServerCollections { cx, db, named: None };
     let mut names = Vec::new();
     if let Some(namespace) = only {
         namespace.check_readable()?;
-        if catalog.resolve(namespace.as_str())?.is_some() {
-            source.view = Some(namespace.collection().to_owned());
-        } else if catalog.lookup(namespace).is_none() {
+        let is_view = catalog.resolve(namespace.as_str())?.is_some();
+        if !is_view && catalog.lookup(namespace).is_none() {
             let text = format!("{namespace} does not exist");
             return Err(Error::new(ErrorCode::NamespaceNotFound, text));
+        }
+        if is_view || namespace.is_system() {
+            source.named = Some(namespace.collection().to_owned());
         }
         names.push(namespace.collection().to_owned());
     }

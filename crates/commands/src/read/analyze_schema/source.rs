@@ -21,8 +21,8 @@ const BATCH: usize = 256;
 pub struct ServerCollections<'c> {
     pub cx: &'c Context<'c>,
     pub db: &'c str,
-    /// A view that is profiled, which is no collection.
-    pub view: Option<String>,
+    /// A view or a collection of the system that the client has named, which is no collection of users.
+    pub named: Option<String>,
 }
 
 impl ServerCollections<'_> {
@@ -97,7 +97,7 @@ impl quire_advisor::Source for ServerCollections<'_> {
                 found.push(self.describe(collection)?);
             }
         }
-        if let Some(name) = &self.view {
+        if let Some(name) = &self.named {
             found.push(SourceCollection { name: name.clone(), ..SourceCollection::default() });
         }
         Ok(found)
