@@ -4,9 +4,9 @@ use crate::Unseen;
 use crate::planted::World;
 use quire_advisor::findings::labels::{label, shown};
 use quire_advisor::findings::report::report;
-use quire_advisor::findings::{Input, Language, RULES, RelationForm, Silenced, advise};
+use quire_advisor::findings::{Finding, Input, Language, RULES, RelationForm, Silenced, advise};
 use quire_advisor::{Extent, Limits, profile_database};
-use quire_document::Value;
+use quire_document::{DocBuf, Value, doc};
 
 #[test]
 fn a_clean_database_is_already_right() {
@@ -152,4 +152,49 @@ fn a_rule_that_does_not_exist_cannot_be_silenced() {
     let error = silenced.add("a15:orders").unwrap_err();
     assert!(error.starts_with("there is no rule 'a15'; near names are A15, "), "{error}");
     assert!(silenced.add("").is_err() && silenced.add("A15:orders.total").is_ok());
+}
+
+/// Returns what rule P9 says of measurements: those of a plant, or with a document for each hour.
+fn measurements(is_sparse: bool, is_unique: bool) -> Finding {
+    let mut world = World::new(5);
+    crate::planted::plant(&mut world, "P9");
+    if is_sparse {
+        world.claims("readings", 10_100);
+        world.change("readings", |at, document, _| {
+            let mut moved = DocBuf::new();
+            let others = document.as_doc().fields().filter(|(name, _)| *name != "at");
+            others.for_each(|(name, value)| {
+                moved.append(name, value);
+            });
+            moved.append("at", Value::Date(crate::planted::NOW_MS - at as i64 * 6_000_000));
+            *document = moved;
+        });
+    }
+    if is_unique {
+        let (_, source) = world.data.0.get_mut("readings").unwrap();
+        source.indexes.push(doc! { "key": { "at": 1 }, "name": "at", "unique": true });
+    }
+    let advice = world.advice();
+    advice.findings.into_iter().find(|one| one.rule == "P9").unwrap()
+}
+
+/// Measurements can become a time-series collection, with the granularity of their spacing, unless a
+/// unique index forbids it.
+#[test]
+fn measurements_get_commands_for_a_time_series_collection() {
+    let found = measurements(false, false);
+    let options = "{timeField: \"at\", metaField: \"sensor\", granularity: \"seconds\"}";
+    let create = format!("db.createCollection(\"readings_series\", {{timeseries: {options}}})");
+    let fill = format!(
+        "db.readings.aggregate([{{$out: {{db: \"shop\", coll: \"readings_series\", timeseries: {options}}}}}])"
+    );
+    assert!(
+        found.apply[0].contains("$dateTrunc") && found.apply[2..] == [create, fill],
+        "{found:?}"
+    );
+    assert_eq!(found.undo, ["db.readings_by_hour.drop()", "db.readings_series.drop()"]);
+    let found = measurements(true, false);
+    assert!(found.apply[2].contains("granularity: \"minutes\""), "{found:?}");
+    let found = measurements(true, true);
+    assert_eq!((found.apply.len(), found.undo.len()), (1, 1), "{found:?}");
 }

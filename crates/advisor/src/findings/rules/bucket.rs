@@ -1,10 +1,12 @@
 //! P9: many small measurements, one document each.
 
+use crate::findings::input::is_true;
 use crate::findings::mongosh::{collection, string};
 use crate::findings::{Confidence, Cost, Finding, Input, Rule, Severity, Text, Value};
-use crate::profile::{CollectionProfile, can_be_named};
+use crate::profile::{CollectionProfile, PathProfile, can_be_named};
 use crate::source::SourceCollection;
 use crate::workload::Kind;
+use quire_document::{Value as Bson, ValueBuf};
 
 /// Larger documents are no single measurements.
 const BYTES_MAX: f64 = 250.0;
@@ -23,9 +25,9 @@ pub(super) const RULE: Rule = Rule {
     },
     advice: Text {
         en: "Ids, index entries and the fields that name the source take more than the values. Put the measurements \
-             of a source in an hour into one document; where the server has time-series collections, they do so by \
-             themselves.",
-        zh: "id、索引项和标识来源的字段占用的空间比数值还多。请把同一来源一小时内的测量值放入一个文档；支持时间序列集合的服务器会自动这样做。",
+             of a source in an hour into one document, or use a time-series collection: MongoDB packs its points by \
+             itself; Quire keeps each point as a document without an index on _id.",
+        zh: "id、索引项和标识来源的字段占用的空间比数值还多。请把同一来源一小时内的测量值放入一个文档，或使用时间序列集合：MongoDB 会自动打包其中的数据点；Quire 把每个点存为一个没有 _id 索引的文档。",
     },
     effects: Text {
         en: "A new measurement is pushed to the document of its source and hour, with an upsert. A question for single \
@@ -79,7 +81,7 @@ fn finding(
                 + values.of_type("decimal"),
         )
     });
-    let ((time, _), (key, keys), true) = (time?, key?, number) else { return None };
+    let ((time, times), (key, keys), true) = (time?, key?, number) else { return None };
     let index_bytes = index_bytes(source, documents);
     let bytes = documents * mean;
     let cost = (
@@ -87,13 +89,15 @@ fn finding(
         Cost { storage: bytes * PACKED, ..Cost::default() },
     );
     let into = format!("{name}_by_hour");
-    let series = format!(
-        "// where the server has time-series collections: db.createCollection({}, {{timeseries: {{timeField: {}, \
-         metaField: {}}}}})",
-        string(&format!("{name}_series")),
-        string(time),
-        string(key)
-    );
+    let mut apply = vec![by_hour(profile, name, (time, key), &into)];
+    let mut undo = vec![format!("{}.drop()", collection(&into))];
+    // A time-series collection has no unique indexes.
+    if !source.indexes.iter().any(|index| is_true(index, "unique")) {
+        let granularity = granularity(times, documents / keys.distinct().max(1) as f64);
+        let series = Series { name: format!("{name}_series"), time, key, granularity };
+        apply.extend(series.apply(input.database, name));
+        undo.push(format!("{}.drop()", collection(&series.name)));
+    }
     Some(Finding {
         rule: "P9",
         severity: Severity::Low,
@@ -108,9 +112,54 @@ fn finding(
         ],
         cost: Some(cost),
         confidence: Confidence::Modelled,
-        apply: vec![by_hour(profile, name, (time, key), &into), series],
-        undo: vec![format!("{}.drop()", collection(&into))],
+        apply,
+        undo,
     })
+}
+
+/// A time-series collection for the measurements.
+struct Series<'f> {
+    name: String,
+    time: &'f str,
+    key: &'f str,
+    granularity: &'static str,
+}
+
+impl Series<'_> {
+    /// Returns the commands that create it and fill it from another collection.
+    fn apply(&self, database: &str, from: &str) -> [String; 3] {
+        let options = format!(
+            "{{timeField: {}, metaField: {}, granularity: {}}}",
+            string(self.time),
+            string(self.key),
+            string(self.granularity)
+        );
+        let name = string(&self.name);
+        [
+            "// or, as a time-series collection:".to_owned(),
+            format!("db.createCollection({name}, {{timeseries: {options}}})"),
+            format!(
+                "{}.aggregate([{{$out: {{db: {}, coll: {name}, timeseries: {options}}}}}])",
+                collection(from),
+                string(database)
+            ),
+        ]
+    }
+}
+
+/// Returns the granularity for the time between two measurements of a source, of which there are
+/// `of_source`.
+fn granularity(times: &PathProfile, of_source: f64) -> &'static str {
+    let millis = |value: &ValueBuf| match value.as_value() {
+        Bson::Date(millis) => Some(millis as f64),
+        _ => None,
+    };
+    let span = times.extremes().and_then(|(first, last)| Some(millis(last)? - millis(first)?));
+    match span.unwrap_or(0.0) / of_source.max(1.0) {
+        spacing if spacing < 60_000.0 => "seconds",
+        spacing if spacing < 3_600_000.0 => "minutes",
+        _ => "hours",
+    }
 }
 
 /// Returns the command that puts the measurements of a source in an hour into one document.
