@@ -4,6 +4,7 @@
 
 mod advice;
 mod database;
+mod demos;
 mod planted;
 mod profiles;
 

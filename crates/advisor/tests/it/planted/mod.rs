@@ -9,7 +9,7 @@ mod world;
 
 pub use plants::PLANTS;
 use quire_advisor::findings::{Advice, RULES};
-pub use world::{NOW_MS, World};
+pub use world::{Did, NOW_MS, World, id, index, shape};
 
 /// Plants the problem of a rule.
 pub fn plant(world: &mut World, rule: &str) {

@@ -75,6 +75,19 @@ impl World {
         world
     }
 
+    /// Returns a database without collections and traffic.
+    pub fn empty() -> World {
+        World {
+            data: Memory::default(),
+            shapes: Vec::new(),
+            random: Generator::new(1),
+            parents: String::new(),
+            children: String::new(),
+            goods: String::new(),
+            reference: String::new(),
+        }
+    }
+
     fn fill(&mut self) {
         let cities = ["Rome", "Oslo", "Lima", "Cairo", "Quito", "Turin", "Bern", "Doha"];
         let count = 130 + self.below(40) as u32;
