@@ -827,11 +827,18 @@ pub static COMMANDS: &[Command] = &[
     )
     .admin()
     .target(Target::Namespace),
+    Command::new(
+        "analyzeShardKey",
+        Other,
+        admin::analyze_shard_key::run,
+        "Returns what a shard key would be worth, although there are no shards.",
+    )
+    .admin()
+    .target(Target::Namespace),
     // Commands of sharded clusters.
     sharded("abortReshardCollection"),
     sharded("addShard"),
     sharded("addShardToZone"),
-    sharded("analyzeShardKey"),
     sharded("balancerCollectionStatus"),
     sharded("balancerStart"),
     sharded("balancerStatus"),

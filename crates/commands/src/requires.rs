@@ -140,6 +140,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("resumeJob", Database(&[CreateJob])),
     ("dropJob", Database(&[DropJob])),
     ("configureQueryAnalyzer", Arguments(query_analyzer)),
+    ("analyzeShardKey", Arguments(shard_key)),
     // Commands that are refused whatever the rights.
     ("replSetResizeOplog", Cluster(&[ReplSetResizeOplog])),
     ("appendOplogNote", Login),
@@ -154,7 +155,6 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("abortReshardCollection", Login),
     ("addShard", Login),
     ("addShardToZone", Login),
-    ("analyzeShardKey", Login),
     ("balancerCollectionStatus", Login),
     ("balancerStart", Login),
     ("balancerStatus", Login),
@@ -265,9 +265,18 @@ fn analyze_schema(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 }
 
 fn query_analyzer(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    on_namespace(cx, body, ConfigureQueryAnalyzer)
+}
+
+fn shard_key(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    on_namespace(cx, body, AnalyzeShardKey)
+}
+
+/// Requires an action on the collection that the first field names with its database.
+fn on_namespace(cx: &Context<'_>, body: Doc<'_>, action: Action) -> Result<()> {
     let named = body.first().and_then(|first| first.value().as_str()).and_then(split_namespace);
     let (db, collection) = named.unwrap_or(("", ""));
-    cx.require(Target::Collection(db, collection), ConfigureQueryAnalyzer)
+    cx.require(Target::Collection(db, collection), action)
 }
 
 /// To see counts requires what `$queryStats` requires; to forget them, what the change of sampling

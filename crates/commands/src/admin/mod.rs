@@ -1,5 +1,6 @@
 //! Handshake, diagnostics and administration: one file for each command.
 
+pub mod analyze_shard_key;
 pub mod audit_config;
 pub mod auto_compact;
 pub mod backup;

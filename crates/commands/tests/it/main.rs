@@ -51,6 +51,7 @@ mod rights_fuzz;
 mod rollups;
 mod server_stages;
 mod sessions;
+mod shard_key;
 mod snapshot_reads;
 mod stage_rights;
 mod stats;

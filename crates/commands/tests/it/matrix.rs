@@ -172,6 +172,7 @@ fn the_rest_of_families() -> Vec<Row> {
         ("admin", server_stage(doc! { "$querySettings": {} }), vec![CLUSTER]),
         ("admin", doc! { "quireRecorder": "show" }, vec![MONITOR]),
         ("admin", doc! { "configureQueryAnalyzer": "shop.orders", "mode": "off" }, vec![CLUSTER]),
+        ("admin", doc! { "analyzeShardKey": "shop.orders", "key": { "_id": 1 } }, vec![CLUSTER]),
         (
             "admin",
             doc! { "setQuerySettings": &*"0".repeat(64), "settings": { "queryFramework": "sbe" } },
