@@ -166,3 +166,37 @@ fn words_that_make_no_sense() {
     assert_eq!(output.status.code(), Some(100));
     assert!(text(&output.stderr).contains("127.0.0.1:1"), "{}", text(&output.stderr));
 }
+
+/// What the recorder has counted is in the server's own space, which a copy has too.
+#[test]
+fn a_copy_has_the_windows_of_the_recorder() {
+    let directory = Directory::new();
+    let (data, copy) = (directory.join("db"), directory.join("copy"));
+    let (data, copy) = (data.to_str().unwrap(), copy.to_str().unwrap());
+    let server = Serving::start(&["--dbpath", data]);
+    server.run(doc! { "insert": "c", "documents": [{ "_id": 1, "a": 7 }], "$db": "test" });
+    for _ in 0..3 {
+        server.run(doc! { "find": "c", "filter": { "a": 7 }, "$db": "test" });
+    }
+    let stored = |server: &Serving| {
+        let show = doc! {
+            "quireRecorder": "show", "ns": "test.c", "from": Value::Date(0), "$db": "admin",
+        };
+        let reply = server.run(show);
+        let workload = reply.get("workload").and_then(|workload| workload.as_document()).unwrap();
+        let shapes = workload.get("shapes").and_then(|shapes| shapes.as_array()).unwrap();
+        let count = |shape: quire_document::Doc<'_>| {
+            let kind = shape.get("kind").and_then(|kind| kind.as_str())?;
+            let count = shape.get("measures")?.as_document()?.get("count")?.exact_i64()?;
+            (kind == "find").then_some(count)
+        };
+        shapes.iter().filter_map(|shape| count(shape.as_document()?)).sum::<i64>()
+    };
+    assert_eq!(stored(&server), 3);
+    let output = backup(&server, copy);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(server.end().code(), Some(0));
+    let copied = Serving::start(&["--dbpath", copy]);
+    assert_eq!(stored(&copied), 3);
+    assert_eq!(copied.end().code(), Some(0));
+}

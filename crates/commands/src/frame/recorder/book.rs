@@ -267,4 +267,56 @@ mod tests {
         news.drain(..).for_each(|news| book.give_back(news));
         assert_eq!(book.take_news(HOUR_MS + 2).len(), 2);
     }
+
+    fn store() -> Arc<Store> {
+        let engine = quire_storage::open_memory().unwrap();
+        Store::open(engine, quire_collections::StoreOptions::default()).unwrap()
+    }
+
+    /// Returns how many statements of a shape the windows of these hours have counted.
+    fn counted(store: &Arc<Store>, from_ms: i64, until_ms: i64) -> u64 {
+        let workload = windows::read(store, from_ms, until_ms).unwrap();
+        workload.shapes.iter().map(|used| used.measures.count).sum()
+    }
+
+    fn write(store: &Arc<Store>, book: &mut Book, now_ms: i64) {
+        book.take_news(now_ms).iter().for_each(|news| windows::write(store, news).unwrap());
+    }
+
+    /// An hour rolls over, a second process continues its window, and a window ends after thirty days.
+    #[test]
+    fn windows_roll_over_go_on_after_a_restart_and_end() {
+        const DAY_MS: i64 = 24 * HOUR_MS;
+        // Half past an hour, long after 1970.
+        let begun = 20_000 * DAY_MS + HOUR_MS / 2;
+        let store = store();
+        let mut book = Book::new(begun);
+        book.add(&known(1), &one(), begun);
+        write(&store, &mut book, begun);
+        book.add(&known(1), &one(), begun + 1);
+        // What was counted before the hour ended is stored after it.
+        let later = begun + HOUR_MS;
+        book.add(&known(1), &one(), later);
+        write(&store, &mut book, later);
+        assert_eq!(counted(&store, begun, begun), 2);
+        assert_eq!(counted(&store, later, later), 1);
+        assert_eq!(counted(&store, begun, later), 3);
+        // The process ends without a word. The next one adds to the stored window of this hour.
+        let mut book = Book::new(later);
+        book.continue_window(&store).unwrap();
+        book.add(&known(1), &one(), later + 1);
+        book.add(&known(2), &one(), later + 1);
+        write(&store, &mut book, later + 1);
+        assert_eq!(counted(&store, later, later), 3);
+        assert_eq!(book.recorded().0.iter().map(|one| one.measures.count).sum::<u64>(), 2);
+        for (now, (first, second)) in [
+            (begun + 30 * DAY_MS, (2, 3)),
+            (begun + 30 * DAY_MS + HOUR_MS, (0, 3)),
+            (begun + 31 * DAY_MS, (0, 0)),
+        ] {
+            windows::expire(&store, now).unwrap();
+            assert_eq!(counted(&store, begun, begun), first, "{now}");
+            assert_eq!(counted(&store, later, later), second, "{now}");
+        }
+    }
 }
