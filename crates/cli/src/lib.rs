@@ -20,6 +20,7 @@ mod progress;
 mod requests;
 pub mod serve;
 mod status;
+mod top;
 mod trace;
 mod version;
 mod words;
@@ -49,6 +50,11 @@ pub static COMMANDS: &[Subcommand] = &[
         name: "status",
         summary: "Shows what a server is doing: connections, operations, memory, waits.",
         run: status::run,
+    },
+    Subcommand {
+        name: "top",
+        summary: "Shows the shapes of the statements that a server runs, live.",
+        run: top::run,
     },
     Subcommand {
         name: "check",

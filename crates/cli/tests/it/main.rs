@@ -31,6 +31,7 @@ mod serving;
 mod status;
 mod streams_crash;
 mod tls;
+mod top;
 mod tour;
 mod trace;
 
