@@ -184,7 +184,8 @@ impl Numbers {
             w: input.writes(&one.from),
             u: input.writes(&one.to),
             f: children / parents,
-            f_max: one.fan_out.last().copied().unwrap_or(1) as f64,
+            // A sample of the children has few of each parent; one parent has at least the mean.
+            f_max: (one.fan_out.last().copied().unwrap_or(1) as f64).max(children / parents),
             p,
             c: input.mean_bytes(&one.from),
             copied: p.min(COPIED_MAX),

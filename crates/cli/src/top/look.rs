@@ -240,6 +240,11 @@ const CLASSES: [&str; 6] = ["queries", "getmore", "insert", "update", "remove", 
 fn of_top(client: &mut Client) -> Result<HashMap<Counted, Counts>, Failure> {
     let reply = call(client, doc! { "top": 1 })?;
     let totals = reply.get("totals").and_then(|totals| totals.as_document()).unwrap_or_default();
+    Ok(of_totals(totals))
+}
+
+/// Returns the counts in a reply of `top`: for each collection one for each class of operations.
+fn of_totals(totals: Doc<'_>) -> HashMap<Counted, Counts> {
     let mut counts = HashMap::new();
     for (namespace, entry) in totals.fields() {
         let Some(entry) = entry.as_document() else { continue };
@@ -252,12 +257,11 @@ fn of_top(client: &mut Client) -> Result<HashMap<Counted, Counts>, Failure> {
                 namespace: namespace.to_owned(),
                 shape: String::new(),
             };
-            let known =
-                Counts { count: figure("count"), micros: figure("time"), ..Counts::default() };
-            counts.insert(counted, known);
+            let (count, micros) = (figure("count"), figure("time"));
+            counts.insert(counted, Counts { count, micros, ..Counts::default() });
         }
     }
-    Ok(counts)
+    counts
 }
 
 /// Returns the running operations of clients; those of the user alone if it may not see others.
@@ -316,6 +320,21 @@ mod tests {
         assert_eq!((&*counted.what, &*counted.namespace), ("find", "shop.orders"));
         assert_eq!(counted.shape, r#"{"filter":{"a":{"$eq":"?number"}}}"#);
         assert_eq!((counts.count, counts.micros, counts.examined), (7, 900, Some(70)));
+    }
+
+    #[test]
+    fn the_classes_of_top_are_read() {
+        let figures = |count: i32, time: i64| doc! { "time": time, "count": count };
+        let (queries, commands) = (figures(4, 900), figures(2, 10));
+        let entry = doc! { "total": { "time": 910_i64, "count": 6 }, "queries": &queries, "commands": &commands };
+        let totals = doc! { "note": "all times in microseconds", "shop.orders": &entry };
+        let counts = of_totals(totals.as_doc());
+        let of = |what: &str| {
+            let found = counts.iter().find(|(counted, _)| counted.what == what);
+            found.map(|(_, counts)| (counts.count, counts.micros, counts.examined))
+        };
+        assert_eq!((of("queries"), of("commands")), (Some((4, 900, None)), Some((2, 10, None))));
+        assert_eq!(of("total"), None, "it would count everything twice");
     }
 
     #[test]
