@@ -25,9 +25,8 @@ pub(super) const RULE: Rule = Rule {
     },
     advice: Text {
         en: "Ids, index entries and the fields that name the source take more than the values. Put the measurements \
-             of a source in an hour into one document, or use a time-series collection: MongoDB packs its points by \
-             itself; Quire keeps each point as a document without an index on _id.",
-        zh: "id、索引项和标识来源的字段占用的空间比数值还多。请把同一来源一小时内的测量值放入一个文档，或使用时间序列集合：MongoDB 会自动打包其中的数据点；Quire 把每个点存为一个没有 _id 索引的文档。",
+             of a source in an hour into one document, or use a time-series collection, which is made for them.",
+        zh: "id、索引项和标识来源的字段占用的空间比数值还多。请把同一来源一小时内的测量值放入一个文档，或使用专门为此设计的时间序列集合。",
     },
     effects: Text {
         en: "A new measurement is pushed to the document of its source and hour, with an upsert. A question for single \
