@@ -4,6 +4,15 @@ use crate::{Serving, quire, text};
 use quire_document::{ArrayBuf, DocBuf, doc, extjson};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Ends the traffic of a test, also if the test fails.
+struct End<'e>(&'e AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Returns the first document of a screen as JSON in which `wanted` is a statement.
 fn screen_with(uri: &str, words: &[&str], wanted: &str) -> DocBuf {
     loop {
@@ -38,6 +47,7 @@ fn the_shapes_of_an_interval_are_shown() {
                 }
             }
         });
+        let _end = End(&ended);
         let found = screen_with(&uri, &["--db", "shop", "--sort", "examined"], "shop.orders");
         let rows = found.get("statements").and_then(|rows| rows.as_array()).unwrap();
         assert_eq!(rows.count(), 1, "only one database: {found:?}");
@@ -56,7 +66,6 @@ fn the_shapes_of_an_interval_are_shown() {
         let output = quire(&["top", "--uri", &uri, "--once", "--every", "0.3", "--limit", "1"]);
         let screen = text(&output.stdout);
         assert!(screen.contains("statements a second") && screen.contains("running: "), "{screen}");
-        ended.store(true, Ordering::Relaxed);
     });
     assert_eq!(serving.end().code(), Some(0));
 }
