@@ -830,7 +830,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new(
         "analyzeShardKey",
         Other,
-        admin::analyze_shard_key::run,
+        advise::analyze_shard_key::run,
         "Returns what a shard key would be worth, although there are no shards.",
     )
     .admin()

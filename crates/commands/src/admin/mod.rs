@@ -1,6 +1,5 @@
 //! Handshake, diagnostics and administration: one file for each command.
 
-pub mod analyze_shard_key;
 pub mod audit_config;
 pub mod auto_compact;
 pub mod backup;

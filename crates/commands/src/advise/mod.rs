@@ -2,5 +2,6 @@
 
 pub mod advise_indexes;
 pub mod advise_schema;
+pub mod analyze_shard_key;
 mod server_laboratory;
 mod workload;

@@ -30,7 +30,7 @@ enum Route {
     One,
     /// By several values or by a range of it.
     Some,
-    /// By nothing.
+    /// By nothing: all shards are asked.
     All,
 }
 
