@@ -59,7 +59,8 @@ pub use record::{
 pub use search_binding::bind_searches;
 pub use text::{debug_doc, debug_value};
 pub use validator::{
-    Validation, ValidationAction, ValidationLevel, ValidationOptions, Validator, validation_error,
+    Validation, ValidationAction, ValidationLevel, ValidationOptions, Validator, WriteTime,
+    validation_error,
 };
 pub use view::{SYSTEM_VIEWS, ViewDefinition};
 pub use view_reading::ResolvedView;

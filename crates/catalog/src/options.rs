@@ -354,6 +354,7 @@ pub fn parse_images(command: &str, value: Value<'_>) -> Result<bool> {
     for (name, value) in images.fields() {
         match (name, value) {
             ("enabled", Value::Bool(flag)) => enabled = Some(flag),
+            ("enabled", Value::Null | Value::Undefined) => {}
             ("enabled", other) => {
                 return Err(wrong_type(&format!("{command}.{IMAGES}.enabled"), other, "bool"));
             }

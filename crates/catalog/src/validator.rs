@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bumpalo::Bump;
-use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
+use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value, doc};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_mql::collation::{Collation, as_collator};
 use quire_mql::context::InterruptCheck;
@@ -39,6 +39,15 @@ impl ValidationLevel {
             Self::Moderate => "moderate",
         }
     }
+}
+
+/// The time at which a document is written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WriteTime {
+    /// The value of `$$NOW`, in milliseconds.
+    pub now_ms: u64,
+    /// The value of `$$CLUSTER_TIME`.
+    pub cluster_time: Timestamp,
 }
 
 /// What happens with a document that does not comply.
@@ -238,7 +247,7 @@ impl Validator {
         Validator { document, collation, filter, reporter }
     }
 
-    /// Returns true if the document complies. `now_ms` is the value of `$$NOW`. A document for which
+    /// Returns true if the document complies at the time `now`. A document for which
     /// an expression fails does not comply.
     ///
     /// # Errors
@@ -247,11 +256,11 @@ impl Validator {
     pub fn accepts(
         &self,
         doc: Doc<'_>,
-        now_ms: u64,
+        now: WriteTime,
         interrupt: Option<&Arc<dyn InterruptCheck>>,
     ) -> Result<bool> {
         let filter = self.filter.as_ref().map_err(again)?;
-        let (arena, shared) = (Bump::new(), self.shared(now_ms, interrupt));
+        let (arena, shared) = (Bump::new(), self.shared(now, interrupt));
         match filter.matches(doc, &EvalContext::new(&arena, doc, &shared)) {
             Err(error) if is_about_the_document(&error) => Ok(false),
             outcome => outcome,
@@ -265,19 +274,20 @@ impl Validator {
     pub fn explain(
         &self,
         doc: Doc<'_>,
-        now_ms: u64,
+        now: WriteTime,
         interrupt: Option<&Arc<dyn InterruptCheck>>,
     ) -> Result<DocBuf> {
         let parse = || Reporter::parse(self.document.as_doc(), &context(self.collation.as_ref()));
         let reporter = self.reporter.get_or_init(parse).as_ref().map_err(again)?;
-        let (arena, shared) = (Bump::new(), self.shared(now_ms, interrupt));
+        let (arena, shared) = (Bump::new(), self.shared(now, interrupt));
         reporter.err_info(doc, &EvalContext::new(&arena, doc, &shared))
     }
 
-    fn shared(&self, now_ms: u64, interrupt: Option<&Arc<dyn InterruptCheck>>) -> Shared {
-        let shared = Shared::new(now_ms as i64)
+    fn shared(&self, now: WriteTime, interrupt: Option<&Arc<dyn InterruptCheck>>) -> Shared {
+        let mut shared = Shared::new(now.now_ms as i64)
             .with_collator(as_collator(self.collation.as_ref()))
             .with_random(quire_storage::rng::word);
+        shared.cluster_time = Some(now.cluster_time);
         match interrupt {
             None => shared,
             Some(interrupt) => shared.with_interrupt(Arc::clone(interrupt)),
@@ -293,6 +303,7 @@ fn is_about_the_document(error: &Error) -> bool {
 fn context(collation: Option<&Arc<Collation>>) -> ParseContext {
     let mut context = ParseContext::default();
     context.collator = as_collator(collation);
+    context.cluster_time = true;
     context
 }
 
@@ -344,7 +355,7 @@ mod tests {
         let restored = Validation::restored(stored.as_doc(), None);
         assert_eq!(restored.level(), ValidationLevel::Moderate);
         let validator = restored.validator().unwrap();
-        let refused = validator.accepts(Doc::empty(), 0, None).unwrap_err();
+        let refused = validator.accepts(Doc::empty(), WriteTime::default(), None).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::BadValue);
         let shown = DocBuf::build(|writer| restored.write(writer));
         assert_eq!(shown.as_bytes(), stored.as_bytes(), "collMod of another option keeps it");
@@ -358,12 +369,16 @@ mod tests {
         let grow = doc! { "$reduce": { "input": &steps, "initialValue": ["$s"], "in": &twice } };
         let validation = compiled(doc! { "$expr": { "$ne": [&grow, 1] } }).unwrap();
         let validator = validation.validator().unwrap();
-        let refused = validator.accepts(doc! { "s": "x".repeat(64).as_str() }.as_doc(), 0, None);
+        let refused = validator.accepts(
+            doc! { "s": "x".repeat(64).as_str() }.as_doc(),
+            WriteTime::default(),
+            None,
+        );
         assert_eq!(refused.unwrap_err().code(), ErrorCode::ExceededMemoryLimit);
         // An expression that fails for the document refuses it.
         let validation = compiled(doc! { "$expr": { "$divide": [1, "$n"] } }).unwrap();
         let validator = validation.validator().unwrap();
-        assert!(!validator.accepts(doc! { "n": 0 }.as_doc(), 0, None).unwrap());
+        assert!(!validator.accepts(doc! { "n": 0 }.as_doc(), WriteTime::default(), None).unwrap());
     }
 
     #[test]

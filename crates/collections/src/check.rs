@@ -254,8 +254,8 @@ impl Checker<'_> {
     /// Counts a document that does not comply with the validator.
     fn validate(&mut self, id: RecordId, doc: &StoredDoc) -> Result<()> {
         let Some(validator) = self.validator else { return Ok(()) };
-        let now_ms = self.store.clock().now_ms();
-        if !validator.accepts(doc.as_doc(), now_ms, current_interrupt().as_ref())? {
+        let now = self.store.write_time(self.store.clock().now_ms());
+        if !validator.accepts(doc.as_doc(), now, current_interrupt().as_ref())? {
             self.found.noncompliant += 1;
             self.found.first_noncompliant.get_or_insert(id);
         }

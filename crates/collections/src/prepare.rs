@@ -72,10 +72,17 @@ fn check_id(id: &Element<'_>) -> Result<()> {
     }
 }
 
+/// Returns true for the reference to another document, `{$ref, $id}`, which may be an `_id`.
+fn is_reference(doc: Doc<'_>) -> bool {
+    let mut names = doc.fields().map(|(name, _)| name);
+    let begins = names.next() == Some("$ref") && names.next() == Some("$id");
+    begins && names.all(|name| name == "$db" || !name.starts_with('$'))
+}
+
 fn check_id_fields(value: Value<'_>) -> Result<()> {
     match value {
         Value::Document(doc) => doc.fields().try_for_each(|(name, value)| {
-            if name.starts_with('$') {
+            if name.starts_with('$') && !is_reference(doc) {
                 return Err(Error::new(
                     ErrorCode::DollarPrefixedFieldName,
                     format!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use quire_catalog::{Catalog, Collection, CollectionId, IndexId, Uuid, low_water_key};
+use quire_catalog::{Catalog, Collection, CollectionId, IndexId, Uuid, WriteTime, low_water_key};
 use quire_document::{ObjectId, Timestamp};
 use quire_error::Result;
 use quire_storage::rng::Rng;
@@ -221,6 +221,12 @@ impl Store {
     /// Returns the exact size of a collection as of the last commit.
     pub fn counts(&self, collection: &Collection) -> Counts {
         self.engine.counts(collection.id.0)
+    }
+
+    /// Returns the time of a write at `now_ms`, which follows all commits.
+    pub(crate) fn write_time(&self, now_ms: u64) -> WriteTime {
+        let cluster_time = Timestamp::from_u64(self.engine.cluster_time().next(now_ms).0);
+        WriteTime { now_ms, cluster_time }
     }
 
     /// Returns a unique timestamp for an empty one in a document.

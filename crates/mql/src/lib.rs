@@ -19,6 +19,7 @@ pub mod sort;
 pub mod stage;
 mod text;
 pub mod time_series;
+mod too_large;
 mod totals;
 pub mod type_set;
 pub mod update;
@@ -30,6 +31,7 @@ pub use expression::Expression;
 pub use filter::Filter;
 pub use options::whole;
 pub use stage::Stage;
+pub use too_large::too_large;
 pub use update::{Outcome, Update, UpdateSpec};
 
 #[cfg(test)]

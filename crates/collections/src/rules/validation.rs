@@ -41,8 +41,8 @@ impl Rule for Validates {
             WritePolicy::Client | WritePolicy::Derived => {}
             WritePolicy::Bypassing | WritePolicy::Internal => return Ok(()),
         }
-        let interrupt = current_interrupt();
-        let accepts = |doc| self.validator.accepts(doc, proposal.now_ms, interrupt.as_ref());
+        let (interrupt, now) = (current_interrupt(), proposal.store.write_time(proposal.now_ms));
+        let accepts = |doc| self.validator.accepts(doc, now, interrupt.as_ref());
         if accepts(proposal.after)? {
             return Ok(());
         }
@@ -58,9 +58,8 @@ impl Rule for Validates {
 
 impl Validates {
     fn violated(&self, proposal: &Proposal<'_>) -> Result<()> {
-        let interrupt = current_interrupt();
-        let err_info =
-            self.validator.explain(proposal.after, proposal.now_ms, interrupt.as_ref())?;
+        let (interrupt, now) = (current_interrupt(), proposal.store.write_time(proposal.now_ms));
+        let err_info = self.validator.explain(proposal.after, now, interrupt.as_ref())?;
         let refused = self.action.refuses();
         if self.action.logs() {
             let Proposal { collection, after: doc, .. } = *proposal;

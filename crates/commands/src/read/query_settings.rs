@@ -70,7 +70,18 @@ pub fn remove(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -> Res
 }
 
 /// Returns the rows of a `$querySettings`.
-pub fn stage(cx: &Context<'_>, _: &AggregateRequest, operand: Value<'_>) -> Result<Vec<DocBuf>> {
+///
+/// # Errors
+/// 73 InvalidNamespace if the pipeline reads a collection; the errors of the operand.
+pub fn stage(
+    cx: &Context<'_>,
+    request: &AggregateRequest,
+    operand: Value<'_>,
+) -> Result<Vec<DocBuf>> {
+    if !request.namespace.ends_with(".$cmd.aggregate") {
+        let text = "$querySettings must be run on a database with {aggregate: 1}";
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
     let Value::Document(options) = operand else {
         let text = "$querySettings stage expects a document as argument";
         return Err(Error::location(7746800, text));

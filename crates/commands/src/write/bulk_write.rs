@@ -13,7 +13,7 @@ use crate::write::write_reply::{IdRoom, STATEMENTS_MAX, Shortening};
 use crate::write::writes::{fails_command, write_repeated};
 use quire_catalog::{Namespace, Uuid};
 use quire_collections::{WritePolicy, is_in_doubt};
-use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_executor::UnitOfWork;
 use quire_executor::modify::insert_many;
@@ -155,6 +155,12 @@ fn error_row(at: usize, op: &Op<'_>, error: &Error) -> DocBuf {
     })
 }
 
+/// Returns `$$CLUSTER_TIME` of the operation at this position: each has one of its own.
+fn of_operation(time: Timestamp, place: usize) -> Timestamp {
+    let later = u32::try_from(place).unwrap_or(u32::MAX);
+    Timestamp { increment: time.increment.saturating_add(later), ..time }
+}
+
 /// Runs the operation at this position and returns its counters.
 fn one(
     cx: &Context<'_>,
@@ -192,7 +198,9 @@ fn one(
                 Some(before) => crate::write::repeated::update(&before)?,
                 None => {
                     totals.room.check()?;
-                    let ended = run_one(cx, namespace, statement, let_vars, (unit, place));
+                    let mut params = cx.exec_params();
+                    params.cluster_time = params.cluster_time.map(|time| of_operation(time, place));
+                    let ended = run_one(cx, namespace, statement, let_vars, (unit, place, &params));
                     let tally = ended.as_ref().map(update::tally);
                     cx.end_bulk_statement(Class::Update, namespace, op.written, began, tally);
                     ended?

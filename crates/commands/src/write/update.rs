@@ -13,6 +13,7 @@ use crate::write::writes::check_single;
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
+use quire_executor::ExecParams;
 use quire_executor::modify::{UpdateOutcome, UpdateRequest, update};
 use quire_mql::collation::AskedCollation;
 use quire_mql::stage::row_of;
@@ -35,6 +36,8 @@ pub struct UpdateStatement<'a> {
     pub multi: bool,
     /// `upsert`: insert a document if none matches.
     pub upsert: bool,
+    /// `upsertSupplied`: an upsert inserts the constant `new`, not what the pipeline makes.
+    pub upsert_supplied: bool,
     /// `sort`: the order that decides which document is updated.
     pub sort: Doc<'a>,
     /// `hint`: the index to use.
@@ -51,9 +54,7 @@ impl<'a> UpdateStatement<'a> {
             "arrayFilters" => self.array_filters = array_filters(arg)?,
             "multi" => self.multi = flag(arg)?,
             "upsert" => self.upsert = flag(arg)?,
-            "upsertSupplied" => {
-                flag(arg)?;
-            }
+            "upsertSupplied" => self.upsert_supplied = flag(arg)?,
             "sort" => self.sort = arg.document()?,
             "hint" => self.hint = hint(arg)?,
             "collation" if arg.is_null() => {}
@@ -69,6 +70,28 @@ impl<'a> UpdateStatement<'a> {
             return Err(Error::failed_to_parse("Cannot specify sort with multi=true"));
         }
         Ok(())
+    }
+
+    /// Returns the document that an upsert inserts instead of what the update makes, if there is one.
+    ///
+    /// # Errors
+    /// 9 FailedToParse if `upsertSupplied` stands without `upsert`, a pipeline or the document.
+    fn supplied(&self) -> Result<Option<Doc<'a>>> {
+        if !self.upsert_supplied {
+            return Ok(None);
+        }
+        if !self.upsert || !matches!(self.update, Some(Value::Array(_))) {
+            let text = "upsertSupplied: true needs upsert: true and a pipeline as the update";
+            return Err(Error::failed_to_parse(text));
+        }
+        match self.constants.and_then(|constants| constants.get("new")) {
+            Some(Value::Document(new)) => Ok(Some(new)),
+            _ => {
+                let text =
+                    "the parameter $upsertSupplied is set to 'true', but no document was supplied";
+                Err(Error::failed_to_parse(text))
+            }
+        }
     }
 
     /// Fails if constants are given and the update is not a pipeline.
@@ -108,7 +131,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let ended = match unit.repeated(at)? {
             Some(before) => Ok(repeated::update(&before)?),
             None => room.check().and_then(|()| {
-                run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut unit, at))
+                let params = cx.exec_params();
+                run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut unit, at, &params))
             }),
         };
         cx.end_statement(Class::Update, &namespace, *doc, began, ended.as_ref().map(tally));
@@ -154,7 +178,7 @@ pub fn run_one(
     namespace: &Namespace,
     statement: &UpdateStatement<'_>,
     let_vars: Doc<'_>,
-    (unit, place): (&mut Unit, usize),
+    (unit, place, params): (&mut Unit, usize, &ExecParams),
 ) -> Result<UpdateOutcome> {
     statement.check_constants()?;
     check_single(unit, statement.multi, "multi=true")?;
@@ -167,13 +191,14 @@ pub fn run_one(
         array_filters: &statement.array_filters,
         multi: statement.multi,
         upsert: statement.upsert,
+        supplied: statement.supplied()?,
         sort: statement.sort,
         hint: statement.hint.clone(),
         collation: AskedCollation::parse(statement.collation)?,
         let_vars: variables.as_doc(),
     };
     cx.begin_statements(unit, place..place + 1)?;
-    let outcome = update(unit, &request, &cx.exec_params())?;
+    let outcome = update(unit, &request, params)?;
     unit.note(outcome.committed.as_ref());
     Ok(outcome)
 }

@@ -70,10 +70,12 @@ pub fn statements<'c>(
         (Some(arg), None) => {
             let mut found = Vec::new();
             for (at, value) in arg.array()?.iter().enumerate() {
-                let Value::Document(statement) = value else {
-                    return Err(arg.wrong_element(at, value, "object"));
-                };
-                found.push(statement);
+                match value {
+                    Value::Document(statement) => found.push(statement),
+                    // As MongoDB's parser of lists does.
+                    Value::Null | Value::Undefined => {}
+                    _ => return Err(arg.wrong_element(at, value, "object")),
+                }
             }
             found
         }

@@ -364,7 +364,7 @@ fn reads_more(node: &Node) -> bool {
 fn spill_file(env: &Env) -> Result<SpillWriter> {
     match env.spill_directory() {
         Some(directory) => SpillWriter::create(directory),
-        None => Err(env.memory_error("$facet")),
+        None => Err(too_large()),
     }
 }
 

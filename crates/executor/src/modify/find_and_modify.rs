@@ -120,7 +120,7 @@ pub fn find_and_modify(
             let examined = statement.examined;
             return Ok(FindAndModifyOutcome { examined, ..FindAndModifyOutcome::default() });
         }
-        if let Some(inserted) = upsert(unit, namespace, &mut statement)? {
+        if let Some(inserted) = upsert(unit, namespace, &mut statement, None)? {
             return Ok(FindAndModifyOutcome {
                 before: None,
                 after: Some(inserted.doc),

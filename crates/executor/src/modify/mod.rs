@@ -25,7 +25,7 @@ pub use find_and_modify::{
 };
 pub use insert::{InsertOutcome, insert_many};
 pub use results::write_results;
-pub use update::{UpdateOutcome, UpdateRequest, check_update, update};
+pub use update::{UpdateOutcome, UpdateRequest, check_update, try_update, update};
 pub use upsert::check_upsert_filter;
 
 use quire_collections::Failure;

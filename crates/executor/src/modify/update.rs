@@ -19,6 +19,7 @@ use crate::modify::statement::{Applied, Query, Statement};
 use crate::modify::time_series::check_series_update;
 use crate::modify::upsert::{check_upsert_filter, upsert};
 use crate::params::ExecParams;
+use crate::views::Views;
 
 /// One update statement.
 #[derive(Debug, Clone)]
@@ -35,6 +36,8 @@ pub struct UpdateRequest<'u> {
     pub multi: bool,
     /// True to insert if none matches.
     pub upsert: bool,
+    /// The document to insert then; `None` for the one that filter and update make.
+    pub supplied: Option<Doc<'u>>,
     /// The order that decides which document is updated, if not all are (8.0).
     pub sort: Doc<'u>,
     /// The index to use.
@@ -69,6 +72,24 @@ pub fn update(
     if request.upsert {
         check_upsert_filter(request.filter)?;
     }
+    let collection = unit.collection(&request.namespace)?;
+    let mut statement = statement_of(request, collection.as_deref(), params)?;
+    let kind = (request.multi, request.upsert);
+    check_series_update(collection.as_deref(), kind, request.filter, statement.update.as_ref())?;
+    statement.id = unit.statements().first().copied().filter(|_| !request.multi);
+    let outcome = run(unit, request, &mut statement, collection.as_deref());
+    outcome.map_err(|error| match statement.is_planned {
+        true => error.context("Plan executor error during update"),
+        false => error,
+    })
+}
+
+/// Returns the statement of an update on `collection`.
+fn statement_of(
+    request: &UpdateRequest<'_>,
+    collection: Option<&Collection>,
+    params: &ExecParams,
+) -> Result<Statement> {
     let sort = if request.multi { Doc::empty() } else { request.sort };
     let (namespace, hint) = (request.namespace.as_str(), request.hint.clone());
     let query =
@@ -78,17 +99,38 @@ pub fn update(
         array_filters: request.array_filters,
         multi: request.multi,
     };
+    Statement::new(query, Some(spec), request.let_vars, collection, params)
+}
+
+/// The documents that [`try_update`] reads at a time.
+const TRIED_MAX: usize = 100;
+
+/// Applies an update to the documents that it would change, and writes nothing: for `explain`.
+///
+/// # Errors
+/// The first error of the query or of applying the update to a document.
+pub fn try_update(
+    unit: &dyn UnitOfWork,
+    request: &UpdateRequest<'_>,
+    params: &ExecParams,
+) -> Result<()> {
     let collection = unit.collection(&request.namespace)?;
-    let mut statement =
-        Statement::new(query, Some(spec), request.let_vars, collection.as_deref(), params)?;
-    let kind = (request.multi, request.upsert);
-    check_series_update(collection.as_deref(), kind, request.filter, statement.update.as_ref())?;
-    statement.id = unit.statements().first().copied().filter(|_| !request.multi);
-    let outcome = run(unit, request, &mut statement, collection.as_deref());
-    outcome.map_err(|error| match statement.is_planned {
-        true => error.context("Plan executor error during update"),
-        false => error,
-    })
+    let Some(collection) = collection.as_deref() else { return Ok(()) };
+    let mut statement = statement_of(request, Some(collection), params)?;
+    let Some(mut search) = statement.search(unit)? else { return Ok(()) };
+    loop {
+        let max = if request.multi { TRIED_MAX } else { 1 };
+        let found = search.next(unit, &statement, max)?.records;
+        let views = unit.views()?;
+        for record in &found {
+            if let Some(doc) = views.view().get(collection, *record)? {
+                statement.apply(doc.as_doc())?;
+            }
+        }
+        if found.is_empty() || !request.multi {
+            return Ok(());
+        }
+    }
 }
 
 /// Checks the change of an update that is only explained.
@@ -118,7 +160,8 @@ fn run(
             return Ok(outcome);
         }
         statement.is_planned = true;
-        if let Some(inserted) = upsert(unit, &request.namespace, statement)? {
+        let supplied = request.supplied.map(Doc::to_owned);
+        if let Some(inserted) = upsert(unit, &request.namespace, statement, supplied)? {
             return Ok(UpdateOutcome {
                 upserted: Some(inserted.id),
                 committed: inserted.committed,

@@ -16,14 +16,18 @@ pub(crate) struct Upserted {
     pub committed: Option<Committed>,
 }
 
-/// Inserts the document that the statement makes without a match. `None`: another writer inserted
+/// Inserts the `supplied` document, or the one that the statement makes without a match. `None`: another writer inserted
 /// it meanwhile, and the statement should search again.
 pub(crate) fn upsert(
     unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
     statement: &mut Statement,
+    supplied: Option<DocBuf>,
 ) -> Result<Option<Upserted>> {
-    let doc = statement.upsert_document(unit.store().new_object_id())?;
+    let doc = match supplied {
+        Some(doc) => doc,
+        None => statement.upsert_document(unit.store().new_object_id())?,
+    };
     let interrupt = statement.env.params.interrupt.clone();
     loop {
         unit.ensure_collection(namespace, &interrupt, &|_| true)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use bytes::Bytes;
 use quire_document::{Doc, DocBuf};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::projection::Projection;
 use quire_mql::stage::{Match, Position, Redact, Stage, Transforms, Unwind};
@@ -239,13 +239,7 @@ pub fn check_size(doc: Doc<'_>) -> Result<()> {
     if doc.len() <= DOC_BYTES_MAX {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorCode::BSONObjectTooLarge,
-        format!(
-            "BSONObj size: {} is invalid. Size must be between 0 and {DOC_BYTES_MAX}",
-            doc.len()
-        ),
-    ))
+    Err(quire_mql::too_large(doc.len(), doc.first()))
 }
 
 /// The operator of a chain.

@@ -233,6 +233,7 @@ impl Disturbed {
             array_filters: &[],
             multi: false,
             upsert: true,
+            supplied: None,
             sort: Doc::empty(),
             hint: None,
             let_vars: Doc::empty(),

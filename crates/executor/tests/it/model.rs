@@ -212,6 +212,7 @@ impl Run {
             array_filters: &[],
             multi,
             upsert: false,
+            supplied: None,
             sort: if multi { Doc::empty() } else { by_id.as_doc() },
             hint: None,
             let_vars: Doc::empty(),

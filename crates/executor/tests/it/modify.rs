@@ -77,6 +77,7 @@ impl World {
             array_filters: &[],
             multi,
             upsert,
+            supplied: None,
             sort: Doc::empty(),
             hint: None,
             let_vars: Doc::empty(),

@@ -36,6 +36,7 @@ fn increment(store: &Arc<Store>, log: &mut RetryLog, statement: i32, commit: &Co
         array_filters: &[],
         multi: false,
         upsert: false,
+        supplied: None,
         sort: Doc::empty(),
         hint: None,
         let_vars: Doc::empty(),

@@ -10,7 +10,8 @@ use super::rename::Source;
 use super::tree::{Elements, Fields, Node};
 use super::{limits, path};
 use crate::context::EvalContext;
-use crate::text;
+use crate::{text, too_large};
+use quire_document::limits::INTERNAL_DOCUMENT_BYTES_MAX;
 use quire_document::{Array, Doc, Element, Type, Value, write_element, write_index};
 use quire_error::{Error, ErrorCode, Result};
 use smallvec::{SmallVec, smallvec};
@@ -31,8 +32,8 @@ pub(super) struct Run<'r> {
     pub(super) renames: SmallVec<[Source<'r>; 2]>,
     /// True if an operator has changed the document.
     pub(super) changed: bool,
-    /// The length of the output that a document must not exceed.
-    length_max: usize,
+    /// The length of the output before the document.
+    start: usize,
     path: SmallVec<[Part<'r>; 8]>,
 }
 
@@ -68,22 +69,23 @@ impl<'r> Run<'r> {
         filters: &'r ArrayFilters,
     ) -> Self {
         let (renames, path) = (SmallVec::new(), SmallVec::new());
-        let (changed, length_max) = (false, usize::MAX);
-        Run { root, position, insert, cx, filters, renames, changed, length_max, path }
+        let (changed, start) = (false, usize::MAX);
+        Run { root, position, insert, cx, filters, renames, changed, start, path }
     }
 
     /// Writes the updated document to `out`.
     pub(super) fn document(&mut self, tree: &'r Fields, out: &mut Vec<u8>) -> Result<()> {
-        self.length_max = out.len() + limits::DOCUMENT_BYTES_MAX;
+        self.start = out.len();
         let children = self.children_of(tree)?;
         self.fields(children, self.root, out)
     }
 
-    /// Fails with 17419 as soon as the output is too large. So an operand that is written many
-    /// times uses no more memory than the largest document.
+    /// Fails with 10334 as soon as the output is larger than any document. So an operand that is
+    /// written many times uses no more memory than the largest document.
     fn check_length(&self, out: &[u8]) -> Result<()> {
-        if out.len() > self.length_max {
-            return limits::check_size(usize::MAX);
+        let bytes = out.len().saturating_sub(self.start);
+        if bytes > INTERNAL_DOCUMENT_BYTES_MAX {
+            return Err(too_large(bytes, self.root.first()));
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! The limits of updates, with MongoDB's numbers.
 
+use crate::too_large;
+use quire_document::Doc;
+use quire_document::limits::INTERNAL_DOCUMENT_BYTES_MAX;
 use quire_error::{Error, ErrorCode, Result};
 
 /// The most levels of nesting in a stored document.
@@ -17,8 +20,12 @@ pub(super) fn too_deep() -> Error {
     Error::new(ErrorCode::Overflow, message)
 }
 
-/// Fails with 17419 if a result has too many bytes.
-pub(super) fn check_size(bytes: usize) -> Result<()> {
+/// Fails with 17419 if the result of updating `original` has more bytes than a stored document, with
+/// 10334 if it has more than any document.
+pub(super) fn check_size(bytes: usize, original: Doc<'_>) -> Result<()> {
+    if bytes > INTERNAL_DOCUMENT_BYTES_MAX {
+        return Err(too_large(bytes, original.first()));
+    }
     if bytes > DOCUMENT_BYTES_MAX {
         let message =
             format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");

@@ -42,9 +42,11 @@ pub use describe::{ChangedPath, PathStep, UpdateDescription};
 pub use operator::{FieldOperand, OPERATORS, UpdateOperator, find_operator};
 
 use crate::context::{EvalContext, ParseContext};
+use crate::too_large;
 use array_filter::ArrayFilters;
 use modifiers::Modifiers;
 use pipeline::PipelineUpdate;
+use quire_document::limits::INTERNAL_DOCUMENT_BYTES_MAX;
 use quire_document::{Doc, DocBuf, ObjectId, Value};
 use quire_error::{Error, Result};
 use replacement::Replacement;
@@ -199,7 +201,7 @@ impl Update {
             }
             Kind::Pipeline(pipeline) => pipeline.apply(doc, cx, out)?,
         };
-        limits::check_size(out.len() - start)?;
+        limits::check_size(out.len() - start, doc)?;
         Ok(Outcome { changed })
     }
 
@@ -250,6 +252,9 @@ fn finish_upsert(doc: Doc<'_>, new_id: impl FnOnce() -> ObjectId) -> Result<DocB
             writer.append_element(element);
         }
     });
+    if document.as_bytes().len() > INTERNAL_DOCUMENT_BYTES_MAX {
+        return Err(too_large(document.as_bytes().len(), document.as_doc().first()));
+    }
     if document.as_bytes().len() > limits::DOCUMENT_BYTES_MAX {
         let max = limits::DOCUMENT_BYTES_MAX;
         let message = format!("Document to upsert is larger than {max}");

@@ -16,7 +16,14 @@ pub(super) struct PipelineUpdate {
 }
 
 impl PipelineUpdate {
+    /// Parses the stages. An operation on constants that fails is no error here: MongoDB does not
+    /// optimise the pipeline of an update, so it fails for the first document that matches.
     pub(super) fn parse(stages: Array<'_>, cx: &ParseContext) -> Result<Self> {
+        let unfolded = |_| PipelineUpdate::parse_stages(stages, &cx.clone().without_folding());
+        PipelineUpdate::parse_stages(stages, cx).or_else(unfolded)
+    }
+
+    fn parse_stages(stages: Array<'_>, cx: &ParseContext) -> Result<Self> {
         let mut parsed = Transforms::default();
         for stage in stages.iter() {
             parsed.push(parse_stage(stage, cx)?);

@@ -160,8 +160,12 @@ pub(super) fn check_id(id: Value<'_>) -> Result<()> {
 }
 
 fn check_id_fields(doc: Doc<'_>) -> Result<()> {
+    let mut names = doc.fields().map(|(name, _)| name);
+    let is_reference = names.next() == Some("$ref")
+        && names.next() == Some("$id")
+        && names.all(|name| name == "$db" || !name.starts_with('$'));
     for (name, value) in doc.fields() {
-        if name.starts_with('$') {
+        if name.starts_with('$') && !is_reference {
             let message = format!(
                 "_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."
             );

@@ -167,7 +167,7 @@ fn an_update_ends_once_its_document_is_too_large() {
         let cx = EvalContext::new(&arena, root.as_doc(), &shared);
         parsed.apply(root.as_doc(), None, &cx, &mut Vec::new())
     });
-    assert_eq!(result.map(|_| ()).unwrap_err().code().number(), 17419);
+    assert_eq!(result.map(|_| ()).unwrap_err().code().number(), 10334);
     assert!(bytes < 80 << 20, "{bytes}");
 }
 

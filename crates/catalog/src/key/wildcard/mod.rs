@@ -15,7 +15,7 @@ use std::sync::Arc;
 use quire_document::path::array_index;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
-use quire_mql::filter::Test;
+use quire_mql::filter::{Comparison, Test};
 
 use self::tree::Tree;
 use super::bounds::bounds;
@@ -265,11 +265,16 @@ fn compares_whole(test: &Test) -> bool {
         Value::Array(array) => !array.is_empty(),
         _ => false,
     };
-    let is_container = |value: Value<'_>| matches!(value, Value::Document(_) | Value::Array(_));
+    // Of all documents only the empty one is at most empty, and it has a key.
+    let finds_others = |comparison: Comparison, value: Value<'_>| match value {
+        Value::Document(_) => !matches!(comparison, Comparison::Eq | Comparison::Lte),
+        Value::Array(_) => comparison != Comparison::Eq,
+        _ => false,
+    };
     match test {
         Test::Compare(comparison, operand) | Test::Implied(comparison, operand) => {
             let value = operand.value();
-            whole(value) || is_container(value) && *comparison != quire_mql::filter::Comparison::Eq
+            whole(value) || finds_others(*comparison, value)
         }
         Test::In(list) => list.values().any(whole),
         Test::Not(inner) => compares_whole(inner),
