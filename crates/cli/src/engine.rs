@@ -19,7 +19,11 @@ pub(crate) fn open(path: &Path, options: LsmOptions) -> Result<Opened, Failure> 
             }
             _ => String::new(),
         };
-        let text = format!("cannot open the data directory {shown}: {error}{advice}");
+        let why = match &error {
+            StorageError::Unavailable(why) => why.clone(),
+            error => error.to_string(),
+        };
+        let text = format!("cannot open the data directory {shown}: {why}{advice}");
         Failure::new(FAILED, text)
     })
 }

@@ -45,7 +45,7 @@ impl JobsOptions {
     fn parse(call: &Call) -> Result<Option<JobsOptions>, Failure> {
         let mut target = Target::default();
         let (mut json, mut said) = (false, Vec::new());
-        let mut words = Words::of(call);
+        let mut words = Words::of(call, help());
         while let Some(word) = words.next(&mut target)? {
             match word {
                 Word::Help => return Ok(None),

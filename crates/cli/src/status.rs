@@ -1,14 +1,17 @@
-//! `quire status`: what a server is doing, on one screen or as a line each few seconds. The numbers
-//! are those of `serverStatus`; the rates are differences of two looks.
+//! `quire status`: what a server is doing, on one screen or as a line each few seconds, and what it
+//! did (`status/history.rs`). The numbers are those of `serverStatus`; the rates are differences of two looks.
+
+mod history;
 
 use crate::call::{Call, print};
 use crate::connect::{self, Client, Target};
 use crate::exit::Failure;
 use crate::words::{Word, Words};
 use comfy_table::{CellAlignment, Table, presets};
+use history::Period;
 use quire_document::extjson::{self, Format};
 use quire_document::{DocBuf, Value, doc};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The time between the two looks of one screen.
 const LOOK: Duration = Duration::from_secs(1);
@@ -21,8 +24,8 @@ fn help() -> String {
     format!(
         "Usage: quire status [OPTIONS]
 
-Shows what a server is doing: connections, operations a second and their times, memory, waits. A
-user needs the role clusterMonitor.
+Shows what a server is doing: connections, operations a second and their times, memory, waits; or
+what it did, from the history that it keeps on disk. A user needs the role clusterMonitor.
 
 Data:
 {}
@@ -31,6 +34,10 @@ Output:
   --every SECONDS      A line each SECONDS, until the program is stopped.
   --count N            Ends after N lines.
   --json               The reply of serverStatus as JSON.
+  --since TIME         The history since TIME: 30m, 2h, 7d, or a date such as
+                       2026-11-29 or 2026-11-29T10:00, in UTC. Lines for --count
+                       parts of that time (30), or its samples with --json.
+  --until TIME         The end of that time. Default: now.
   -h, --help           Shows this help.",
         connect::HELP
     )
@@ -41,14 +48,21 @@ struct StatusOptions {
     every: Option<Duration>,
     count: Option<u64>,
     json: bool,
+    /// The time whose history is shown; `None` to show what the server is doing now.
+    history: Option<Period>,
 }
 
 impl StatusOptions {
     /// Parses the command line; `None` if help was requested.
     fn parse(call: &Call) -> Result<Option<StatusOptions>, Failure> {
-        let mut options =
-            StatusOptions { target: Target::default(), every: None, count: None, json: false };
-        let mut words = Words::of(call);
+        let mut options = StatusOptions {
+            target: Target::default(),
+            every: None,
+            count: None,
+            json: false,
+            history: None,
+        };
+        let mut words = Words::of(call, help());
         while let Some(word) = words.next(&mut options.target)? {
             match word {
                 Word::Help => return Ok(None),
@@ -67,18 +81,36 @@ impl StatusOptions {
                     options.count =
                         Some(count.map_err(|_| words.wrong("--count takes a whole number"))?);
                 }
+                Word::Long(name) if name == "since" || name == "until" => {
+                    let text = words.text()?;
+                    let Some(at) = history::parse_moment(&text, now_ms()) else {
+                        let text = format!(
+                            "--{name} takes 30m, 2h, 7d or a date such as 2026-11-29T10:00, not '{text}'"
+                        );
+                        return Err(words.wrong(text));
+                    };
+                    let period = options.history.get_or_insert_default();
+                    match name == "since" {
+                        true => period.since_ms = at,
+                        false => period.until_ms = at,
+                    }
+                }
                 other => return Err(words.unexpected(other)),
             }
+        }
+        if options.target.directory().is_some() {
+            // A directory has nothing else to show.
+            options.history.get_or_insert_default();
         }
         match options {
             StatusOptions { every: Some(_), json: true, .. } => {
                 Err(words.wrong("--every and --json exclude each other"))
             }
-            StatusOptions { every: None, count: Some(_), .. } => {
-                Err(words.wrong("--count needs --every"))
+            StatusOptions { every: Some(_), history: Some(_), .. } => {
+                Err(words.wrong("--every shows what a server is doing now: it excludes --since, --until and --dbpath"))
             }
-            options if options.target.is_given() && !options.target.names_a_server() => {
-                Err(words.wrong("--dbpath names a stopped server, which does nothing"))
+            StatusOptions { every: None, count: Some(_), history: None, .. } => {
+                Err(words.wrong("--count needs --every or --since"))
             }
             options => Ok(Some(options)),
         }
@@ -91,37 +123,47 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         print(&help());
         return Ok(());
     };
+    if let (Some(path), Some(period)) = (options.target.directory(), options.history) {
+        options.target.check_directory_alone()?;
+        history::show(history::of_directory(path, period)?, &options);
+        return Ok(());
+    }
     let door = options.target.open("quire status")?;
     let mut client = door.client()?;
-    let done = match options.every {
-        None if options.json => Look::take(&mut client).map(|look| print(&look.json())),
-        None => screen(&mut client),
-        Some(every) => lines(&mut client, every, options.count),
+    let done = match (options.history, options.every) {
+        (Some(period), _) => {
+            let samples = history::of_server(&mut client, period);
+            samples.map(|samples| history::show(samples, &options))
+        }
+        (None, Some(every)) => lines(&mut client, every, options.count),
+        (None, None) if options.json => Look::take(&mut client).map(|look| print(&look.json())),
+        (None, None) => screen(&mut client),
     };
     drop(client);
     door.close()?;
     done
 }
 
-/// One reply of `serverStatus`.
-struct Look {
-    status: DocBuf,
-    at: Instant,
+/// Returns the wall clock in milliseconds since 1970.
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
+
+/// One reply of `serverStatus`; empty for the start of a server.
+struct Look(DocBuf);
 
 impl Look {
     fn take(client: &mut Client) -> Result<Look, Failure> {
         let reply = client.call("admin", doc! { "serverStatus": 1 }, None);
-        let status = reply.map_err(|error| error.failure("cannot read the status"))?;
-        Ok(Look { status, at: Instant::now() })
+        reply.map(Look).map_err(|error| error.failure("cannot read the status"))
     }
 
     fn json(&self) -> String {
-        extjson::print(self.status.as_doc(), Format { pretty: true, ..Format::default() })
+        extjson::print(self.0.as_doc(), Format { pretty: true, ..Format::default() })
     }
 
     fn value(&self, path: &str) -> Option<Value<'_>> {
-        let mut value = Value::Document(self.status.as_doc());
+        let mut value = Value::Document(self.0.as_doc());
         for name in path.split('.') {
             value = value.as_document()?.get(name)?;
         }
@@ -141,22 +183,29 @@ impl Look {
         }
     }
 
+    /// Returns how much a counter has grown since an earlier look, or since the start of the server if
+    /// that was later.
+    fn grown(&self, path: &str, since: &Look) -> f64 {
+        let restarted = self.number(UPTIME) < since.number(UPTIME);
+        let before = if restarted { 0.0 } else { since.number(path) };
+        (self.number(path) - before).max(0.0)
+    }
+
     /// Returns how much a counter has grown each second since an earlier look.
     fn rate(&self, path: &str, since: &Look) -> f64 {
-        let seconds = (self.at - since.at).as_secs_f64().max(0.001);
-        (self.number(path) - since.number(path)).max(0.0) / seconds
+        self.grown(path, since) / (self.grown(UPTIME, since) / 1000.0).max(0.001)
     }
 
     /// Returns the mean time of a class of operations since an earlier look, in milliseconds.
     fn millis(&self, class: &str, since: &Look) -> Option<f64> {
-        let grown = |name: &str| {
-            let path = format!("opLatencies.{class}.{name}");
-            self.number(&path) - since.number(&path)
-        };
+        let grown = |name: &str| self.grown(&format!("opLatencies.{class}.{name}"), since);
         let operations = grown("ops");
         (operations > 0.0).then(|| grown("latency") / operations / 1000.0)
     }
 }
+
+/// The time since the start of the server, in milliseconds.
+const UPTIME: &str = "uptimeMillis";
 
 /// The types of operations: what people call them, and their counters.
 const OPERATIONS: &[(&str, &str)] = &[
@@ -257,7 +306,7 @@ fn table(before: &Look, now: &Look) -> String {
 /// Prints a line at each look, until it has printed `count` of them.
 fn lines(client: &mut Client, every: Duration, count: Option<u64>) -> Result<(), Failure> {
     let mut before = Look::take(client)?;
-    let (mut printed, mut next) = (0, before.at);
+    let (mut printed, mut next) = (0, Instant::now());
     while count.is_none_or(|count| printed < count) {
         if printed % LINES as u64 == 0 {
             print(&names_of_columns());
@@ -366,7 +415,9 @@ mod tests {
             &["--every", "nan"],
             &["--count", "2"],
             &["--every", "1", "--json"],
-            &["--dbpath", "d"],
+            &["--dbpath", "d", "--every", "1"],
+            &["--since", "2h", "--every", "1"],
+            &["--since", "yesterday"],
             &["now"],
         ] {
             assert!(every(wrong).is_err(), "{wrong:?}");

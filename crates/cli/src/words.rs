@@ -1,7 +1,7 @@
 //! The command line of a tool that reads data: the options that name the data and `--help` are the
 //! same for all of these tools, so they are read here; the tool reads what is left.
 
-use crate::call::Call;
+use crate::call::{Call, did_you_mean};
 use crate::connect::Target;
 use crate::exit::Failure;
 use lexopt::{Arg, Parser, ValueExt};
@@ -24,14 +24,16 @@ pub(crate) enum Word {
 /// The words of a command line that are not read yet.
 pub(crate) struct Words {
     program: String,
+    /// The help text, whose options are proposed for a misspelt one.
+    help: String,
     parser: Parser,
 }
 
 impl Words {
-    /// Returns the words behind the subcommand.
-    pub(crate) fn of(call: &Call) -> Words {
+    /// Returns the words behind the subcommand. `help` lists the options of the tool.
+    pub(crate) fn of(call: &Call, help: String) -> Words {
         let parser = Parser::from_args(call.words.iter().cloned());
-        Words { program: call.program.clone(), parser }
+        Words { program: call.program.clone(), help, parser }
     }
 
     /// Returns the next word. Options that name the data go into `target`.
@@ -87,7 +89,11 @@ impl Words {
     pub(crate) fn unexpected(&self, word: Word) -> Failure {
         match word {
             Word::Help => self.wrong("unexpected option '--help'"),
-            Word::Long(name) => self.wrong(lexopt::Error::UnexpectedOption(format!("--{name}"))),
+            Word::Long(name) => {
+                let names = self.help.split_whitespace().filter(|word| word.starts_with("--"));
+                let near = did_you_mean(&format!("--{name}"), names);
+                self.wrong(format!("invalid option '--{name}'{near}"))
+            }
             Word::Short(name) => self.wrong(lexopt::Error::UnexpectedOption(format!("-{name}"))),
             Word::Value(value) => self.wrong(lexopt::Error::UnexpectedArgument(value)),
         }

@@ -27,6 +27,7 @@ pub use frame::certificate::ServerCertificate;
 pub use frame::change_log::ChangeLogOptions;
 pub use frame::cluster_parameters::{CLUSTER_PARAMETERS, ClusterParameter};
 pub use frame::command::Command;
+pub use frame::idle_connections::IdleConnection;
 pub use frame::in_process::Call;
 pub use frame::job_kind::{JobKind, StepContext, WholeStep, Work};
 pub use frame::parameters::table::{PARAMETERS, Parameter};
@@ -34,7 +35,7 @@ pub use frame::service::{
     Connection, ConnectionInfo, Outcome, Request, Sequence, Service, ServiceOptions, Topology,
 };
 pub use frame::{MAX_WIRE_VERSION, MONGODB_VERSION, MONGODB_VERSION_ARRAY};
-pub use frame::{log, metrics, service};
+pub use frame::{history, log, metrics, service};
 pub use jobs::Jobs;
 pub use quire_collections::ChangeLogMode;
 pub use registry::COMMANDS;

@@ -2,6 +2,7 @@
 
 use crate::socket::Socket;
 use quire_access::origin;
+use quire_commands::IdleConnection;
 use quire_storage::Interrupt;
 use std::collections::HashMap;
 use std::io;
@@ -144,6 +145,18 @@ impl Clients {
 
     pub(crate) fn list(&self) -> Vec<Arc<Client>> {
         lock(&self.open).values().cloned().collect()
+    }
+
+    /// Returns the connections that run no operation, by their numbers.
+    pub(crate) fn idle(&self) -> Vec<IdleConnection> {
+        let mut idle: Vec<IdleConnection> = self
+            .list()
+            .iter()
+            .filter(|client| client.is_idle())
+            .map(|client| IdleConnection { id: client.id, peer: client.peer })
+            .collect();
+        idle.sort_by_key(|connection| connection.id);
+        idle
     }
 
     /// Waits until the table changes or `timeout` has passed. Returns true if the table is empty.

@@ -238,7 +238,10 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::AddressInUse(endpoint) => {
-                write!(f, "{endpoint} is in use: another server listens there")
+                write!(
+                    f,
+                    "{endpoint} is in use: another program listens there; stop it, or choose another port"
+                )
             }
             StartError::Bind(endpoint, error) => write!(f, "cannot listen on {endpoint}: {error}"),
             StartError::Thread(error) => write!(f, "cannot start a thread: {error}"),

@@ -1,8 +1,11 @@
-//! The log, to a stream or a file: one JSON object on each line, in mongod's format, or lines for
+//! The log, to a stream, a file or syslog: one JSON object on each line, in mongod's format, or lines for
 //! people who read them on a terminal.
 
 mod json;
 mod plain;
+mod syslog;
+
+pub use self::syslog::{Syslog, SyslogFacility};
 
 use crate::clients::lock;
 use quire_commands::log::{LogLine, LogSink, Severity};
@@ -29,6 +32,8 @@ pub enum Output {
     Stderr,
     /// A file and its path.
     File(File, PathBuf),
+    /// The syslog daemon of this machine.
+    Syslog(Box<Syslog>),
 }
 
 /// The form of the lines.
@@ -87,6 +92,11 @@ impl ServerLog {
         ServerLog { reopening, ..self }
     }
 
+    /// Returns true if the lines are those for people on the standard error.
+    pub fn is_for_people(&self) -> bool {
+        self.format == LineFormat::Plain && matches!(*lock(&self.output), Output::Stderr)
+    }
+
     /// Notes the end of the start: later warnings are not startup warnings.
     pub fn started(&self) {
         self.starting.store(false, Ordering::Relaxed);
@@ -108,12 +118,19 @@ impl LogSink for ServerLog {
             LineFormat::Json => text.clone(),
             LineFormat::Plain => plain::line(&line, now_ms),
         };
-        shown.push('\n');
+        let output = &mut *lock(&self.output);
+        if !matches!(output, Output::Syslog(_)) {
+            shown.push('\n');
+        }
         // A full disk or a closed stream must not stop the server.
-        let _ = match &mut *lock(&self.output) {
+        let _ = match output {
             Output::Stdout => io::stdout().lock().write_all(shown.as_bytes()),
             Output::Stderr => io::stderr().lock().write_all(shown.as_bytes()),
             Output::File(file, _) => file.write_all(shown.as_bytes()),
+            Output::Syslog(syslog) => {
+                syslog.write(line.severity, &shown);
+                Ok(())
+            }
         };
         self.written.fetch_add(1, Ordering::Relaxed);
         if warns {

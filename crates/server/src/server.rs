@@ -37,6 +37,10 @@ impl Server {
     ) -> Result<Server, StartError> {
         service.metrics.network.connections_max.add(options.connections_max as u64);
         let shared = Arc::new(Shared::new(service, options));
+        let known = Arc::downgrade(&shared);
+        shared.service.set_idle_connections(Box::new(move || {
+            known.upgrade().map(|shared| shared.clients.idle()).unwrap_or_default()
+        }));
         let endpoints = listeners.endpoints();
         let (bell, wake) = UnixStream::pair().map_err(StartError::Thread)?;
         let owner = Arc::clone(&shared);

@@ -150,11 +150,12 @@ impl Shared {
     }
 
     pub(crate) fn log_bad_input(&self, context: &str, error: &Error) {
+        let values = self.service.logged_values();
         let attributes = DocBuf::build(|writer| {
             let mut shown = writer.document("error");
             shown.append("code", error.code().number());
             shown.append("codeName", &*error.code().name());
-            shown.append("errmsg", error.message());
+            shown.append("errmsg", values.text(error.message()));
         });
         self.log(
             Severity::Warning,

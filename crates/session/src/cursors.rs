@@ -294,6 +294,17 @@ impl Cursors {
         state.timed_out += closed as u64;
     }
 
+    /// Returns what `row` makes of the cursors that no command uses, in no particular order. Its arguments
+    /// are the id, the cursor, and the time since its last use.
+    pub fn idle<T>(&self, mut row: impl FnMut(i64, &Cursor, Duration) -> Option<T>) -> Vec<T> {
+        let state = self.lock();
+        let rows = state.slots.iter().filter_map(|(id, slot)| match slot {
+            Slot::Idle { cursor, since } => row(*id, cursor, since.elapsed()),
+            Slot::Pinned { .. } => None,
+        });
+        rows.collect()
+    }
+
     /// Returns the counts of open and closed cursors.
     pub fn counts(&self) -> CursorCounts {
         let state = self.lock();

@@ -63,7 +63,7 @@ impl AdviseOptions {
             fail_on: None,
             silenced: Silenced::default(),
         };
-        let mut words = Words::of(call);
+        let mut words = Words::of(call, help());
         while let Some(word) = words.next(&mut options.reading.target)? {
             let name = match word {
                 Word::Help => return Ok(None),

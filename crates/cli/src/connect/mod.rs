@@ -14,7 +14,7 @@ use quire_storage_lsm::is_database;
 use quire_tls::{ClientTls, TlsError};
 use socket::Socket;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use uri::{GivenLogin, TlsOptions, Uri, X509};
 
 /// The help text of the options that name the data.
@@ -120,6 +120,24 @@ impl Target {
         server || login || self.tls != TlsOptions::default()
     }
 
+    /// Returns the directory of a server, if the command line names one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.dbpath.as_deref()
+    }
+
+    /// Fails if the command line names a server beside a directory.
+    ///
+    /// # Errors
+    /// Options that exclude each other.
+    pub(crate) fn check_directory_alone(&self) -> Result<(), Failure> {
+        match self.dbpath.is_some() && self.names_a_server() {
+            true => {
+                Err(Failure::options("--dbpath excludes --uri, --host, --port, --username and TLS"))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Returns the database in the URI.
     pub(crate) fn database(&self) -> Result<Option<String>, Failure> {
         match &self.uri {
@@ -162,10 +180,7 @@ impl Target {
     /// Options that exclude each other; a server that does not reply; a directory in use.
     pub(crate) fn open_or_create(&self, tool: &str) -> Result<Door, Failure> {
         if let Some(path) = &self.dbpath {
-            if self.names_a_server() {
-                let text = "--dbpath excludes --uri, --host, --port, --username and TLS";
-                return Err(Failure::options(text));
-            }
+            self.check_directory_alone()?;
             return Ok(Door::Directory(Directory::open(path)?));
         }
         let uri = match (&self.uri, &self.host, &self.port) {

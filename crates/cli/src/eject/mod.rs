@@ -15,10 +15,10 @@ const WORKER: &str = include_str!("worker.js");
 
 fn help() -> String {
     format!(
-        "Usage: quire eject DB [OPTIONS]
+        "Usage: quire eject [DB] [OPTIONS]
 
-Prints the patterns of the database DB (docs/patterns) as a script for mongosh. With it a plain
-MongoDB checks and keeps what the patterns keep here:
+Prints the patterns of the database DB, or of that in the URI, as a script for mongosh
+(docs/patterns). With it a plain MongoDB checks and keeps what the patterns keep here:
 
   quire eject shop > shop.js
   MODE=check mongosh URI shop.js    lists what differs
@@ -46,7 +46,7 @@ impl EjectOptions {
     fn parse(call: &Call) -> Result<Option<EjectOptions>, Failure> {
         let mut target = Target::default();
         let (mut remove, mut db) = (false, None);
-        let mut words = Words::of(call);
+        let mut words = Words::of(call, help());
         while let Some(word) = words.next(&mut target)? {
             match word {
                 Word::Help => return Ok(None),
@@ -55,7 +55,11 @@ impl EjectOptions {
                 other => return Err(words.unexpected(other)),
             }
         }
-        let db = db.ok_or_else(|| words.wrong("name the database"))?;
+        let db = match db {
+            Some(db) => Some(db),
+            None => target.database()?,
+        };
+        let db = db.ok_or_else(|| words.wrong("name the database, here or in --uri"))?;
         Ok(Some(EjectOptions { target, db, remove }))
     }
 }

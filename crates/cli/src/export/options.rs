@@ -84,7 +84,7 @@ impl ExportOptions {
     /// Parses the command line; `None` if help was requested.
     pub(crate) fn parse(call: &Call) -> Result<Option<ExportOptions>, Failure> {
         let mut options = ExportOptions { header: true, ..ExportOptions::default() };
-        let mut words = Words::of(call);
+        let mut words = Words::of(call, help());
         while let Some(word) = words.next(&mut options.target)? {
             let name = match word {
                 Word::Help => return Ok(None),

@@ -116,7 +116,7 @@ impl ImportOptions {
     /// Parses the command line; `None` if help was requested.
     pub(crate) fn parse(call: &Call) -> Result<Option<ImportOptions>, Failure> {
         let mut options = ImportOptions { workers: 1, ..ImportOptions::default() };
-        let mut words = Words::of(call);
+        let mut words = Words::of(call, help());
         while let Some(word) = words.next(&mut options.target)? {
             let word = match word {
                 Word::Help => return Ok(None),

@@ -101,7 +101,7 @@ impl ProfileOptions {
     /// Parses the command line; `None` if help was requested.
     pub(crate) fn parse(call: &Call) -> Result<Option<ProfileOptions>, Failure> {
         let mut options = ProfileOptions::new();
-        let mut words = Words::of(call);
+        let mut words = Words::of(call, help());
         while let Some(word) = words.next(&mut options.target)? {
             let name = match word {
                 Word::Help => return Ok(None),

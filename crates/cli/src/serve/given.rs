@@ -61,7 +61,8 @@ impl Given {
             };
             let verbose_letter = word == Arg::Short('v');
             let option = option.ok_or_else(|| {
-                let near = did_you_mean(shown.trim_start_matches('-'), options::names());
+                let names: Vec<String> = options::names().map(|name| format!("--{name}")).collect();
+                let near = did_you_mean(&shown, names.iter().map(String::as_str));
                 bad(format!("unrecognised option '{shown}'{near}"))
             })?;
             let value = match option.takes {
@@ -299,8 +300,8 @@ mod tests {
     fn unknown_and_refused_options_are_errors() {
         let message = |words_given: &[&str]| words(words_given).unwrap_err().message;
         assert!(message(&["--nope"]).contains("unrecognised option '--nope'\n"));
-        assert!(message(&["--dbPath", "x"]).contains("did you mean 'dbpath'?"));
-        assert!(message(&["--bindip", "x"]).contains("did you mean 'bind_ip'?"));
+        assert!(message(&["--dbPath", "x"]).contains("did you mean '--dbpath'?"));
+        assert!(message(&["--bindip", "x"]).contains("did you mean '--bind_ip'?"));
         assert!(message(&["word"]).contains("unexpected word"));
         assert!(message(&["--port", "x"]).contains("whole number"));
         assert!(message(&["--port", "1", "--port", "2"]).contains("more than once"));

@@ -72,7 +72,6 @@ const fn harmless(values: &'static [&'static str], option: ServeOption) -> Serve
 }
 
 const NO_SHARDS: Status = Refused("there are no shards");
-const LOGS: Status = Refused("logs go to a file or a standard stream");
 const JOURNALED: Status = NoEffect("writes are always journaled");
 const ONE_MEMBER: Status = Refused("a set has one member");
 const OLD_TLS: Status = Refused("the options that begin with --tls take its place");
@@ -146,10 +145,10 @@ pub static OPTIONS: &[ServeOption] = &[
     usual(row("logFormat", "systemLog.format", Text("FORMAT"), Works, "The form of log lines: 'plain' or 'json'. Default: plain on a terminal, else json.")),
     row("logappend", "systemLog.logAppend", Flag, Works, "Appends to an existing log file instead of renaming it."),
     row("logRotate", "systemLog.logRotate", Text("HOW"), Works, "What SIGUSR1 does with the log file: 'rename' or 'reopen'."),
-    harmless(&["file"], row("logDestination", "systemLog.destination", Text("WHERE"), LOGS, "The destination of logs.")),
+    row("logDestination", "systemLog.destination", Text("WHERE"), Works, "The destination of logs: 'file', which needs a path, or 'syslog'."),
     harmless(&["iso8601-utc", "iso8601-local"], row("timeStampFormat", "systemLog.timeStampFormat", Text("FORMAT"), Refused("times are ISO 8601"), "How times are logged; always UTC.")),
-    row("syslog", "", Flag, LOGS, "Logs to syslog."),
-    row("syslogFacility", "systemLog.syslogFacility", Text("NAME"), LOGS, "The syslog facility."),
+    row("syslog", "", Flag, Works, "Logs to the system's log, at /dev/log."),
+    row("syslogFacility", "systemLog.syslogFacility", Text("NAME"), Works, "The facility of --syslog. Default: user."),
     usual(short('v', row("verbose", "systemLog.verbosity", Text("LEVEL"), Works, "Logs every operation, as --slowms 0 does, e.g. -v or --verbose 1."))),
     row("quiet", "systemLog.quiet", Flag, Works, "Does not log connections."),
     row("pidfilepath", "processManagement.pidFilePath", Text("FILE"), Works, "Writes the process id to a file."),
@@ -190,7 +189,7 @@ pub static OPTIONS: &[ServeOption] = &[
     row("kmipServerCAFile", "security.kmip.serverCAFile", Text("FILE"), FILE_SYSTEM, "The authority of the key server."),
     row("kmipKeyIdentifier", "security.kmip.keyIdentifier", Text("ID"), FILE_SYSTEM, "The id of the key."),
     row("kmipRotateMasterKey", "security.kmip.rotateMasterKey", Flag, FILE_SYSTEM, "Rotates the key of encrypted data files."),
-    row("redactClientLogData", "security.redactClientLogData", Flag, Refused("logs show commands with their values, except passwords"), "Removes the values of commands from logs."),
+    row("redactClientLogData", "security.redactClientLogData", Flag, Works, "Shows ### in the log in place of the values of commands and documents."),
     row("ldapServers", "security.ldap.servers", Text("HOSTS"), NO_DIRECTORY, "The LDAP servers of users."),
     row("ldapUserToDNMapping", "security.ldap.userToDNMapping", Text("TEXT"), NO_DIRECTORY, "The mapping of user names in the directory."),
     row("ldapAuthzQueryTemplate", "security.ldap.authz.queryTemplate", Text("TEXT"), NO_DIRECTORY, "The query for a user's roles in the directory."),

@@ -7,10 +7,12 @@ use super::given::Given;
 use super::key_file;
 use super::machine;
 use super::options::Takes;
+use crate::call::did_you_mean;
 use crate::exit::{Failure, NETWORK};
+use quire_commands::PARAMETERS;
 use quire_document::{DocBuf, DocWriter};
 use quire_server::Endpoint;
-use quire_server::log::LineFormat;
+use quire_server::log::{LineFormat, SyslogFacility};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -61,6 +63,8 @@ pub(crate) struct Settings {
 #[derive(Debug)]
 pub(crate) struct LogSettings {
     pub(crate) path: Option<PathBuf>,
+    /// The facility of the system's log; `None` to log elsewhere.
+    pub(crate) syslog: Option<SyslogFacility>,
     /// The form of the lines; `None` for the one that suits the output.
     pub(crate) format: Option<LineFormat>,
     pub(crate) append: bool,
@@ -98,6 +102,7 @@ impl Settings {
             metrics: metrics(given)?,
             log: LogSettings {
                 path: given.text("logpath").map(PathBuf::from),
+                syslog: syslog(given)?,
                 format: log_format(given)?,
                 append: given.flag("logappend"),
                 reopen: reopens(given)?,
@@ -208,6 +213,35 @@ fn access_control(given: &Given) -> Result<bool, Failure> {
             Err(Failure::options(text))
         }
         (asked, by_key) => Ok(asked || by_key),
+    }
+}
+
+/// Returns the facility of the system's log, if that is the destination.
+fn syslog(given: &Given) -> Result<Option<SyslogFacility>, Failure> {
+    let asked = match given.text("logDestination") {
+        None => given.flag("syslog"),
+        Some("syslog") => true,
+        Some("file") if given.flag("syslog") => {
+            return Err(Failure::options("--logDestination file and --syslog exclude each other"));
+        }
+        Some("file") if !given.flag("logpath") => {
+            return Err(Failure::options("--logDestination file needs --logpath"));
+        }
+        Some("file") => false,
+        Some(_) => return Err(Failure::options("--logDestination is 'file' or 'syslog'")),
+    };
+    if asked && given.flag("logpath") {
+        return Err(Failure::options("--syslog and --logpath exclude each other"));
+    }
+    match given.text("syslogFacility") {
+        Some(_) if !asked => Err(Failure::options("--syslogFacility needs --syslog")),
+        None => Ok(asked.then(SyslogFacility::default)),
+        Some(name) => match SyslogFacility::parse(name) {
+            Some(facility) => Ok(Some(facility)),
+            None => Err(Failure::options(format!(
+                "--syslogFacility has the unknown name '{name}'; such names are 'user', 'daemon' and 'local0' to 'local7'"
+            ))),
+        },
     }
 }
 
@@ -378,14 +412,19 @@ fn parameters(given: &Given) -> Result<Vec<(String, String)>, Failure> {
     let pairs = given.all("setParameter").iter().filter_map(|pair| pair.split_once('='));
     let mut found: Vec<(String, String)> =
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let known = |name: &str| PARAMETERS.iter().any(|parameter| parameter.name == name);
+    if let Some((unknown, _)) = found.iter().find(|(name, _)| !known(name)) {
+        let near = did_you_mean(unknown, PARAMETERS.iter().map(|parameter| parameter.name));
+        return Err(Failure::options(format!("unknown parameter '{unknown}'{near}")));
+    }
     for (option, parameter) in [("slowms", "slowMs")] {
         if let Some(value) = given.text(option) {
             found.push((parameter.to_owned(), value.to_owned()));
         }
     }
-    for (option, parameter) in [("notablescan", "notablescan"), ("quiet", "quiet")] {
+    for option in ["notablescan", "quiet", "redactClientLogData"] {
         if given.flag(option) {
-            found.push((parameter.to_owned(), "true".to_owned()));
+            found.push((option.to_owned(), "true".to_owned()));
         }
     }
     if !given.all("verbose").is_empty() {
@@ -572,15 +611,24 @@ mod tests {
         assert!(refused(&["--advertise", "host"]).contains("HOST:PORT"));
         assert!(refused(&["--standalone", "--replSet", "x"]).contains("exclude"));
         assert!(refused(&["--storageEngine", "mmapv1"]).contains("unknown storage engine"));
+        let unknown = refused(&["--setParameter", "slowmss=1"]);
+        assert_eq!(unknown, "unknown parameter 'slowmss'; did you mean 'slowMs'?");
+        assert!(refused(&["--syslog", "--logpath", "x"]).contains("exclude"));
+        assert!(refused(&["--syslogFacility", "user"]).contains("needs --syslog"));
+        assert!(refused(&["--syslog", "--syslogFacility", "nope"]).contains("unknown name 'nope'"));
+        assert!(refused(&["--logDestination", "file"]).contains("needs --logpath"));
+        assert!(refused(&["--logDestination", "x"]).contains("'file' or 'syslog'"));
+        assert!(accepted(&["--logDestination", "syslog"], false).log.syslog.is_some());
         assert!(refused(&["--filePermissions", "9"]).contains("octal"));
         assert_eq!(accepted(&["--storageEngine", "ephemeralForTest"], false).dbpath, None);
     }
 
     #[test]
     fn the_parsed_line_has_the_files_shape() {
-        let found = accepted(&["--port", "5", "--dbpath", "/d", "--setParameter", "a=1"], false);
+        let found =
+            accepted(&["--port", "5", "--dbpath", "/d", "--setParameter", "slowMs=1"], false);
         let expected = doc! {
-            "net": { "port": 5 }, "setParameter": { "a": "1" }, "storage": { "dbPath": "/d" },
+            "net": { "port": 5 }, "setParameter": { "slowMs": "1" }, "storage": { "dbPath": "/d" },
         };
         assert_eq!(found.parsed, expected);
     }

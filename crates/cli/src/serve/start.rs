@@ -9,10 +9,10 @@ use crate::call::Call;
 use crate::exit::{ABRUPT, FAILED, Failure, NETWORK};
 use crate::version;
 use quire_commands::log::{LogLine, LogSink, Severity};
-use quire_commands::{ChangeLogMode, ChangeLogOptions, Service, ServiceOptions, Topology};
+use quire_commands::{ChangeLogMode, ChangeLogOptions, Service, ServiceOptions, Topology, history};
 use quire_document::{DocBuf, doc};
 use quire_error::ErrorCode;
-use quire_server::log::{LineFormat, Output, ServerLog};
+use quire_server::log::{LineFormat, Output, ServerLog, Syslog, SyslogFacility};
 use quire_server::metrics::{self, MetricsEndpoint};
 use quire_server::{Endpoint, Listeners, Server, ServerOptions, StartError, Stop, signals};
 use quire_storage::{Engine, SystemClock};
@@ -47,7 +47,10 @@ pub(crate) fn serve(settings: Settings, call: &Call) -> Result<(), Failure> {
         .map_err(|error| Failure::new(FAILED, format!("cannot handle signals: {error}")))?;
     log_start(&log, &settings, call);
     let result = serve_until_stopped(settings, call, &log, &stop, &opened);
-    if let Err(failure) = &result {
+    // On a terminal the sentence follows as the last line.
+    if let Err(failure) = &result
+        && !log.is_for_people()
+    {
         let attributes =
             doc! { "error": failure.message.as_str(), "exitCode": i32::from(failure.code) };
         log.control(Severity::Error, 20557, "Terminating", attributes);
@@ -87,6 +90,7 @@ fn serve_until_stopped(
         certificate: encryption.clone().map(|encryption| encryption as _),
         change_log: change_log(&settings),
         recorder: settings.recorder,
+        status_history: settings.dbpath.as_ref().map(|path| path.join(history::FOLDER)),
     };
     let service = Service::open(engine, options).map_err(|error| match error.code() {
         ErrorCode::BadValue => Failure::options(error.message()),
@@ -95,6 +99,7 @@ fn serve_until_stopped(
     // The process has only one service, so this cannot fail.
     let _ = opened.set(Arc::downgrade(&service));
     service.note_start();
+    service.note_version();
     service.set_profile_defaults(settings.profile_level, settings.slow_sample_rate);
     let jobs = service
         .start_jobs()
@@ -162,12 +167,13 @@ fn change_log(settings: &Settings) -> ChangeLogOptions {
 }
 
 fn open_log(settings: &LogSettings, as_mongod: bool) -> Result<ServerLog, Failure> {
-    let output = match &settings.path {
-        Some(path) => Output::file(path, settings.append).map_err(|error| {
+    let output = match (&settings.path, settings.syslog) {
+        (None, Some(facility)) => syslog(facility)?,
+        (Some(path), _) => Output::file(path, settings.append).map_err(|error| {
             Failure::new(1, format!("cannot open the log file {}: {error}", path.display()))
         })?,
-        None if as_mongod => Output::Stdout,
-        None => Output::Stderr,
+        (None, None) if as_mongod => Output::Stdout,
+        (None, None) => Output::Stderr,
     };
     let suitable = match output {
         Output::Stderr if std::io::stderr().is_terminal() => LineFormat::Plain,
@@ -175,6 +181,17 @@ fn open_log(settings: &LogSettings, as_mongod: bool) -> Result<ServerLog, Failur
     };
     let format = settings.format.unwrap_or(suitable);
     Ok(ServerLog::new(output, format).reopening(settings.reopen))
+}
+
+fn syslog(facility: SyslogFacility) -> Result<Output, Failure> {
+    let connected = Syslog::connect("quire", facility);
+    let syslog = connected.map_err(|error| {
+        let text = format!(
+            "--syslog: no syslog daemon can be reached at /dev/log: {error}; start one, or log to a file: --logpath FILE"
+        );
+        Failure::new(1, text)
+    })?;
+    Ok(Output::Syslog(Box::new(syslog)))
 }
 
 fn log_start(log: &ServerLog, settings: &Settings, call: &Call) {

@@ -60,7 +60,7 @@ impl TopOptions {
             limit: ROWS,
             db: None,
         };
-        let mut words = Words::of(call);
+        let mut words = Words::of(call, help());
         while let Some(word) = words.next(&mut options.target)? {
             match word {
                 Word::Help => return Ok(None),

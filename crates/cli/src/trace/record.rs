@@ -109,7 +109,7 @@ fn record(client: &mut Client, options: &Options) -> Result<(u64, i64), Failure>
 fn parse(call: &Call) -> Result<Option<Options>, Failure> {
     let (mut target, mut values, mut quiet) = (Target::default(), Values::Hash, false);
     let (mut seconds, mut output) = (None, None);
-    let mut words = Words::of(call);
+    let mut words = Words::of(call, help());
     while let Some(word) = words.next(&mut target)? {
         let name = match word {
             Word::Help => return Ok(None),

@@ -267,7 +267,7 @@ fn shown(table: &Table) -> String {
 
 fn parse(call: &Call) -> Result<Option<Options>, Failure> {
     let (mut target, mut file, mut speed, mut quiet) = (Target::default(), None, Some(1.0), false);
-    let mut words = Words::of(call);
+    let mut words = Words::of(call, help());
     while let Some(word) = words.next(&mut target)? {
         match word {
             Word::Help => return Ok(None),

@@ -19,7 +19,8 @@ fn bad_options() {
     refused(&["serve", "-f", "/nowhere/at/all"], 2, "config file");
     refused(&["nope"], 2, "not a command of quire\n");
     refused(&["server"], 2, "did you mean 'serve'?");
-    refused(&["serve", "--dbpat", "x"], 2, "did you mean 'dbpath'?");
+    refused(&["serve", "--dbpat", "x"], 2, "did you mean '--dbpath'?");
+    refused(&["status", "--sinc", "2h"], 2, "invalid option '--sinc'; did you mean '--since'?");
     refused(&["serve", "--memory", "--logFormat", "xml"], 2, "'plain' or 'json'");
     refused(&["serve", "--memory", "--port", "0", "--setParameter", "nope=1"], 2, "nope");
 }

@@ -74,5 +74,5 @@ fn every_command_of_the_tour_works() {
 fn blocks_are_told_from_text() {
     let page = "a\n\n```sh\none\ntwo\n```\n\nb\n\n```python\nthree\n```\nc\n";
     assert_eq!(blocks(page), [("sh", "one\ntwo"), ("python", "three")]);
-    assert_eq!(blocks(TOUR).iter().filter(|(kind, _)| *kind == "sh").count(), 4);
+    assert_eq!(blocks(TOUR).iter().filter(|(kind, _)| *kind == "sh").count(), 5);
 }

@@ -78,7 +78,10 @@ fn write_section(
     row: &mut DocWriter<'_>,
 ) -> Result<()> {
     if let StatsSection::Latency { histograms } = section {
-        let usage = collection.and_then(|found| service.usage.get(found.id));
+        let usage = match collection {
+            Some(found) => service.usage.get(found.id),
+            None => service.usage.get_by_name(namespace.as_str()),
+        };
         latency_stats(usage.as_deref(), histograms, &mut row.document("latencyStats"));
         return Ok(());
     }

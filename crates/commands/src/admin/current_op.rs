@@ -1,8 +1,10 @@
 //! `currentOp`, and the rows of `$currentOp`: the running operations.
 
+use crate::frame::account::shown_body;
 use crate::frame::args::is_generic;
 use crate::frame::command_shape::command_shape;
 use crate::frame::context::Context;
+use crate::frame::idle_connections::IdleConnection;
 use crate::frame::job_list::{Entry, State};
 use crate::frame::lane_name::shown;
 use crate::frame::operation::Operation;
@@ -10,7 +12,7 @@ use crate::frame::reply::number;
 use crate::frame::service::{Service, application_name, now_ms};
 use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value};
 use quire_error::{Error, Result};
-use quire_session::OpenTransaction;
+use quire_session::{Cursor, OpenTransaction};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,6 +96,63 @@ pub fn idle_transactions(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
         })
     };
     open.iter().map(row).collect()
+}
+
+/// Returns one document for each connection that runs no operation. It is not known whose they are, so a
+/// logged-in client that asks for its own gets none.
+pub fn idle_connections(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
+    if !all_users && cx.identity().is_some() {
+        return Vec::new();
+    }
+    let (host, now) = (crate::frame::host::host_name(), iso_time(now_ms()));
+    let row = |idle: IdleConnection| {
+        DocBuf::build(|row| {
+            row.append("type", "op").append("host", host.as_str());
+            row.append("desc", format!("conn{}", idle.id).as_str());
+            row.append("connectionId", idle.id as i64);
+            if let Some(peer) = idle.peer {
+                row.append("client", peer.to_string().as_str());
+            }
+            row.append("active", false).append("currentOpTime", now.as_str());
+        })
+    };
+    cx.service.idle_connections().into_iter().map(row).collect()
+}
+
+/// The largest number of idle cursors that are shown.
+const IDLE_CURSORS_MAX: usize = 1000;
+
+/// Returns one document for each open cursor that no command uses, at most [`IDLE_CURSORS_MAX`]: those of
+/// every user, or the client's own.
+pub fn idle_cursors(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
+    let own = cx.identity().filter(|_| !all_users).map(|identity| identity.owner);
+    let (host, mut left) = (crate::frame::host::host_name(), IDLE_CURSORS_MAX);
+    let mut row = |id: i64, cursor: &Cursor, rested: Duration| {
+        if left == 0 || own.is_some_and(|own| own != cursor.owner) {
+            return None;
+        }
+        left -= 1;
+        Some(idle_cursor(id, cursor, rested, &host))
+    };
+    cx.service.cursors.idle(&mut row)
+}
+
+fn idle_cursor(id: i64, cursor: &Cursor, rested: Duration, host: &str) -> DocBuf {
+    let flag = |name: &str| cursor.command.get(name).and_then(|flag| flag.as_bool()) == Some(true);
+    let rested_ms = i64::try_from(rested.as_millis()).unwrap_or(i64::MAX);
+    DocBuf::build(|row| {
+        row.append("type", "idleCursor").append("host", host);
+        row.append("ns", &*cursor.namespace);
+        if let Some(session) = &cursor.session {
+            session.write(&mut row.document("lsid"));
+        }
+        let mut shown = row.document("cursor");
+        shown.append("cursorId", id);
+        shown.append("lastAccessDate", Value::Date(now_ms().saturating_sub(rested_ms)));
+        shown.append("noCursorTimeout", cursor.no_timeout);
+        shown.append("tailable", flag("tailable")).append("awaitData", flag("awaitData"));
+        shown.append("originatingCommand", &shown_body(&[], cursor.command.as_doc()));
+    })
 }
 
 /// Returns one document for each job under way, and one for the ranges of dropped collections and

@@ -41,5 +41,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         return Err(Error::location(7369100, text));
     }
     let options = cx.commit_options();
-    cx.service.parameters.set_feature_compatibility(&cx.service.store, version, options)
+    cx.service.parameters.set_feature_compatibility(&cx.service.store, version, options)?;
+    cx.service.keep_version()
 }

@@ -43,6 +43,7 @@ mod server_security;
 pub mod server_status;
 pub mod set_default_rw_concern;
 pub mod shutdown;
+pub mod status_history;
 pub mod test_version2;
 pub mod top;
 pub mod validate;

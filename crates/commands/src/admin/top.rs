@@ -1,4 +1,5 @@
-//! `top`: the number and the duration of operations on each collection.
+//! `top`: the number and the duration of operations on each collection and view, and on names that no
+//! collection has.
 
 use crate::frame::context::Context;
 use crate::frame::usage::{Class, Timed};
@@ -8,13 +9,16 @@ use quire_error::Result;
 /// Like mongod it accepts any field.
 pub fn run(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let catalog = cx.service.store.catalog();
-    let mut collections: Vec<_> = catalog.collections().collect();
-    collections.sort_by(|a, b| a.namespace.cmp(&b.namespace));
+    let usage = &cx.service.usage;
+    let mut used = usage.names(&catalog);
+    used.extend(catalog.collections().filter_map(|collection| {
+        Some((collection.namespace.as_str().into(), usage.get(collection.id)?))
+    }));
+    used.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut totals = reply.document("totals");
     totals.append("note", "all times in microseconds");
-    for collection in collections {
-        let Some(usage) = cx.service.usage.get(collection.id) else { continue };
-        let mut entry = totals.document(collection.namespace.as_str());
+    for (namespace, usage) in used {
+        let mut entry = totals.document(&namespace);
         write(&mut entry, "total", &usage.total);
         write(&mut entry, "readLock", &usage.reading);
         write(&mut entry, "writeLock", &usage.writing);

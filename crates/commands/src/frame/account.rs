@@ -6,6 +6,7 @@ use crate::frame::command_shape::command_shape;
 use crate::frame::context::Context;
 use crate::frame::fingerprint::{DELETE, UPDATE};
 use crate::frame::log::{LogLine, Severity};
+use crate::frame::redaction::Values;
 use crate::frame::reply::number;
 use crate::frame::service::{Connection, Service, now_ms};
 use crate::frame::tally::Tally;
@@ -125,13 +126,24 @@ pub fn end_command(
     }
     count_examined(service, ended);
     note(service, connection, ended);
-    service.usage.note(&service.store, ended.namespace, ended.op, command.kind, ended.micros);
+    if !reads_statistics(command, ended.command) {
+        service.usage.note(&service.store, ended.namespace, ended.op, command.kind, ended.micros);
+    }
     if command.handshake {
         return;
     }
     let of_data = command.kind != Kind::Other || ended.tally.explained.is_some();
     let recorded = of_data && !command.has_statements && !ended.tally.failed_early;
     tell(service, connection, ended, recorded);
+}
+
+/// Returns true for a pipeline that begins with `$collStats`: the use that it shows does not count it.
+fn reads_statistics(command: &Command, body: Doc<'_>) -> bool {
+    if command.name != "aggregate" {
+        return false;
+    }
+    let first = body.get("pipeline").and_then(|stages| stages.as_array()?.get(0)?.as_document());
+    first.is_some_and(|stage| stage.contains("$collStats"))
 }
 
 /// Counts a statement for the recorder, and samples it if its collection is sampled.
@@ -173,19 +185,20 @@ fn tell(service: &Service, connection: &Connection, ended: &Ended<'_>, recorded:
 }
 
 fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
+    let values = service.logged_values();
     let attributes = DocBuf::build(|writer| {
         let kind = if ended.is_statement { ended.op.name() } else { "command" };
         writer.append("type", kind).append("isFromUserConnection", true);
         writer.append("ns", &*shown(ended.namespace));
         writer.append_some("appName", connection.app_name().map(Value::String));
-        writer.append("command", &shown_command(ended));
+        writer.append("command", &values.of(shown_command(ended)));
         if let Some(summary) = ended.tally.plan_summary() {
             writer.append("planSummary", &*shown(&summary));
         }
-        write_origin(ended, writer);
+        write_origin(ended, values, writer);
         ended.tally.write(writer);
         write_shapes(ended, writer);
-        write_error(ended.error, writer);
+        write_error(ended.error, values, writer);
         if !ended.is_statement {
             number(writer, "reslen", ended.reply_bytes as i64);
         }
@@ -208,10 +221,10 @@ fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("op", ended.op.name()).append("ns", &*shown(ended.namespace));
         writer.append("command", &shown_command(ended));
-        write_origin(ended, writer);
+        write_origin(ended, Values::Shown, writer);
         ended.tally.write(writer);
         write_shapes(ended, writer);
-        write_error(ended.error, writer);
+        write_error(ended.error, Values::Shown, writer);
         writer.document("locks").finish();
         writer.document("flowControl").finish();
         writer.document("storage").finish();
@@ -257,9 +270,9 @@ fn shown_command(ended: &Ended<'_>) -> DocBuf {
     shown
 }
 
-fn write_origin(ended: &Ended<'_>, writer: &mut DocWriter<'_>) {
+fn write_origin(ended: &Ended<'_>, values: Values, writer: &mut DocWriter<'_>) {
     if let Some(command) = &ended.tally.originating {
-        writer.append("originatingCommand", &shown_body(&[], command.as_doc()));
+        writer.append("originatingCommand", &values.of(shown_body(&[], command.as_doc())));
     }
 }
 
@@ -272,9 +285,9 @@ fn write_shapes(ended: &Ended<'_>, writer: &mut DocWriter<'_>) {
     ended.tally.write_plan_hashes(writer);
 }
 
-fn write_error(error: Option<&Error>, writer: &mut DocWriter<'_>) {
+fn write_error(error: Option<&Error>, values: Values, writer: &mut DocWriter<'_>) {
     let Some(error) = error else { return };
-    writer.append("ok", 0.0).append("errMsg", &*shown(error.message()));
+    writer.append("ok", 0.0).append("errMsg", values.text(&shown(error.message())));
     writer.append("errName", &*error.code().name()).append("errCode", error.code().number());
 }
 
@@ -329,8 +342,10 @@ pub fn log_panic(
 ) {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let values = service.logged_values();
     let attributes = DocBuf::build(|writer| {
-        writer.append("panic", text.as_str()).append("command", &shown_body(secrets, command));
+        writer.append("panic", values.text(&text));
+        writer.append("command", &values.of(shown_body(secrets, command)));
     });
     service.log().write(LogLine {
         severity: Severity::Error,

@@ -67,6 +67,7 @@ impl Service {
         let event = self.event(client, now, atype, param, result);
         if let Err(error) = audit.write(event.as_doc(), now) {
             let text = error.to_string();
+            let event = self.logged_values().of(event);
             self.log().write(LogLine {
                 severity: Severity::Error,
                 component: "ACCESS",

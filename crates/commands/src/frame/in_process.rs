@@ -86,6 +86,7 @@ impl ServiceOptions {
             certificate: None,
             change_log: ChangeLogOptions::default(),
             recorder: true,
+            status_history: None,
             data_directory: data_directory.map(Path::to_owned),
             request_bytes_max: usize::MAX,
         }

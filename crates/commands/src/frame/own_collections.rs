@@ -1,7 +1,9 @@
-//! The collections of the server in the database `local`: `oplog.rs`, in whose place readers get the
-//! change log, and `startup_log`, with one document for each start.
+//! The collections of the server: in the database `local` `oplog.rs`, in whose place readers get the
+//! change log, and `startup_log`, with one document for each start; in `admin` the document of
+//! `system.version` with the feature compatibility version, which tools and drivers' tests read.
 
 use crate::frame::log::{LogLine, Severity};
+use crate::frame::parameters::FEATURE_COMPATIBILITY_NAME;
 use crate::frame::service::{Service, Topology, now_ms};
 use crate::frame::{MONGODB_VERSION, host};
 use quire_catalog::capped::CappedChange;
@@ -13,6 +15,8 @@ use quire_error::Result;
 use quire_storage::{CommitOptions, Interrupt};
 use std::sync::Arc;
 
+/// The collection with the versions of the data.
+const VERSION: &str = "admin.system.version";
 /// The collection with the starts of the server.
 const STARTUP_LOG: &str = "local.startup_log";
 /// The size of `startup_log`. MongoDB: 10 MiB.
@@ -22,15 +26,24 @@ impl Service {
     /// Makes the collections of the server in `local`, and notes the start. A failure is logged: a
     /// server whose disk is full can still be read.
     pub fn note_start(&self) {
-        let noted = self.keep_oplog().and_then(|()| self.note_in_startup_log());
+        self.told(self.keep_oplog().and_then(|()| self.note_in_startup_log()), "local");
+    }
+
+    /// Makes `admin.system.version` show the feature compatibility version. A failure is logged.
+    pub fn note_version(&self) {
+        self.told(self.keep_version(), "admin");
+    }
+
+    /// Logs that the start could not be noted in a database.
+    fn told(&self, noted: Result<()>, database: &str) {
         if let Err(error) = noted {
             self.log().write(LogLine {
                 severity: Severity::Warning,
                 component: "STORAGE",
                 id: 8424,
                 context: "initandlisten",
-                message: "The start could not be noted in the database local",
-                attributes: doc! { "error": error.to_string().as_str() },
+                message: "The start could not be noted in a database of the server",
+                attributes: doc! { "database": database, "error": error.to_string().as_str() },
             });
         }
     }
@@ -60,6 +73,30 @@ impl Service {
                 store.modify_collection(&namespace, &change, &options).map(drop)
             }
         }
+    }
+
+    /// Stores the feature compatibility version in `admin.system.version`.
+    ///
+    /// # Errors
+    /// The errors of the catalog and of the write.
+    pub fn keep_version(&self) -> Result<()> {
+        let (store, namespace) = (&self.store, Namespace::parse(VERSION)?);
+        if store.catalog().lookup(&namespace).is_none() {
+            let options = CollectionOptions::default();
+            store.create_collection(&namespace, options, &CommitOptions::synced())?;
+        }
+        let Some(version) = self.parameters.get(FEATURE_COMPATIBILITY_NAME) else { return Ok(()) };
+        let shown = doc! { "_id": FEATURE_COMPATIBILITY_NAME, "version": (version.as_value()) };
+        let written = store.write(&CommitOptions::synced(), &Interrupt::new(), |writer| {
+            let Some(collection) = writer.collection(&namespace) else { return Ok(()) };
+            let id = Value::String(FEATURE_COMPATIBILITY_NAME);
+            match writer.view().get_by_id(&collection, id)? {
+                Some(old) if old.doc.as_doc().as_bytes() == shown.as_bytes() => Ok(()),
+                Some(old) => writer.replace(&collection, old.id, old.doc.as_doc(), shown.as_doc()),
+                None => writer.insert(&collection, shown.as_doc()).map(drop),
+            }
+        });
+        written.map(drop)
     }
 
     fn note_in_startup_log(&self) -> Result<()> {

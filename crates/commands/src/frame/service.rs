@@ -13,6 +13,7 @@ use crate::frame::concern_defaults::ConcernDefaults;
 use crate::frame::config_version::ConfigVersion;
 use crate::frame::dispatch;
 use crate::frame::fail_points::FailPoints;
+use crate::frame::idle_connections::IdleConnections;
 use crate::frame::job_list::JobList;
 use crate::frame::laboratory_gate::LaboratoryGate;
 use crate::frame::log::LogSink;
@@ -88,6 +89,8 @@ pub struct ServiceOptions {
     pub change_log: ChangeLogOptions,
     /// False to count no statements (`--recorder off`).
     pub recorder: bool,
+    /// The folder with the history of `serverStatus`; `None` to keep none.
+    pub status_history: Option<std::path::PathBuf>,
 }
 
 /// One database server without its sockets.
@@ -98,6 +101,7 @@ pub struct Service {
     pub(crate) options: ServiceOptions,
     pub(crate) parameters: Parameters,
     pub(crate) operations: Operations,
+    pub(crate) idle_connections: IdleConnections,
     pub(crate) jobs: JobList,
     pub(crate) fail_points: FailPoints,
     pub(crate) write_gate: WriteGate,
@@ -291,6 +295,7 @@ impl Service {
             options,
             parameters,
             operations: Operations::default(),
+            idle_connections: IdleConnections::default(),
             jobs: JobList::default(),
             fail_points: FailPoints::default(),
             write_gate: WriteGate::default(),

@@ -3,13 +3,15 @@
 use crate::frame::command::Kind;
 use crate::frame::metrics::{Counter, Latency};
 use foldhash::fast::RandomState;
-use quire_catalog::{Catalog, CollectionId, split_namespace};
+use quire_catalog::{Catalog, CollectionId, Namespace, split_namespace};
 use quire_collections::Store;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The number of entries below which dropped collections are not removed.
 const FORGET_AT: usize = 256;
+/// The largest number of names without a collection whose use is kept. Clients choose them.
+const NAMES_MAX: usize = 1000;
 
 /// The class of an operation in `top` and in the profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,18 +93,23 @@ impl CollectionUsage {
 #[derive(Default)]
 pub struct Usage {
     collections: RwLock<HashMap<CollectionId, Arc<CollectionUsage>, RandomState>>,
+    /// The use of views, and of names that no collection has.
+    names: RwLock<BTreeMap<Box<str>, Arc<CollectionUsage>>>,
 }
 
 impl Usage {
-    /// Notes an operation on a namespace; does nothing if the collection does not exist.
+    /// Notes an operation on a namespace: a collection, a view, or a name without either.
     pub fn note(&self, store: &Store, namespace: &str, class: Class, kind: Kind, micros: u64) {
         let Some((db, collection)) = split_namespace(namespace) else { return };
         if collection == "$cmd" {
             return;
         }
         let catalog = store.catalog();
-        let Some(found) = catalog.collection(db, collection) else { return };
-        let usage = self.of(&catalog, found.id);
+        let usage = match catalog.collection(db, collection) {
+            Some(found) => Some(self.of(&catalog, found.id)),
+            None => self.of_name(&catalog, namespace),
+        };
+        let Some(usage) = usage else { return };
         usage.total.note(micros);
         usage.class(class).note(micros);
         match kind {
@@ -121,6 +128,36 @@ impl Usage {
     pub fn get(&self, id: CollectionId) -> Option<Arc<CollectionUsage>> {
         let known = self.collections.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&id).cloned()
+    }
+
+    /// Returns the use of a view, or of a name that no collection has, if it has been used.
+    pub fn get_by_name(&self, namespace: &str) -> Option<Arc<CollectionUsage>> {
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        names.get(namespace).cloned()
+    }
+
+    /// Returns the names that no collection of `catalog` has, with their use, in order.
+    pub fn names(&self, catalog: &Catalog) -> Vec<(Box<str>, Arc<CollectionUsage>)> {
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let without = names.iter().filter(|(name, _)| {
+            split_namespace(name).is_some_and(|(db, name)| catalog.collection(db, name).is_none())
+        });
+        without.map(|(name, usage)| (name.clone(), Arc::clone(usage))).collect()
+    }
+
+    /// Returns the use of a name without a collection; `None` if too many have been used. Names that
+    /// are no view make room for others.
+    fn of_name(&self, catalog: &Catalog, namespace: &str) -> Option<Arc<CollectionUsage>> {
+        if let Some(usage) = self.get_by_name(namespace) {
+            return Some(usage);
+        }
+        let is_view =
+            |name: &str| Namespace::parse(name).is_ok_and(|name| catalog.view(&name).is_some());
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= NAMES_MAX {
+            names.retain(|name, _| is_view(name));
+        }
+        (names.len() < NAMES_MAX).then(|| Arc::clone(names.entry(namespace.into()).or_default()))
     }
 
     /// Notes an operation that scanned a whole collection.

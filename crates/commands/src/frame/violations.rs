@@ -25,10 +25,11 @@ impl Service {
 
     fn log_violation(&self, violation: &Violation<'_>) {
         let Violation { collection, doc, err_info, refused } = violation;
+        let values = self.logged_values();
         let attributes = DocBuf::build(|writer| {
             writer.append("namespace", collection.namespace.as_str());
-            writer.append("document", &shown_body(&[], *doc));
-            writer.append("errInfo", &shown_body(&[], err_info.as_doc()));
+            writer.append("document", &values.of(shown_body(&[], *doc)));
+            writer.append("errInfo", &values.of(shown_body(&[], err_info.as_doc())));
         });
         let message = match refused {
             true => "Document failed validation",

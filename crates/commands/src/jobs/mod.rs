@@ -6,9 +6,11 @@
 //! do. The two are separate threads because a step can wait for a lock of a transaction that the
 //! upkeep must abort. `triggers.rs` wakes jobs that wait for changes.
 //! `trimmer.rs` ends the window of the change log. `compaction.rs` sleeps unless `autoCompact` is on.
+//! `history.rs` samples `serverStatus`.
 
 mod compaction;
 mod expiry;
+mod history;
 mod kinds;
 mod runner;
 mod triggers;
@@ -66,6 +68,11 @@ impl Service {
         let (service, stop) = (Arc::clone(self), Arc::clone(&jobs.stop));
         let compaction = std::thread::Builder::new().name("compaction".into());
         jobs.threads.push(compaction.spawn(move || compaction::compact(&service, &stop))?);
+        if let Some(folder) = self.options.status_history.clone() {
+            let (service, stop) = (Arc::clone(self), Arc::clone(&jobs.stop));
+            let sampler = std::thread::Builder::new().name("history".into());
+            jobs.threads.push(sampler.spawn(move || history::sample(&service, folder, &stop))?);
+        }
         jobs.run_lane("jobs", Lane::Own, more)?;
         for _ in 0..USER_THREADS {
             jobs.run_lane("userJobs", Lane::Users, more)?;

@@ -264,7 +264,7 @@ impl Runner {
     /// Logs why a step failed; it is tried again after a pause.
     fn log_failure(&self, kind: &JobKind, job: &Job, error: &Error) {
         let attributes = DocBuf::build(|writer| {
-            writer.append("error", error.to_string().as_str());
+            writer.append("error", self.service.logged_values().error(error).as_str());
             writer.append("namespace", (kind.namespace)(&self.service, job).as_str());
             writer.append("kind", job.id.kind.as_str()).append("job", shown(&job.id.name).as_str());
         });

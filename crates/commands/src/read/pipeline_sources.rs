@@ -60,6 +60,7 @@ const SERVED: &[ServedStage] = &[
         of_name: true,
         ..served("$schemaStats", crate::read::analyze_schema::stage, None)
     },
+    served("$statusHistory", crate::admin::status_history::stage, None),
 ];
 
 fn find_served(name: &str) -> Option<&'static ServedStage> {
@@ -145,6 +146,12 @@ fn running_operations(
     let mut rows = current_op::rows(cx, flag("allUsers", false));
     if flag("idleSessions", true) {
         rows.extend(current_op::idle_transactions(cx, flag("allUsers", false)));
+    }
+    if flag("idleConnections", false) {
+        rows.extend(current_op::idle_connections(cx, flag("allUsers", false)));
+    }
+    if flag("idleCursors", false) {
+        rows.extend(current_op::idle_cursors(cx, flag("allUsers", false)));
     }
     rows.extend(current_op::jobs(cx, flag("allUsers", false)));
     Ok(rows)

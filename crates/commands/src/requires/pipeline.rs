@@ -139,6 +139,7 @@ fn action(action: StageAction) -> Action {
         StageAction::PlanCacheRead => Action::PlanCacheRead,
         StageAction::QuerySettings => Action::QuerySettings,
         StageAction::QueryStatsRead => Action::QueryStatsRead,
+        StageAction::ServerStatus => Action::ServerStatus,
         StageAction::ShardedDataDistribution => Action::ShardedDataDistribution,
     }
 }

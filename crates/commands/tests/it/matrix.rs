@@ -169,6 +169,7 @@ fn the_rest_of_families() -> Vec<Row> {
         ("shop", aggregate(doc! { "$facet": { "a": [] } }), vec![READ, "backup"]),
         ("shop", aggregate(doc! { "$planCacheStats": {} }), vec![READ, MANAGE]),
         ("admin", server_stage(doc! { "$queryStats": {} }), vec![MONITOR]),
+        ("admin", server_stage(doc! { "$statusHistory": {} }), vec![MONITOR, "backup"]),
         ("admin", server_stage(doc! { "$querySettings": {} }), vec![CLUSTER]),
         ("admin", doc! { "quireRecorder": "show" }, vec![MONITOR]),
         ("admin", doc! { "configureQueryAnalyzer": "shop.orders", "mode": "off" }, vec![CLUSTER]),

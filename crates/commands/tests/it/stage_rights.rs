@@ -81,6 +81,7 @@ const OTHERS: &[Row] = &[
     ("$querySettings", |_| doc! {}, &[(Cluster, "querySettings")]),
     ("$queryStats", |_| doc! {}, &[(Cluster, "queryStatsRead")]),
     ("$shardedDataDistribution", |_| doc! {}, &[(Cluster, "shardedDataDistribution")]),
+    ("$statusHistory", |_| doc! {}, &[(Cluster, "serverStatus")]),
     (
         "$unionWith",
         |named| doc! { "$unionWith": { "coll": named } },

@@ -193,6 +193,13 @@ pub const STAGES: &[StageRow] = &[
     limit::SKIP,
     sort::SORT,
     sort_by_count::SORT_BY_COUNT,
+    served(
+        "$statusHistory",
+        "",
+        "Samples of serverStatus that the server has kept, from the date 'since' to 'until'.",
+        Facts { source: Source::Admin, rights: &[on_cluster(StageAction::ServerStatus)], ..LISTED },
+        served::NEVER_INSIDE,
+    ),
     union_with::UNION_WITH,
     project::UNSET,
     unwind::UNWIND,

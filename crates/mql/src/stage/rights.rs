@@ -35,6 +35,7 @@ pub enum StageAction {
     PlanCacheRead,
     QuerySettings,
     QueryStatsRead,
+    ServerStatus,
     ShardedDataDistribution,
 }
 

@@ -163,3 +163,29 @@ fn documents_too_deep_are_answered() {
     assert!(!ok(&reply));
     assert!(ok(&client.run(ping())), "the connection goes on");
 }
+
+/// Returns the client addresses that `$currentOp` shows for connections without an operation.
+fn idle(client: &mut Client) -> Vec<String> {
+    let stages = quire_document::array![
+        { "$currentOp": { "idleConnections": true } }, { "$match": { "active": false } }
+    ];
+    let reply =
+        client.run(doc! { "aggregate": 1, "pipeline": &stages, "cursor": {}, "$db": "admin" });
+    let cursor = reply.get("cursor").and_then(|cursor| cursor.as_document()).unwrap();
+    let rows = cursor.get("firstBatch").and_then(|rows| rows.as_array()).unwrap();
+    let address = |row: Value<'_>| Some(row.as_document()?.get("client")?.as_str()?.to_owned());
+    rows.iter().filter_map(address).collect()
+}
+
+#[test]
+fn connections_without_an_operation_are_shown_on_request() {
+    let (_server, address) = server(ServerOptions::default());
+    let (mut asking, mut resting) = (Client::new(address), Client::new(address));
+    assert!(ok(&resting.run(ping())));
+    let name = |client: &Client| client.stream.local_addr().unwrap().to_string();
+    let (own, other) = (name(&asking), name(&resting));
+    eventually("the idle connection is shown", || idle(&mut asking).contains(&other));
+    assert!(!idle(&mut asking).contains(&own));
+    drop(resting);
+    eventually("it is gone", || idle(&mut asking).is_empty());
+}

@@ -3,7 +3,8 @@
 
 use crate::frame::args::whole;
 use crate::frame::parameters::table::{
-    DISK_BY_DEFAULT, GROUP_BYTES, NO_TABLE_SCAN, REQUIRE_API_VERSION, SLOW_MS, STAGE_BYTES,
+    DISK_BY_DEFAULT, GROUP_BYTES, NO_TABLE_SCAN, REDACT_LOG, REQUIRE_API_VERSION, SLOW_MS,
+    STAGE_BYTES,
 };
 use quire_document::Value;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -15,6 +16,7 @@ pub struct Cached {
     require_api_version: AtomicBool,
     disk_by_default: AtomicBool,
     no_table_scan: AtomicBool,
+    redact_log: AtomicBool,
     stage_bytes_max: AtomicUsize,
     group_bytes_max: AtomicUsize,
 }
@@ -32,6 +34,7 @@ impl Cached {
             REQUIRE_API_VERSION => flag(&self.require_api_version),
             DISK_BY_DEFAULT => flag(&self.disk_by_default),
             NO_TABLE_SCAN => flag(&self.no_table_scan),
+            REDACT_LOG => flag(&self.redact_log),
             STAGE_BYTES => bytes(&self.stage_bytes_max),
             GROUP_BYTES => bytes(&self.group_bytes_max),
             _ => {}
@@ -56,6 +59,11 @@ impl Cached {
     /// Returns true if queries without an index are refused.
     pub fn no_table_scan(&self) -> bool {
         self.no_table_scan.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if the log shows no values of commands and documents.
+    pub fn redact_log(&self) -> bool {
+        self.redact_log.load(Ordering::Relaxed)
     }
 
     /// Returns the bytes that a blocking stage other than `$group` may hold in memory.

@@ -27,7 +27,7 @@ use std::time::Duration;
 pub const FEATURE_COMPATIBILITY: [&str; 2] = ["8.0", "8.2"];
 
 /// The name of the parameter that shows it, and of the stored setting.
-const FEATURE_COMPATIBILITY_NAME: &str = "featureCompatibilityVersion";
+pub const FEATURE_COMPATIBILITY_NAME: &str = "featureCompatibilityVersion";
 
 /// The parameters' values.
 pub struct Parameters {

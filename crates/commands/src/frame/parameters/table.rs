@@ -31,6 +31,14 @@ pub const BUILD_MEGABYTES: &str = "maxIndexBuildMemoryUsageMegabytes";
 pub const LABORATORY_MEGABYTES: &str = "quireLaboratoryMemoryMegabytes";
 pub const LABORATORY_PERCENT: &str = "quireLaboratoryCorePercent";
 
+/// The history of `serverStatus`: whether it is kept, how often, and its size.
+pub const HISTORY_ENABLED: &str = "diagnosticDataCollectionEnabled";
+pub const HISTORY_PERIOD_MS: &str = "diagnosticDataCollectionPeriodMillis";
+pub const HISTORY_MEGABYTES: &str = "diagnosticDataCollectionDirectorySizeMB";
+
+/// Whether lines of the log are without the values of commands and documents (`cached.rs`).
+pub const REDACT_LOG: &str = "redactClientLogData";
+
 /// How long past states are kept.
 pub const HISTORY_SECS: &str = "minSnapshotHistoryWindowInSeconds";
 
@@ -130,6 +138,24 @@ pub static PARAMETERS: &[Parameter] = &[
         Always,
         "The idle time after which a cursor is closed.",
     ),
+    row(
+        HISTORY_MEGABYTES,
+        Int(32, 4, 1_000_000),
+        Always,
+        "The size of the history of serverStatus on disk; the oldest samples are removed.",
+    ),
+    row(
+        HISTORY_ENABLED,
+        Bool(true),
+        Always,
+        "Whether serverStatus is sampled into a history on disk.",
+    ),
+    row(
+        HISTORY_PERIOD_MS,
+        Int(10_000, 100, 3_600_000),
+        Always,
+        "The interval of the samples of that history.",
+    ),
     row("enableTestCommands", Bool(false), Startup, "Enables test commands."),
     row(
         "featureCompatibilityVersion",
@@ -200,6 +226,12 @@ pub static PARAMETERS: &[Parameter] = &[
         Int(256, 1, i32::MAX),
         Always,
         "The memory of the laboratory of explain's whatIf and of adviseIndexes, at most a quarter of the memory of all requests. Quire's own parameter.",
+    ),
+    row(
+        REDACT_LOG,
+        Bool(false),
+        Always,
+        "Whether the log shows ### in place of the values of commands and documents.",
     ),
     row(REQUIRE_API_VERSION, Bool(false), Always, "Refuses commands without apiVersion."),
     row("scramIterationCount", Int(10_000, 5000, i32::MAX), Always, "Iterations of SCRAM-SHA-1."),

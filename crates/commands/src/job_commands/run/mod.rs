@@ -78,14 +78,15 @@ impl Run<'_> {
 impl Service {
     /// Logs that the server has paused a job.
     fn log_job_stopped(&self, id: &JobId, why: &str) {
-        let attributes = doc! { "job": (shown(&id.name).as_str()), "reason": why };
+        let reason = self.logged_values().text(why);
+        let attributes = doc! { "job": (shown(&id.name).as_str()), "reason": reason };
         self.log_job(8425, "A job was paused, because it cannot go on", attributes);
     }
 
     /// Logs that a run, or an event, has failed too often.
     fn log_job_gave_up(&self, id: &JobId, error: &Error) {
-        let attributes =
-            doc! { "job": (shown(&id.name).as_str()), "error": (error.to_string().as_str()) };
+        let error = self.logged_values().error(error);
+        let attributes = doc! { "job": (shown(&id.name).as_str()), "error": (error.as_str()) };
         self.log_job(8426, "A run of a job was given up", attributes);
     }
 
