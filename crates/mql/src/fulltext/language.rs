@@ -6,6 +6,10 @@ use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;
 use std::fmt;
 
+/// The most bytes of a word that is stemmed. The time of some stemmers grows with the square of the
+/// length.
+const STEM_BYTES_MAX: usize = 256;
+
 /// A language of text search.
 #[derive(Clone, Copy)]
 pub struct Language(&'static Row);
@@ -83,9 +87,10 @@ impl Language {
         self.0.algorithm.is_some() && stop_words::contains(self.0.code, word)
     }
 
-    /// Returns the stem of a word. Words in upper case are their own stem.
+    /// Returns the stem of a word. Words in upper case, and words of more than `STEM_BYTES_MAX` bytes,
+    /// are their own stems.
     pub(super) fn stem(self, word: &str) -> Cow<'_, str> {
-        match self.0.algorithm {
+        match self.0.algorithm.filter(|_| word.len() <= STEM_BYTES_MAX) {
             Some(algorithm) => Stemmer::create(algorithm).stem(word),
             None => Cow::Borrowed(word),
         }
@@ -118,6 +123,16 @@ mod tests {
         assert_eq!((three("none"), three("deu"), three("")), (Some("none"), None, None));
         let one = Language::named("elvish", TextVersion::One);
         assert_eq!(one, Some(Language::none()));
+    }
+
+    /// The stemmer took minutes for a word of five million letters `y`: its time grows with the square of
+    /// the length.
+    #[test]
+    fn a_very_long_word_is_its_own_stem() {
+        let english = Language::named("english", TextVersion::Three).unwrap();
+        assert_eq!(english.stem("running"), "run");
+        let long = "y".repeat(5_000_000);
+        assert!(english.stem(&long) == long);
     }
 
     #[test]
