@@ -3,7 +3,7 @@ directory, and the best of several rounds.
 """
 import os, pathlib, signal, socket, subprocess, sys, tempfile, time
 
-PACKAGES = ["pymongo==4.15.3", "duckdb==1.4.1"]
+PACKAGES = ["pymongo==4.15.3", "duckdb==1.4.1", "psycopg2-binary==2.9.11"]
 WORK = pathlib.Path(tempfile.gettempdir()) / "quire-measured"
 
 
@@ -13,10 +13,11 @@ def in_own_environment():
     if pathlib.Path(sys.prefix) == venv:
         return
     WORK.mkdir(parents=True, exist_ok=True)
-    if not (venv / "ready").exists():
+    ready = venv / ("ready-" + "-".join(PACKAGES))
+    if not ready.exists():
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
         subprocess.run([str(venv / "bin/pip"), "install", "-q", *PACKAGES], check=True)
-        (venv / "ready").touch()
+        ready.touch()
     os.execv(str(venv / "bin/python"), [str(venv / "bin/python"), *sys.argv])
 
 
@@ -87,6 +88,35 @@ class Peer(Server):
         port = free_port()
         source = pathlib.Path(__file__).parent / "joinbench" / "Peer.java"
         super().__init__(["java", "-Xmx4g", "-cp", f"{jars}/*", str(source), str(port)], port, socketTimeoutMS=60_000)
+
+
+def postgres(dsn):
+    """Returns a cursor of a PostgreSQL database that commits each statement."""
+    import psycopg2
+
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    return connection.cursor()
+
+
+def measured(label, work, cpu=None):
+    """Runs `work` and prints its time by the clock, and by `cpu` of a process."""
+    begun, used = time.perf_counter(), cpu() if cpu else 0
+    result = work()
+    text = f", {cpu() - used:.1f} s of CPU" if cpu else ""
+    print(f"{label}: {time.perf_counter() - begun:.1f} s{text}", flush=True)
+    return result
+
+
+def milliseconds(query, arguments):
+    """Returns the median and the worst time of a query, as a text."""
+    times = []
+    for argument in arguments:
+        begun = time.perf_counter()
+        query(argument)
+        times.append((time.perf_counter() - begun) * 1000)
+    times.sort()
+    return f"{times[len(times) // 2]:.2f} ({times[-1]:.2f})"
 
 
 def best(rounds, work, clock=time.perf_counter):
