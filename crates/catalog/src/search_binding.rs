@@ -23,6 +23,7 @@ fn bind(search: &dyn Search, collection: Option<&Collection>) -> Result<Arc<dyn 
     };
     let searched = collection.map(|collection| SearchedCollection {
         name: collection.namespace.to_string(),
+        is_time_series: collection.is_time_series(),
         indexes: collection.ready_indexes().map(|index| &*index.keys).collect(),
     });
     if let Some(bound) = (searches.choose)(search, searched.as_ref())? {

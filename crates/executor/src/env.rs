@@ -82,12 +82,13 @@ impl Env {
     /// Runs `work`, which ends also within a long string under the collation of the request if the
     /// command must stop. Helper threads begin each of their parts with it.
     pub fn interruptible<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        if self.shared.collator.is_none() { work() } else { self.interruptible_write(work) }
+        if self.shared.collator.is_none() { work() } else { self.always_interruptible(work) }
     }
 
-    /// Runs `work`, which ends also within a long string if the command must stop. The indexes that
-    /// it writes have collations of their own.
-    pub fn interruptible_write<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Runs `work`, which ends also within a long string, or where it counts its steps by
+    /// `count_work`, if the command must stop. Writes need it because their indexes have collations of
+    /// their own, searches because one document can have a million words or vertices.
+    pub fn always_interruptible<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let interrupt = Arc::clone(&self.interrupt) as Arc<dyn InterruptCheck>;
         context::interruptible(&interrupt, work)
     }

@@ -1,61 +1,78 @@
 //! Cells: the squares of the sphere by which indexes find geometries. A geometry is indexed under a few
 //! cells that cover it; a search reads the cells that cover its region, and their ancestors.
 
+use std::collections::VecDeque;
+
+use quire_error::Result;
 use s2::cap::Cap;
 use s2::cell::Cell;
 use s2::cellid::CellID;
-use s2::cellunion::CellUnion;
 use s2::point::Point;
 use s2::region::{Region as S2Region, RegionCoverer};
 use s2::s1::Angle;
 
-use crate::edges::{Edge, any_pair, touches};
+use crate::edges::{Edges, touches};
 use crate::geometry::{Geometry, Piece};
 use crate::near::NearCenter;
 use crate::position::angle;
 use crate::region::{Intersecting, Region, Shape};
+use crate::work::Work;
 
-/// The level of the smallest cells in an index: about a meter.
-pub const FINEST_LEVEL: u8 = 23;
+/// The level of the smallest cells that cover lines and polygons: about a meter.
+const FINEST_LEVEL: u8 = 23;
 /// The most cells under which a geometry is indexed, and which cover a region, about.
 const CELLS_MAX: usize = 20;
 
 /// The ids of cells from the first to the last, both included.
 pub type CellRange = (u64, u64);
 
-/// Edges and the vertices of what they bound, as a region of crate `s2`.
-struct Outline {
-    piece: Piece,
-    edges: Vec<Edge>,
-    bound: Cap,
+/// How much of a cell belongs to a piece.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Share {
+    None,
+    Some,
+    All,
 }
 
-impl Outline {
-    fn new(piece: Piece) -> Self {
-        let edges = match &piece {
-            Piece::Point(_, point) => vec![(*point, *point)],
-            Piece::Line(line) => line.edges().to_vec(),
-            Piece::Polygon(polygon) => polygon.edges(),
-        };
-        let bound = bound_of(&piece, &edges);
-        Outline { piece, edges, bound }
-    }
+/// Returns how much of a cell belongs to a line or a polygon.
+fn share(piece: &Piece, cell: &Cell, work: Work<'_>) -> Result<Share> {
+    let [a, b, c, d] = cell.vertices();
+    let sides = Edges::new(vec![(a, b), (b, c), (c, d), (d, a)]);
+    // Where no edge touches the sides, each ring or line is wholly inside of the cell or outside.
+    let is_inside = |point: Option<&Point>| point.is_some_and(|point| cell.contains_point(point));
+    let (touched, has_edges) = match piece {
+        Piece::Point(_, point) => (false, cell.contains_point(point)),
+        Piece::Line(line) => {
+            (line.edges().any_pair(&sides, work, touches)?, is_inside(line.points().next()))
+        }
+        Piece::Polygon(polygon) => {
+            let mut rings = polygon.rings();
+            let touched = polygon.any_pair(&sides, work, touches)?;
+            (touched, rings.any(|ring| is_inside(ring.vertices().next())))
+        }
+    };
+    Ok(match piece {
+        _ if touched || has_edges => Share::Some,
+        Piece::Polygon(polygon) if polygon.has(&a, work)? => Share::All,
+        _ => Share::None,
+    })
 }
 
-fn bound_of(piece: &Piece, edges: &[Edge]) -> Cap {
-    if let Piece::Polygon(polygon) = piece {
-        return match polygon.outer().bound() {
-            Some((center, radius)) => cap(&center, radius),
-            None => Cap::full(),
-        };
-    }
-    let sum = edges.iter().fold(Point::from_coords(0.0, 0.0, 0.0).0, |sum, (a, b)| sum + a.0 + b.0);
+/// Returns a cap around a line or a polygon.
+fn bound_of(piece: &Piece) -> Cap {
+    let line = match piece {
+        Piece::Point(_, point) => return Cap::from(point),
+        Piece::Polygon(polygon) => {
+            return polygon.outer().bound().map_or_else(Cap::full, |(at, radius)| cap(&at, radius));
+        }
+        Piece::Line(line) => line,
+    };
+    let sum = line.points().fold(Point::from_coords(0.0, 0.0, 0.0).0, |sum, point| sum + point.0);
     if sum.norm() < 1e-9 {
         return Cap::full();
     }
     let center = Point(sum.normalize());
-    let farthest =
-        edges.iter().flat_map(|(a, b)| [a, b]).map(|v| angle(&center, v)).fold(0.0, f64::max);
+    let farthest = line.points().map(|point| angle(&center, point)).fold(0.0, f64::max);
     if farthest < 1.5 { cap(&center, farthest + 1e-8) } else { Cap::full() }
 }
 
@@ -63,61 +80,61 @@ fn cap(center: &Point, radius: f64) -> Cap {
     Cap::from_center_angle(center, &Angle::from(s2::s1::Rad(radius)))
 }
 
-impl S2Region for Outline {
-    fn cap_bound(&self) -> Cap {
-        self.bound.clone()
-    }
-
-    fn contains_cell(&self, cell: &Cell) -> bool {
-        let Piece::Polygon(polygon) = &self.piece else { return false };
-        cell.vertices().iter().all(|vertex| polygon.has(vertex))
-            && !any_pair(&self.edges, &sides(cell), touches)
-            && !polygon.vertices().any(|vertex| cell.contains_point(vertex))
-    }
-
-    fn intersects_cell(&self, cell: &Cell) -> bool {
-        if !self.bound.intersects_cell(cell) {
-            return false;
-        }
-        let inside = match &self.piece {
-            Piece::Polygon(polygon) => cell.vertices().iter().any(|vertex| polygon.has(vertex)),
-            Piece::Point(..) | Piece::Line(_) => false,
-        };
-        inside
-            || self.edges.iter().any(|(a, b)| cell.contains_point(a) || cell.contains_point(b))
-            || any_pair(&self.edges, &sides(cell), touches)
-    }
-
-    fn cell_union_bound(&self) -> Vec<CellID> {
-        self.bound.cell_union_bound()
-    }
-}
-
-fn sides(cell: &Cell) -> [Edge; 4] {
-    let [a, b, c, d] = cell.vertices();
-    [(a, b), (b, c), (c, d), (d, a)]
-}
-
 fn coverer() -> RegionCoverer {
     RegionCoverer { min_level: 0, max_level: FINEST_LEVEL, level_mod: 1, max_cells: CELLS_MAX }
 }
 
 /// Returns the cells under which a geometry is indexed, each once, in ascending order.
-pub fn cells_of(geometry: &Geometry) -> Vec<u64> {
-    let mut cells: Vec<u64> =
-        geometry.0.iter().flat_map(|piece| cover(piece).0).map(|cell| cell.0).collect();
+///
+/// # Errors
+/// That of `work`.
+pub fn cells_of(geometry: &Geometry, work: Work<'_>) -> Result<Vec<u64>> {
+    let mut cells = Vec::new();
+    for piece in &geometry.0 {
+        cells.extend(cover(piece, work)?.into_iter().map(|cell| cell.0));
+    }
     cells.sort_unstable();
     cells.dedup();
-    cells
+    Ok(cells)
 }
 
-fn cover(piece: &Piece) -> CellUnion {
-    match piece {
-        Piece::Point(_, point) => {
-            CellUnion(vec![CellID::from(*point).parent(u64::from(FINEST_LEVEL))])
-        }
-        other => coverer().covering(&Outline::new(other.clone())),
+/// Returns cells that cover a piece: the smallest one around a point, so that a unique index tells points
+/// apart. Of other pieces, the largest cells are divided first, until there are about
+/// `CELLS_MAX` of them or they are the smallest ones.
+fn cover(piece: &Piece, work: Work<'_>) -> Result<Vec<CellID>> {
+    if let Piece::Point(_, point) = piece {
+        work(16)?;
+        return Ok(vec![CellID::from(*point)]);
     }
+    let mut whole = Vec::new();
+    let mut open = VecDeque::new();
+    let add = |id: CellID, open: &mut VecDeque<CellID>, whole: &mut Vec<CellID>| {
+        match share(piece, &Cell::from(id), work)? {
+            Share::None => {}
+            Share::Some if id.level() < u64::from(FINEST_LEVEL) => open.push_back(id),
+            Share::Some | Share::All => whole.push(id),
+        }
+        Ok::<(), quire_error::Error>(())
+    };
+    for id in bound_of(piece).cell_union_bound() {
+        let id = id.parent(id.level().min(u64::from(FINEST_LEVEL)));
+        add(id, &mut open, &mut whole)?;
+    }
+    while let Some(id) = open.pop_front() {
+        let (mut inside, mut divided) = (Vec::new(), VecDeque::new());
+        for child in id.children() {
+            add(child, &mut divided, &mut inside)?;
+        }
+        if whole.len() + open.len() + inside.len() + divided.len() > CELLS_MAX {
+            whole.push(id);
+            continue;
+        }
+        whole.extend(inside);
+        open.extend(divided);
+    }
+    whole.sort_unstable();
+    whole.dedup();
+    Ok(whole)
 }
 
 /// Returns the ids that the cells of a matching geometry can have: those of the covering cells and
@@ -141,24 +158,36 @@ fn ranges(cells: impl IntoIterator<Item = CellID>) -> Vec<CellRange> {
 
 /// Returns the ranges of cells in which an index has all that may be in the region; `None` for a flat
 /// region, which says nothing about the sphere.
-pub fn ranges_within(region: &Region) -> Option<Vec<CellRange>> {
+///
+/// # Errors
+/// That of `work`.
+pub fn ranges_within(region: &Region, work: Work<'_>) -> Result<Option<Vec<CellRange>>> {
     match &region.0 {
-        Shape::Flat(_) => None,
+        Shape::Flat(_) => Ok(None),
         Shape::Cap(center, radius) => {
             let bound = cap(center, (radius + 1e-8).min(std::f64::consts::PI));
-            Some(ranges(coverer().covering(&bound).0))
+            Ok(Some(ranges(coverer().covering(&bound).0)))
         }
         Shape::Polygons(polygons) => {
-            let pieces = polygons.iter().cloned().map(Piece::Polygon);
-            Some(ranges(pieces.flat_map(|piece| cover(&piece).0)))
+            let mut cells = Vec::new();
+            for polygon in polygons {
+                cells.extend(cover(&Piece::Polygon(polygon.clone()), work)?);
+            }
+            Ok(Some(ranges(cells)))
         }
     }
 }
 
-/// Returns the ranges of cells in which an index has all that may meet the geometry, or, for a search
-/// near a center, all at distances between `from` and `to`.
-pub fn ranges_of(what: &Intersecting) -> Vec<CellRange> {
-    ranges(what.0.0.iter().flat_map(|piece| cover(piece).0))
+/// Returns the ranges of cells in which an index has all that may meet the geometry.
+///
+/// # Errors
+/// That of `work`.
+pub fn ranges_of(what: &Intersecting, work: Work<'_>) -> Result<Vec<CellRange>> {
+    let mut cells = Vec::new();
+    for piece in &what.0.0 {
+        cells.extend(cover(piece, work)?);
+    }
+    Ok(ranges(cells))
 }
 
 impl NearCenter {

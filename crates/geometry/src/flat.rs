@@ -31,6 +31,14 @@ impl Flat {
         }
     }
 
+    /// Returns the number of corners that a test of a point looks at.
+    pub fn corners(&self) -> usize {
+        match self {
+            Flat::Box(..) | Flat::Circle(..) => 1,
+            Flat::Polygon(corners) => corners.len(),
+        }
+    }
+
     pub fn has(&self, point: Position) -> bool {
         match self {
             Flat::Box(low, high) => {
@@ -47,19 +55,15 @@ pub(crate) fn distance(one: Position, other: Position) -> f64 {
     (one.x - other.x).hypot(one.y - other.y)
 }
 
-/// Returns true if the point is on an edge, but for rounding.
+/// Returns true if the point is a corner, or on an edge along an axis. As in MongoDB, a point on
+/// another edge may be outside.
 fn is_on_edge(corners: &[Position], point: Position) -> bool {
     let next = corners.iter().cycle().skip(1);
+    let between = |a: f64, b: f64, at: f64| (a.min(b)..=a.max(b)).contains(&at);
     corners.iter().zip(next).any(|(a, b)| {
-        let (dx, dy) = (b.x - a.x, b.y - a.y);
-        let length = dx.hypot(dy);
-        if length == 0.0 {
-            return *a == point;
-        }
-        let across = (point.x - a.x) * dy - (point.y - a.y) * dx;
-        let along = (point.x - a.x) * dx + (point.y - a.y) * dy;
-        across.abs() <= 1e-12 * length * (1.0 + a.x.abs() + a.y.abs())
-            && (0.0..=length * length).contains(&along)
+        *a == point
+            || (a.x == b.x && point.x == a.x && between(a.y, b.y, point.y))
+            || (a.y == b.y && point.y == a.y && between(a.x, b.x, point.x))
     })
 }
 

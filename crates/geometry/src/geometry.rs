@@ -1,11 +1,13 @@
 //! A geometry on the sphere, and the relations of two.
 
+use quire_error::Result;
 use s2::cellid::CellID;
 use s2::point::Point;
 
 use crate::line::Line;
-use crate::polygon::Polygon;
+use crate::polygon::{Polygon, any};
 use crate::position::{Position, angle};
+use crate::work::Work;
 
 /// A geometry on the sphere.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,37 +27,39 @@ impl Piece {
     }
 
     /// Returns true if the two have a point in common.
-    pub fn meets(&self, other: &Piece) -> bool {
+    pub fn meets(&self, other: &Piece, work: Work<'_>) -> Result<bool> {
+        work(4)?;
         match (self, other) {
             (Piece::Point(_, one), Piece::Point(_, other)) => {
-                CellID::from(*one) == CellID::from(*other)
+                Ok(CellID::from(*one) == CellID::from(*other))
             }
             (Piece::Point(_, point), Piece::Line(line))
-            | (Piece::Line(line), Piece::Point(_, point)) => line.has(point),
+            | (Piece::Line(line), Piece::Point(_, point)) => line.has(point, work),
             (Piece::Point(_, point), Piece::Polygon(polygon))
-            | (Piece::Polygon(polygon), Piece::Point(_, point)) => polygon.has(point),
-            (Piece::Line(one), Piece::Line(other)) => one.meets(other),
+            | (Piece::Polygon(polygon), Piece::Point(_, point)) => polygon.has(point, work),
+            (Piece::Line(one), Piece::Line(other)) => one.meets(other, work),
             (Piece::Line(line), Piece::Polygon(polygon))
-            | (Piece::Polygon(polygon), Piece::Line(line)) => polygon.meets_line(line),
-            (Piece::Polygon(one), Piece::Polygon(other)) => one.meets_polygon(other),
+            | (Piece::Polygon(polygon), Piece::Line(line)) => polygon.meets_line(line, work),
+            (Piece::Polygon(one), Piece::Polygon(other)) => one.meets_polygon(other, work),
         }
     }
 
     /// Returns true if the polygon contains this.
-    pub fn is_in(&self, polygon: &Polygon) -> bool {
+    pub fn is_in(&self, polygon: &Polygon, work: Work<'_>) -> Result<bool> {
         match self {
-            Piece::Point(_, point) => polygon.has(point),
-            Piece::Line(line) => polygon.has_line(line),
-            Piece::Polygon(other) => polygon.has_polygon(other),
+            Piece::Point(_, point) => polygon.has(point, work),
+            Piece::Line(line) => polygon.has_line(line, work),
+            Piece::Polygon(other) => polygon.has_polygon(other, work),
         }
     }
 
     /// Returns the angle between a point and this, in radians.
-    pub fn distance(&self, from: &Point) -> f64 {
+    pub fn distance(&self, from: &Point, work: Work<'_>) -> Result<f64> {
+        work(4)?;
         match self {
-            Piece::Point(_, point) => angle(from, point),
-            Piece::Line(line) => line.distance(from),
-            Piece::Polygon(polygon) => polygon.distance(from),
+            Piece::Point(_, point) => Ok(angle(from, point)),
+            Piece::Line(line) => line.distance(from, work),
+            Piece::Polygon(polygon) => polygon.distance(from, work),
         }
     }
 }
@@ -75,12 +79,16 @@ impl Geometry {
     }
 
     /// Returns true if the two have a point in common.
-    pub fn meets(&self, other: &Geometry) -> bool {
-        self.0.iter().any(|one| other.0.iter().any(|other| one.meets(other)))
+    pub(crate) fn meets(&self, other: &Geometry, work: Work<'_>) -> Result<bool> {
+        any(&self.0, |one| any(&other.0, |other| one.meets(other, work)))
     }
 
     /// Returns the angle between a point and the geometry, in radians.
-    pub(crate) fn distance(&self, from: &Point) -> f64 {
-        self.0.iter().map(|piece| piece.distance(from)).fold(f64::INFINITY, f64::min)
+    pub(crate) fn distance(&self, from: &Point, work: Work<'_>) -> Result<f64> {
+        let mut least = f64::INFINITY;
+        for piece in &self.0 {
+            least = least.min(piece.distance(from, work)?);
+        }
+        Ok(least)
     }
 }

@@ -18,11 +18,13 @@ mod position;
 mod region;
 mod ring;
 mod stored;
+mod work;
 
-pub use cover::{CellRange, FINEST_LEVEL, cells_of, ranges_of, ranges_within};
+pub use cover::{CellRange, cells_of, ranges_of, ranges_within};
 pub use geojson::parse_geojson;
 pub use geometry::Geometry;
 pub use near::{EARTH_RADIUS_METERS, Near, NearCenter};
 pub use position::{Position, number_pair};
 pub use region::{Intersecting, Region};
 pub use stored::Stored;
+pub use work::{Fault, Work};

@@ -5,9 +5,10 @@ use quire_error::{Error, Result};
 use s2::point::Point;
 
 use crate::flat;
-use crate::geojson::position;
+use crate::geojson::{is_strict_winding, position};
 use crate::position::{Position, number_pair};
 use crate::stored::Stored;
+use crate::work::Work;
 
 /// The radius of the sphere by which angles become meters.
 pub const EARTH_RADIUS_METERS: f64 = 6_378_100.0;
@@ -19,9 +20,6 @@ pub enum NearCenter {
     Meters(Position),
     /// A legacy pair on the sphere: distances in radians.
     Radians(Position),
-    /// The same by the cosine of the angle, as MongoDB computes with a 2d index: less exact for what is
-    /// very near.
-    ByCosine(Position),
     /// A legacy pair in the plane.
     Flat(Position),
 }
@@ -51,16 +49,23 @@ impl NearCenter {
     }
 
     /// Returns the distance of a value; `None` if it has none from such a center.
-    pub fn distance(&self, stored: &Stored) -> Option<f64> {
+    ///
+    /// # Errors
+    /// That of `work`.
+    pub fn distance(&self, stored: &Stored, work: Work<'_>) -> Result<Option<f64>> {
+        let meters = |center: &Position| {
+            let Some(geometry) = stored.on_sphere() else { return Ok(None) };
+            let angle = geometry.distance(&center.point(), work)?;
+            Ok(Some(angle * EARTH_RADIUS_METERS))
+        };
         match self {
-            NearCenter::Flat(center) => stored.flat().map(|point| flat::distance(*center, point)),
-            NearCenter::Radians(center) => Some(stored.on_sphere()?.distance(&center.point())),
-            NearCenter::ByCosine(center) => stored
-                .flat()
-                .filter(|point| point.is_on_sphere())
-                .map(|point| by_cosine(*center, point)),
-            NearCenter::Meters(center) => {
-                Some(stored.on_sphere()?.distance(&center.point()) * EARTH_RADIUS_METERS)
+            NearCenter::Flat(center) => {
+                Ok(stored.flat().map(|point| flat::distance(*center, point)))
+            }
+            NearCenter::Meters(center) => meters(center),
+            // MongoDB divides the distance in meters, which gives the same last digits.
+            NearCenter::Radians(center) => {
+                Ok(meters(center)?.map(|meters| meters / EARTH_RADIUS_METERS))
             }
         }
     }
@@ -69,9 +74,7 @@ impl NearCenter {
     pub(crate) fn point(&self) -> Option<Point> {
         match self {
             NearCenter::Flat(_) => None,
-            NearCenter::Radians(center)
-            | NearCenter::ByCosine(center)
-            | NearCenter::Meters(center) => Some(center.point()),
+            NearCenter::Radians(center) | NearCenter::Meters(center) => Some(center.point()),
         }
     }
 
@@ -79,7 +82,7 @@ impl NearCenter {
     pub(crate) fn radians(&self, distance: f64) -> f64 {
         let angle = match self {
             NearCenter::Meters(_) => distance / EARTH_RADIUS_METERS,
-            NearCenter::Radians(_) | NearCenter::ByCosine(_) | NearCenter::Flat(_) => distance,
+            NearCenter::Radians(_) | NearCenter::Flat(_) => distance,
         };
         angle.min(std::f64::consts::PI)
     }
@@ -93,8 +96,8 @@ impl Near {
     /// 2 BadValue for an invalid center or distance.
     pub fn parse(name: &str, operand: Value<'_>, beside: [Option<Value<'_>>; 2]) -> Result<Self> {
         let legacy = |pair: Position| match name {
-            "$nearSphere" => pair.checked().map(NearCenter::Radians),
-            _ => Ok(NearCenter::Flat(pair)),
+            "$nearSphere" => Ok(NearCenter::Radians(pair.checked()?)),
+            _ => Ok::<_, Error>(NearCenter::Flat(pair)),
         };
         let [mut min, mut max] = beside;
         let center = match operand {
@@ -139,20 +142,13 @@ impl Near {
     }
 
     /// Returns the distance of a value if it is within the bounds.
-    pub fn distance(&self, stored: &Stored) -> Option<f64> {
-        let distance = self.center.distance(stored)?;
-        (self.min..=self.max).contains(&distance).then_some(distance)
+    ///
+    /// # Errors
+    /// That of `work`.
+    pub fn distance(&self, stored: &Stored, work: Work<'_>) -> Result<Option<f64>> {
+        let distance = self.center.distance(stored, work)?;
+        Ok(distance.filter(|distance| (self.min..=self.max).contains(distance)))
     }
-}
-
-/// Returns the angle between two places, in radians.
-fn by_cosine(one: Position, other: Position) -> f64 {
-    let radians = |place: Position| (place.x.to_radians(), place.y.to_radians());
-    let ((x1, y1), (x2, y2)) = (radians(one), radians(other));
-    let cosine = y1.cos() * x1.cos() * y2.cos() * x2.cos()
-        + y1.cos() * x1.sin() * y2.cos() * x2.sin()
-        + y1.sin() * y2.sin();
-    cosine.clamp(-1.0, 1.0).acos()
 }
 
 fn finite(value: Value<'_>) -> Result<Position> {
@@ -165,9 +161,12 @@ fn finite(value: Value<'_>) -> Result<Position> {
 /// Parses the center in `$geometry`: a point of GeoJSON, of which the type may be missing.
 fn geometry(value: Value<'_>) -> Result<Position> {
     let Value::Document(doc) = value else { return bad("$near requires a point") };
+    if is_strict_winding(doc)? {
+        return bad("Strict winding order is only supported by polygon");
+    }
     match (doc.get("type"), doc.get("coordinates")) {
-        (None | Some(Value::String("Point")), Some(coordinates)) => position(coordinates),
-        (None, None) => finite(value)?.checked(),
+        (None | Some(Value::String("Point")), Some(coordinates)) => Ok(position(coordinates)?),
+        (None, None) => Ok(finite(value)?.checked()?),
         _ => bad("$near requires a point"),
     }
 }

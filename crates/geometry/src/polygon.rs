@@ -1,11 +1,13 @@
 //! A polygon: the inside of a ring, without the insides of other rings, its holes.
 
+use quire_error::Result;
 use s2::point::Point;
 
-use crate::edges::{Edge, any_pair, crosses, middle, touches};
+use crate::edges::{Edge, Edges, crosses, middle, touches};
 use crate::line::Line;
 use crate::position::ON_EDGE;
 use crate::ring::Ring;
+use crate::work::{Fault, Work, each, invalid};
 
 /// A polygon. Its edges belong to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,26 +20,35 @@ pub(crate) struct Polygon {
 
 impl Polygon {
     /// Returns the polygon of an outer ring and its holes.
-    ///
-    /// # Errors
-    /// The fault, for a message.
-    pub fn new(outer: Ring, holes: Vec<Ring>) -> Result<Self, &'static str> {
-        let outer_edges = outer.edges();
+    pub fn new(outer: Ring, holes: Vec<Ring>, work: Work<'_>) -> Result<Self, Fault> {
+        const CROSSING: &str = "Polygon isn't valid: the edges of two loops cross";
         for hole in &holes {
-            let is_in = |vertex: &Point| outer.contains(vertex) && !outer.is_on_edge(vertex);
-            if !hole.vertices().iter().all(is_in) {
-                return Err(
-                    "Secondary loops not contained by first exterior loop - secondary loops must be holes",
-                );
+            for edge in hole.edges().iter() {
+                // A hole may touch the ring at a corner of both, but not along an edge.
+                let (vertex, next) = (&(edge.0, edge.0), &edge.1);
+                let is_in = outer.contains(&edge.0, work)? && !outer.is_on_edge(&edge.0, work)?;
+                if !is_in && !outer.edges().any(vertex, work, |own, _| own.0 == edge.0)? {
+                    return invalid(
+                        "Secondary loops not contained by first exterior loop - secondary loops must be holes",
+                    );
+                }
+                let doubled = |own: &Edge, _: &Edge| {
+                    (own.0, own.1) == (edge.0, *next) || (own.1, own.0) == (edge.0, *next)
+                };
+                if outer.edges().any(edge, work, doubled)? {
+                    return invalid("Polygon isn't valid: Duplicate edge");
+                }
             }
-            if any_pair(&outer_edges, &hole.edges(), crosses) {
-                return Err("Polygon isn't valid: the edges of two loops cross");
+            if outer.edges().any_pair(hole.edges(), work, crosses)? {
+                return invalid(CROSSING);
             }
         }
-        let edges: Vec<Vec<Edge>> = holes.iter().map(Ring::edges).collect();
-        for (at, one) in edges.iter().enumerate() {
-            if edges.iter().skip(at + 1).any(|other| any_pair(one, other, crosses)) {
-                return Err("Polygon isn't valid: the edges of two loops cross");
+        for (at, one) in holes.iter().enumerate() {
+            each(holes.len() - at, 4, work)?;
+            for other in holes.iter().skip(at + 1).filter(|other| !one.is_apart_from(other)) {
+                if one.edges().any_pair(other.edges(), work, crosses)? {
+                    return invalid(CROSSING);
+                }
             }
         }
         Ok(Polygon { outer, holes, is_big: false })
@@ -48,7 +59,7 @@ impl Polygon {
         Polygon { outer, holes: Vec::new(), is_big: true }
     }
 
-    fn rings(&self) -> impl Iterator<Item = &Ring> {
+    pub fn rings(&self) -> impl Iterator<Item = &Ring> {
         std::iter::once(&self.outer).chain(&self.holes)
     }
 
@@ -60,88 +71,148 @@ impl Polygon {
         &self.outer
     }
 
-    pub fn edges(&self) -> Vec<Edge> {
-        self.rings().flat_map(Ring::edges).collect()
-    }
-
-    pub fn vertices(&self) -> impl Iterator<Item = &Point> {
-        self.rings().flat_map(Ring::vertices)
+    pub fn edges(&self) -> impl Iterator<Item = &Edge> {
+        self.rings().flat_map(|ring| ring.edges().iter())
     }
 
     /// Returns true if the point is inside; a point on an edge may be.
-    fn has_inside(&self, point: &Point) -> bool {
-        self.outer.contains(point) && !self.holes.iter().any(|hole| hole.contains(point))
+    fn has_inside(&self, point: &Point, work: Work<'_>) -> Result<bool> {
+        if !self.outer.contains(point, work)? {
+            return Ok(false);
+        }
+        each(self.holes.len(), 4, work)?;
+        Ok(!any(&self.holes, |hole| hole.contains(point, work))?)
     }
 
-    fn is_on_edge(&self, point: &Point) -> bool {
-        self.rings().any(|ring| ring.is_on_edge(point))
+    fn is_on_edge(&self, point: &Point, work: Work<'_>) -> Result<bool> {
+        each(self.holes.len(), 4, work)?;
+        any(self.rings(), |ring| ring.is_on_edge(point, work))
     }
 
     /// Returns true if the point is inside or on an edge.
-    pub fn has(&self, point: &Point) -> bool {
-        self.has_inside(point) || self.is_on_edge(point)
+    pub fn has(&self, point: &Point, work: Work<'_>) -> Result<bool> {
+        Ok(self.has_inside(point, work)? || self.is_on_edge(point, work)?)
+    }
+
+    /// Returns true if the point is inside and not on an edge.
+    fn has_strictly(&self, point: &Point, work: Work<'_>) -> Result<bool> {
+        Ok(self.has_inside(point, work)? && !self.is_on_edge(point, work)?)
     }
 
     /// Returns the angle between a point and the nearest point of the polygon, in radians; 0 inside.
-    pub fn distance(&self, point: &Point) -> f64 {
-        if self.has_inside(point) {
-            return 0.0;
+    pub fn distance(&self, point: &Point, work: Work<'_>) -> Result<f64> {
+        if self.has_inside(point, work)? {
+            return Ok(0.0);
         }
-        let nearest = self.rings().map(|ring| ring.distance(point)).fold(f64::INFINITY, f64::min);
-        if nearest <= ON_EDGE { 0.0 } else { nearest }
+        let mut nearest = f64::INFINITY;
+        for ring in self.rings() {
+            nearest = nearest.min(ring.distance(point, work)?);
+        }
+        Ok(if nearest <= ON_EDGE { 0.0 } else { nearest })
+    }
+
+    /// Returns true if `relate` holds for an edge of the polygon and one of `others`.
+    pub fn any_pair(
+        &self,
+        others: &Edges,
+        work: Work<'_>,
+        relate: fn(&Edge, &Edge) -> bool,
+    ) -> Result<bool> {
+        any(self.rings(), |ring| ring.edges().any_pair(others, work, relate))
     }
 
     /// Returns true if all points of the edges are inside or on an edge. Edges that do not cross an
     /// edge of the polygon change sides only where they touch one, so their middles tell.
-    fn has_edges(&self, edges: &[Edge]) -> bool {
-        edges.iter().all(|edge| self.has(&edge.0) && self.has(&edge.1) && self.has(&middle(edge)))
-            && !any_pair(&self.edges(), edges, crosses)
+    fn has_edges(&self, edges: &Edges, work: Work<'_>) -> Result<bool> {
+        for (number, edge) in edges.iter().enumerate() {
+            if number == 0 && !self.has(&edge.0, work)? {
+                return Ok(false);
+            }
+            if !self.has(&edge.1, work)? || !self.has(&middle(edge), work)? {
+                return Ok(false);
+            }
+        }
+        Ok(!self.any_pair(edges, work, crosses)?)
     }
 
     /// Returns true if the line is in the polygon.
-    pub fn has_line(&self, line: &Line) -> bool {
-        self.has_edges(line.edges())
+    pub fn has_line(&self, line: &Line, work: Work<'_>) -> Result<bool> {
+        self.has_edges(line.edges(), work)
     }
 
     /// Returns true if the other polygon is in this one.
-    pub fn has_polygon(&self, other: &Polygon) -> bool {
+    pub fn has_polygon(&self, other: &Polygon, work: Work<'_>) -> Result<bool> {
+        for ring in other.rings() {
+            if !self.has_edges(ring.edges(), work)? {
+                return Ok(false);
+            }
+        }
         // A hole of this polygon may be in the other one only where that has a hole too.
-        let is_filled = |hole: &Ring| {
-            hole.vertices().iter().any(|v| other.has_inside(v) && !other.is_on_edge(v))
-                || hole
-                    .edges()
-                    .iter()
-                    .map(middle)
-                    .any(|m| other.has_inside(&m) && !other.is_on_edge(&m))
-        };
+        for hole in &self.holes {
+            if other.has_part_of(hole.edges().iter(), work)? {
+                return Ok(false);
+            }
+            // The other one may fill the hole exactly.
+            let beside = hole.edges().iter().next().map(left_of);
+            if let Some(point) = beside
+                && hole.contains(&point, work)?
+                && other.has_strictly(&point, work)?
+            {
+                return Ok(false);
+            }
+        }
         // The other one may be everything outside of this polygon's ring.
-        let is_around = |ring: &Ring| {
-            let vertex = ring.vertices().first();
-            vertex.is_some_and(|vertex| other.has_inside(vertex) && !other.is_on_edge(vertex))
-        };
-        self.has_edges(&other.edges())
-            && !self.holes.iter().any(is_filled)
-            && !is_around(&self.outer)
+        let vertex = self.outer.vertices().next();
+        let is_around = vertex.map_or(Ok(false), |vertex| other.has_strictly(vertex, work))?;
+        Ok(!is_around)
     }
 
     /// Returns true if the line and the polygon have a point in common.
-    pub fn meets_line(&self, line: &Line) -> bool {
-        line.points().any(|point| self.has(point)) || any_pair(&self.edges(), line.edges(), touches)
+    pub fn meets_line(&self, line: &Line, work: Work<'_>) -> Result<bool> {
+        Ok(any(line.points(), |point| self.has(point, work))?
+            || self.any_pair(line.edges(), work, touches)?)
     }
 
     /// Returns true if the insides of the polygons have a point in common. Polygons that share only
     /// edges or corners do not meet, as in MongoDB.
-    pub fn meets_polygon(&self, other: &Polygon) -> bool {
-        self.has_strictly(other)
-            || other.has_strictly(self)
-            || any_pair(&self.edges(), &other.edges(), crosses)
-            || self.has_polygon(other)
-            || other.has_polygon(self)
+    pub fn meets_polygon(&self, other: &Polygon, work: Work<'_>) -> Result<bool> {
+        if !self.is_big && !other.is_big && self.outer.is_apart_from(&other.outer) {
+            return Ok(false);
+        }
+        Ok(self.has_part_of(other.edges(), work)?
+            || other.has_part_of(self.edges(), work)?
+            || any(other.rings(), |ring| self.any_pair(ring.edges(), work, crosses))?
+            || self.has_polygon(other, work)?
+            || other.has_polygon(self, work)?)
     }
 
-    /// Returns true if a vertex or the middle of an edge of the other polygon is inside, not on an edge.
-    fn has_strictly(&self, other: &Polygon) -> bool {
-        let is_in = |point: &Point| self.has_inside(point) && !self.is_on_edge(point);
-        other.vertices().any(is_in) || other.edges().iter().any(|edge| is_in(&middle(edge)))
+    /// Returns true if the beginning or the middle of one of the edges is inside, not on an edge.
+    fn has_part_of<'e>(
+        &self,
+        mut edges: impl Iterator<Item = &'e Edge>,
+        work: Work<'_>,
+    ) -> Result<bool> {
+        any(&mut edges, |edge| {
+            Ok(self.has_strictly(&edge.0, work)? || self.has_strictly(&middle(edge), work)?)
+        })
     }
+}
+
+/// Returns a point less than a meter to the left of the middle of an edge.
+fn left_of(edge: &Edge) -> Point {
+    let left = edge.0.0.cross(&edge.1.0).normalize();
+    Point((middle(edge).0 + left * 1e-7).normalize())
+}
+
+/// Returns true if a test that can fail holds for one of the items.
+pub(crate) fn any<T>(
+    items: impl IntoIterator<Item = T>,
+    mut test: impl FnMut(T) -> Result<bool>,
+) -> Result<bool> {
+    for item in items {
+        if test(item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -1,9 +1,10 @@
 //! A position: a longitude and a latitude, or two flat coordinates.
 
 use quire_document::Value;
-use quire_error::{Error, Result};
 use s2::latlng::LatLng;
 use s2::point::Point;
+
+use crate::work::{Fault, invalid};
 
 /// The angle within which a point counts as being on an edge, in radians: half the diagonal of the
 /// smallest cell, about 6 mm.
@@ -30,17 +31,11 @@ impl Position {
     }
 
     /// Fails unless the position is on the sphere.
-    ///
-    /// # Errors
-    /// 2 BadValue.
-    pub(crate) fn checked(self) -> Result<Self> {
+    pub(crate) fn checked(self) -> Result<Self, Fault> {
         if self.is_on_sphere() {
             return Ok(self);
         }
-        Err(Error::bad_value(format!(
-            "longitude/latitude is out of bounds, lng: {} lat: {}",
-            self.x, self.y
-        )))
+        invalid(format!("longitude/latitude is out of bounds, lng: {} lat: {}", self.x, self.y))
     }
 }
 
@@ -60,4 +55,9 @@ pub fn number_pair(value: Value<'_>, alone: bool) -> Option<Position> {
 /// Returns the angle between two points of the unit sphere, in radians.
 pub(crate) fn angle(a: &Point, b: &Point) -> f64 {
     a.distance(b).rad()
+}
+
+/// Returns true if the ends of an edge are opposite points of the sphere.
+pub(crate) fn are_opposite((a, b): &(Point, Point)) -> bool {
+    a.0.dot(&b.0) < -1.0 + 1e-15
 }

@@ -2,18 +2,19 @@
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
-use quire_document::{Array, Doc, Value};
+use quire_document::{Array, Value};
 use quire_error::{Error, Result};
 use s2::latlng::LatLng;
 use s2::point::Point;
 
-use crate::edges::{Edge, distance};
+use crate::edges::{Edge, RELATION_UNITS, distance};
 use crate::flat::Flat;
 use crate::geojson::parse_geojson;
 use crate::geometry::{Geometry, Piece};
-use crate::polygon::Polygon;
+use crate::polygon::{Polygon, any};
 use crate::position::{ON_EDGE, Position, angle, number_pair};
 use crate::stored::Stored;
+use crate::work::{Work, each};
 
 /// The region of a `$geoWithin`.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,13 +41,13 @@ impl Region {
     /// Parses the operand of `$geoWithin`.
     ///
     /// # Errors
-    /// 2 BadValue for everything but one valid shape.
-    pub fn parse(operand: Value<'_>) -> Result<Self> {
+    /// 2 BadValue for everything but one valid shape; the error of `work`.
+    pub fn parse(operand: Value<'_>, work: Work<'_>) -> Result<Self> {
         let Value::Document(doc) = operand else { return bad("geometry must be an object") };
         let mut shape = None;
         for (name, value) in doc.fields() {
             let parsed = match name {
-                "$geometry" => within_geometry(value)?,
+                "$geometry" => within_geometry(value, work)?,
                 "$box" => Shape::Flat(parse_box(value)?),
                 "$polygon" => Shape::Flat(parse_polygon(value)?),
                 "$center" => {
@@ -70,15 +71,29 @@ impl Region {
     }
 
     /// Returns true if the region contains the value, wholly.
-    pub fn contains(&self, stored: &Stored) -> bool {
+    ///
+    /// # Errors
+    /// That of `work`.
+    pub fn contains(&self, stored: &Stored, work: Work<'_>) -> Result<bool> {
+        if let Shape::Flat(flat) = &self.0 {
+            each(flat.corners(), 1, work)?;
+            return Ok(stored.flat().is_some_and(|point| flat.has(point)));
+        }
+        let Some(geometry) = stored.on_sphere() else { return Ok(false) };
+        for piece in &geometry.0 {
+            if !self.has_piece(piece, work)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn has_piece(&self, piece: &Piece, work: Work<'_>) -> Result<bool> {
+        work(4)?;
         match &self.0 {
-            Shape::Flat(flat) => stored.flat().is_some_and(|point| flat.has(point)),
-            Shape::Cap(center, radius) => stored.on_sphere().is_some_and(|geometry| {
-                geometry.0.iter().all(|piece| is_in_cap(piece, center, *radius))
-            }),
-            Shape::Polygons(polygons) => stored.on_sphere().is_some_and(|geometry| {
-                geometry.0.iter().all(|piece| polygons.iter().any(|polygon| piece.is_in(polygon)))
-            }),
+            Shape::Flat(_) => Ok(false),
+            Shape::Cap(center, radius) => is_in_cap(piece, center, *radius, work),
+            Shape::Polygons(polygons) => any(polygons, |polygon| piece.is_in(polygon, work)),
         }
     }
 
@@ -102,29 +117,37 @@ impl Intersecting {
     /// Parses the operand of `$geoIntersects`.
     ///
     /// # Errors
-    /// 2 BadValue for everything but one valid geometry.
-    pub fn parse(operand: Value<'_>) -> Result<Self> {
+    /// 2 BadValue for everything but one valid geometry; the error of `work`.
+    pub fn parse(operand: Value<'_>, work: Work<'_>) -> Result<Self> {
         let Value::Document(doc) = operand else { return bad("geometry must be an object") };
         let mut fields = doc.fields();
         match (fields.next(), fields.next()) {
-            (Some(("$geometry", value)), None) => any_geometry(value).map(Intersecting),
+            (Some(("$geometry", value)), None) => any_geometry(value, work).map(Intersecting),
+            // As in MongoDB, a circle meets nothing.
+            (Some((name @ "$centerSphere", value)), None) => {
+                parse_circle(name, value)?;
+                Ok(Intersecting(Geometry(Vec::new())))
+            }
             (Some((other, _)), _) => bad(format!("unknown geo specifier: {other}")),
             (None, _) => bad("$geoIntersects needs a $geometry"),
         }
     }
 
     /// Returns true if the value and the geometry have a point in common.
-    pub fn meets(&self, stored: &Stored) -> bool {
-        stored.on_sphere().is_some_and(|geometry| geometry.meets(&self.0))
+    ///
+    /// # Errors
+    /// That of `work`.
+    pub fn meets(&self, stored: &Stored, work: Work<'_>) -> Result<bool> {
+        stored.on_sphere().map_or(Ok(false), |geometry| geometry.meets(&self.0, work))
     }
 }
 
 /// Parses GeoJSON, or a legacy pair on the sphere.
-fn any_geometry(value: Value<'_>) -> Result<Geometry> {
+fn any_geometry(value: Value<'_>, work: Work<'_>) -> Result<Geometry> {
     let has_type =
         value.as_document().is_some_and(|doc| doc.contains("type") || doc.contains("coordinates"));
     if has_type {
-        return parse_geojson(value);
+        return Ok(parse_geojson(value, work)?);
     }
     match number_pair(value, matches!(value, Value::Document(_))) {
         Some(pair) => Ok(Geometry(vec![Piece::point(pair.checked()?)])),
@@ -132,20 +155,20 @@ fn any_geometry(value: Value<'_>) -> Result<Geometry> {
     }
 }
 
-fn within_geometry(value: Value<'_>) -> Result<Shape> {
-    let is_area =
-        |doc: Doc<'_>| matches!(doc.get("type"), Some(Value::String("Polygon" | "MultiPolygon")));
-    if !value.as_document().is_some_and(is_area) {
-        return bad(
-            "$geoWithin not supported with provided geometry: it takes a Polygon or MultiPolygon",
-        );
+fn within_geometry(value: Value<'_>, work: Work<'_>) -> Result<Shape> {
+    const NOT_AN_AREA: &str = "$geoWithin not supported with provided geometry: it takes polygons";
+    let kinds = ["Polygon", "MultiPolygon", "GeometryCollection"];
+    let kind = value.as_document().and_then(|doc| doc.get("type")?.as_str());
+    if !kind.is_some_and(|kind| kinds.contains(&kind)) {
+        return bad(NOT_AN_AREA);
     }
-    let pieces = parse_geojson(value)?.0.into_iter();
+    let pieces = parse_geojson(value, work)?.0.into_iter();
     let polygons = pieces.filter_map(|piece| match piece {
         Piece::Polygon(polygon) => Some(polygon),
         Piece::Point(..) | Piece::Line(_) => None,
     });
-    Ok(Shape::Polygons(polygons.collect()))
+    let polygons: Vec<Polygon> = polygons.collect();
+    if polygons.is_empty() { bad(NOT_AN_AREA) } else { Ok(Shape::Polygons(polygons)) }
 }
 
 fn pair(value: Value<'_>) -> Result<Position> {
@@ -200,15 +223,21 @@ fn position_of(point: &Point) -> Position {
 }
 
 /// Returns true if a cap contains a piece. `radius` is in radians.
-fn is_in_cap(piece: &Piece, center: &Point, radius: f64) -> bool {
-    let has = |edge: &Edge| is_edge_in_cap(edge, center, radius);
+fn is_in_cap(piece: &Piece, center: &Point, radius: f64, work: Work<'_>) -> Result<bool> {
+    let is_out = |edge: &Edge| {
+        work(RELATION_UNITS)?;
+        Ok(!is_edge_in_cap(edge, center, radius))
+    };
     match piece {
-        Piece::Point(_, point) => angle(center, point) <= radius + ON_EDGE,
-        Piece::Line(line) => line.edges().iter().all(has),
+        Piece::Point(_, point) => Ok(angle(center, point) <= radius + ON_EDGE),
+        Piece::Line(line) => Ok(!any(line.edges().iter(), is_out)?),
         Piece::Polygon(polygon) => {
+            if any(polygon.edges(), is_out)? {
+                return Ok(false);
+            }
             let opposite = Point(center.0 * -1.0);
             // Everything outside of the cap is outside of the polygon, or inside of it.
-            polygon.edges().iter().all(has) && (radius >= PI || !polygon.has(&opposite))
+            Ok(radius >= PI || !polygon.has(&opposite, work)?)
         }
     }
 }

@@ -157,7 +157,7 @@ pub(crate) fn below_group(
 /// to a group too.
 fn has_every_document(candidate: &Candidate) -> bool {
     let index = &candidate.index;
-    !index.is_clustered() && !index.keys.is_sparse() && index.partial_filter().is_none()
+    !index.is_clustered() && !index.keys.misses_documents() && index.partial_filter().is_none()
 }
 
 /// Returns the only index scan of a plan, if the plan has no test and no sort.

@@ -193,6 +193,7 @@ fn print(node: &Node, stats: Option<&NodeStats>, numbered: Option<usize>, out: &
         numbered = numbered.map(|before| before + shown_stages(input));
     };
     match node {
+        Node::Gather { inputs: several, .. } if several.is_empty() => {}
         Node::Gather { inputs: several, .. } if several.len() == 1 => {
             inputs.for_each(|input| each(input, &mut out.document("inputStage")));
         }
@@ -270,7 +271,14 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
                 duplicates(stats, out);
             }
         }
-        Node::Gather { .. } => {
+        Node::Gather { search, inputs } => {
+            // A search that opens its scans while it runs shows its index itself.
+            if inputs.is_empty() {
+                let index = &search.index;
+                out.append("keyPattern", &index.keys.shown_pattern(index.key()));
+                out.append("indexName", index.name.as_str());
+                out.append("indexVersion", index.version);
+            }
             if let Some(stats) = stats {
                 number("docsExamined", stats.docs_examined, out);
             }

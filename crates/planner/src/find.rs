@@ -453,7 +453,7 @@ fn whole_scans(
     let Some(parts) = &finish.sort else { return Vec::new() };
     let mut out = Vec::new();
     for candidate in indexes {
-        let misses_documents = candidate.index.keys.is_sparse() || candidate.of_branches;
+        let misses_documents = candidate.index.keys.misses_documents() || candidate.of_branches;
         if !candidate.stands_alone() || misses_documents && !hinted {
             continue;
         }

@@ -31,6 +31,7 @@ pub(super) const KIND: Kind = Kind {
     is_touched: ordinary::is_touched,
     bounds: field_bounds,
     tracks_arrays: false,
+    needs_hash: false,
     shows_bounds: true,
     collates: true,
     is_alone: false,

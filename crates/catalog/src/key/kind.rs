@@ -64,6 +64,9 @@ pub struct Kind {
     /// True if the index knows which components of its paths are arrays, so that explain prints
     /// them.
     pub tracks_arrays: bool,
+    /// True if the index holds only documents that have a value in a field of `Part::Hash`, so that a
+    /// plan needs a condition on such a field.
+    pub needs_hash: bool,
     /// True if explain shows the bounds of a scan, and the direction in which the index is stored.
     pub shows_bounds: bool,
     /// True if the index can have a collation.
@@ -71,7 +74,7 @@ pub struct Kind {
     /// True if a collection can have one index of the kind only.
     pub is_alone: bool,
     /// The operator of whole documents that the index answers; `None` if it answers conditions on
-    /// paths. Such an index never serves a filter without the operator.
+    /// paths only.
     pub searches: Option<&'static Searches>,
     /// The options that only this kind has.
     pub options: &'static [KindOption],

@@ -312,6 +312,24 @@ impl KeySpec {
         (self.kind.bounds)(self, field, predicate)
     }
 
+    /// Returns true if the index can serve conditions on paths, not only the operator of its kind.
+    pub fn serves_paths(&self) -> bool {
+        self.kind.searches.is_none() || self.kind.needs_hash
+    }
+
+    /// Returns true if the index may have no key of a document because the document has no value in
+    /// its fields.
+    pub fn misses_documents(&self) -> bool {
+        self.sparse || self.kind.needs_hash
+    }
+
+    /// Returns true if a scan finds all matches of conditions on these fields of the index.
+    pub fn finds_all(&self, is_bounded: impl Fn(usize) -> bool) -> bool {
+        let mut fields = self.fields.iter().enumerate();
+        !self.kind.needs_hash
+            || fields.any(|(number, field)| field.part == Part::Hash && is_bounded(number))
+    }
+
     /// Returns true if the keys within `intervals` reproduce the document's value of `field`
     /// exactly.
     pub fn gives_value(&self, field: usize, intervals: &Intervals) -> bool {

@@ -25,6 +25,7 @@ pub(super) const KIND: Kind = Kind {
     is_touched,
     bounds: field_bounds,
     tracks_arrays: true,
+    needs_hash: false,
     shows_bounds: true,
     collates: true,
     is_alone: false,

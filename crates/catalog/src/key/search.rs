@@ -27,6 +27,8 @@ pub type Bound = Arc<dyn Search>;
 pub struct SearchedCollection<'c> {
     /// The name of the collection, for messages.
     pub name: String,
+    /// True for a time-series collection.
+    pub is_time_series: bool,
     /// The contents of the keys of each index.
     pub indexes: Vec<&'c KeySpec>,
 }

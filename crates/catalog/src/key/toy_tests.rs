@@ -39,6 +39,7 @@ pub(super) const KIND: Kind = Kind {
     is_touched: ordinary::is_touched,
     bounds: |_, _, _| None,
     tracks_arrays: false,
+    needs_hash: false,
     shows_bounds: true,
     collates: false,
     is_alone: false,

@@ -4,6 +4,7 @@
 use super::*;
 use crate::model::random_doc;
 use quire_collections::Rename;
+use quire_document::array;
 use quire_storage::rng::Rng;
 use quire_storage::simulated::{Crash, Faults, SimulatedDisk};
 use std::collections::BTreeMap;
@@ -17,12 +18,23 @@ struct Run {
     durable: usize,
 }
 
+/// A point or a line, whose keys in an index are few or many.
+fn geometry(dice: &mut Rng) -> DocBuf {
+    let mut place = || array![dice.below(360) as f64 - 180.0, dice.below(180) as f64 - 90.0];
+    let (one, other) = (place(), place());
+    match dice.below(2) {
+        0 => doc! { "type": "Point", "coordinates": &one },
+        _ => doc! { "type": "LineString", "coordinates": &array![&one, &other] },
+    }
+}
+
 impl Run {
     fn step(&mut self, dice: &mut Rng) {
         let mut state = self.history.last().cloned().unwrap_or_default();
         let name = ["d.a", "d.b", "e.a"][dice.below(3) as usize];
         let id = dice.below(20) as i32;
-        let doc = random_doc(dice, id);
+        let mut doc = random_doc(dice, id);
+        doc.append("p", &geometry(dice));
         let synced = dice.below(6) == 0;
         let options = if synced { CommitOptions::synced() } else { CommitOptions::buffered() };
         let interrupt = Interrupt::new();
@@ -53,8 +65,9 @@ impl Run {
                     doc! { "key": { "a": 1 }, "name": "a" },
                     doc! { "key": { "u": 1 }, "name": "u", "unique": true, "sparse": true },
                     doc! { "key": { "$**": "text" }, "name": "t", "default_language": "none" },
+                    doc! { "key": { "p": "2dsphere", "a": 1 }, "name": "p" },
                 ];
-                let spec = IndexSpec::parse(spec[dice.below(3) as usize].as_doc(), false).unwrap();
+                let spec = IndexSpec::parse(spec[dice.below(4) as usize].as_doc(), false).unwrap();
                 let request = CreateIndexes { namespace: ns(name), specs: vec![spec] };
                 state.entry(name.into()).or_default();
                 // The collection is created first, even if the index fails.

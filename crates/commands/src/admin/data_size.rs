@@ -129,7 +129,7 @@ fn index<'c>(collection: &'c Collection, key: Doc<'_>) -> Result<&'c Arc<Index>>
             })
     };
     let whole = |index: &&Arc<Index>| {
-        !index.keys.is_sparse()
+        !index.keys.misses_documents()
             && index.keys.partial().is_none()
             && !index.is_multikey()
             && begins(index)

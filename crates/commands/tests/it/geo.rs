@@ -4,10 +4,10 @@
 //!
 //! `QUIRE_GEO_SEEDS` sets the number of rounds, `QUIRE_GEO_SEED` the first one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::{Client, Server, at, code};
-use quire_document::{Array, ArrayBuf, DocBuf, Value, array, doc};
+use quire_document::{Array, ArrayBuf, DocBuf, Value, ValueBuf, array, doc};
 use quire_geometry::{Near, Stored};
 use quire_mql::filter::geometries;
 use quire_storage::rng::Rng;
@@ -17,27 +17,34 @@ const ROUNDS: u64 = 4;
 const DOCUMENTS: i64 = 60;
 const QUERIES: u64 = 25;
 
-/// A place near one of a few centers, so that geometries meet each other.
+/// A place near one of a few centers, so that geometries meet each other; some are on the date line or
+/// a pole.
 fn place(random: &mut Rng) -> (f64, f64) {
     let centers = [(0.0, 0.0), (179.9, 10.0), (13.4, 52.5), (30.0, 89.0), (-70.0, -88.5)];
     let (x, y) = centers[random.below(centers.len() as u64) as usize];
-    let width = [0.01, 1.0, 30.0][random.below(3) as usize];
+    let width = [0.0, 0.01, 1.0, 30.0][random.below(4) as usize];
     let shift = |random: &mut Rng| (random.below(2001) as f64 / 1000.0 - 1.0) * width;
     let (x, y): (f64, f64) = (x + shift(random), y + shift(random));
-    ((x + 540.0).rem_euclid(360.0) - 180.0, y.clamp(-90.0, 90.0))
+    let (x, y) = ((x + 540.0).rem_euclid(360.0) - 180.0, y.clamp(-90.0, 90.0));
+    match random.below(40) {
+        0 => (180.0, y),
+        1 => (-180.0, y),
+        2 => (x, 90.0),
+        3 => (x, -90.0),
+        _ => (x, y),
+    }
 }
 
 fn pair((x, y): (f64, f64)) -> ArrayBuf {
     array![x, y]
 }
 
-/// A ring around a place.
-fn ring(random: &mut Rng) -> ArrayBuf {
-    let (x, y) = place(random);
-    let radius = [0.005, 0.5, 8.0][random.below(3) as usize];
-    let corners = 3 + random.below(5);
+/// A ring around a place, in one of the two directions.
+fn ring_around(random: &mut Rng, (x, y): (f64, f64), radius: f64) -> ArrayBuf {
+    let corners = 3 + random.below(12);
+    let turned = if random.one_in(2) { 1.0 } else { -1.0 };
     let corner = |number: u64| {
-        let angle = std::f64::consts::TAU * number as f64 / corners as f64;
+        let angle = turned * std::f64::consts::TAU * number as f64 / corners as f64;
         let latitude = (y + radius * angle.sin()).clamp(-90.0, 90.0);
         let longitude = x + radius * angle.cos() / latitude.to_radians().cos().max(0.1);
         ((longitude + 540.0).rem_euclid(360.0) - 180.0, latitude)
@@ -46,22 +53,64 @@ fn ring(random: &mut Rng) -> ArrayBuf {
     ring.iter().collect()
 }
 
+fn ring(random: &mut Rng) -> ArrayBuf {
+    let radius = [0.000_01, 0.005, 0.5, 8.0, 70.0][random.below(5) as usize];
+    let center = place(random);
+    ring_around(random, center, radius)
+}
+
+/// The rings of a polygon, at times with a hole.
+fn polygon(random: &mut Rng) -> ArrayBuf {
+    if !random.one_in(3) {
+        return array![&ring(random)];
+    }
+    let (center, radius) = (place(random), [0.01, 3.0, 20.0][random.below(3) as usize]);
+    array![&ring_around(random, center, radius), &ring_around(random, center, radius / 5.0)]
+}
+
+fn of_kind(kind: &str, coordinates: &ArrayBuf) -> DocBuf {
+    doc! { "type": kind, "coordinates": coordinates }
+}
+
 fn geometry(random: &mut Rng) -> DocBuf {
-    match random.below(5) {
-        0 => doc! { "type": "LineString", "coordinates": &line(random) },
-        1 => doc! { "type": "Polygon", "coordinates": &array![&ring(random)] },
-        2 => doc! { "type": "MultiPoint", "coordinates": &line(random) },
-        _ => doc! { "type": "Point", "coordinates": &pair(place(random)) },
+    match random.below(9) {
+        0 => of_kind("LineString", &line(random)),
+        1 | 2 => of_kind("Polygon", &polygon(random)),
+        3 => of_kind("MultiPoint", &line(random)),
+        4 => of_kind("MultiPolygon", &array![&polygon(random), &polygon(random)]),
+        5 => of_kind("MultiLineString", &array![&line(random), &line(random)]),
+        6 => {
+            let members = array![&of_kind("Point", &pair(place(random))), &geometry(random)];
+            doc! { "type": "GeometryCollection", "geometries": &members }
+        }
+        _ => of_kind("Point", &pair(place(random))),
     }
 }
 
+/// A line of some points, of which neighbours may be equal.
 fn line(random: &mut Rng) -> ArrayBuf {
-    let places: Vec<ArrayBuf> = (0..2 + random.below(3)).map(|_| pair(place(random))).collect();
+    let first = place(random);
+    let next = |random: &mut Rng| if random.one_in(6) { first } else { place(random) };
+    let places: Vec<ArrayBuf> = (0..2 + random.below(3)).map(|_| pair(next(random))).collect();
     places.iter().collect()
 }
 
+/// The value of an ordinary field of an index: mostly a number, else an array.
+fn number(random: &mut Rng) -> ValueBuf {
+    let one = random.below(3) as i32;
+    match random.below(8) {
+        0 => ValueBuf::new(&array![one, random.below(3) as i32]),
+        1 => ValueBuf::new(&array![&array![one, 1]]),
+        2 => ValueBuf::new(&array![]),
+        _ => ValueBuf::new(one),
+    }
+}
+
 fn document(random: &mut Rng, id: i64) -> DocBuf {
-    let mut doc = doc! { "_id": id, "k": random.below(3) as i32, "xy": &pair(place(random)) };
+    let mut doc = doc! { "_id": id, "xy": &pair(place(random)), "m": random.below(4) as i32 };
+    if !random.one_in(8) {
+        doc.append("k", number(random).as_value());
+    }
     match random.below(8) {
         0 => {}
         1 => {
@@ -74,7 +123,25 @@ fn document(random: &mut Rng, id: i64) -> DocBuf {
             doc.append("g", &geometry(random));
         }
     }
+    let at = |random: &mut Rng| doc! { "g": &geometry(random), "k": random.below(3) as i32 };
+    if random.one_in(2) {
+        doc.append("at", &array![&at(random), &at(random)]);
+    }
     doc
+}
+
+/// A condition on an ordinary field of an index.
+fn condition(random: &mut Rng) -> DocBuf {
+    let one = random.below(3) as i32;
+    match random.below(8) {
+        0 => doc! { "k": &doc! { "$gte": 1, "$lt": 3 } },
+        1 => doc! { "k": &doc! { "$in": &array![one, Value::Null] } },
+        2 => doc! { "k": &array![one, 1] },
+        3 => doc! { "k": Value::Null },
+        4 => doc! { "m": &doc! { "$ne": one } },
+        5 => doc! { "m": one, "k": &doc! { "$lte": one } },
+        _ => doc! { "k": one },
+    }
 }
 
 /// A collection with indexes of geometries, and the documents that the server took.
@@ -82,6 +149,13 @@ struct Round {
     client: Client,
     documents: BTreeMap<i64, DocBuf>,
     seed: u64,
+    /// The number of the queries so far that an index answered.
+    scans: usize,
+}
+
+/// Returns the condition that two conditions hold.
+fn both(one: &DocBuf, other: &DocBuf) -> DocBuf {
+    doc! { "$and": &array![one, other] }
 }
 
 impl Round {
@@ -89,11 +163,19 @@ impl Round {
         let mut random = Rng::new(seed);
         let mut client = server.client(seed);
         client.run(doc! { "drop": "g", "$db": "test" });
-        let keys = [doc! { "g": "2dsphere" }, doc! { "k": 1, "g": "2dsphere" }];
-        let sphere = &keys[random.below(2) as usize];
+        let keys = [
+            doc! { "g": "2dsphere" },
+            doc! { "k": 1, "g": "2dsphere" },
+            doc! { "g": "2dsphere", "k": 1 },
+            doc! { "k": -1, "g": "2dsphere", "m": 1 },
+            doc! { "g": "2dsphere", "at.g": "2dsphere" },
+        ];
+        let sphere = &keys[random.below(keys.len() as u64) as usize];
+        // `$near` without conditions needs the index that begins with the geometry.
         let indexes = array![
             &doc! { "key": sphere, "name": "sphere" },
-            &doc! { "key": &doc! { "xy": "2d", "k": 1 }, "name": "plane" }
+            &doc! { "key": &doc! { "xy": "2d", "k": 1 }, "name": "plane" },
+            &doc! { "key": &doc! { "at.k": 1, "at.g": "2dsphere" }, "name": "nested" }
         ];
         client.works(doc! { "createIndexes": "g", "indexes": &indexes, "$db": "test" });
         let mut documents = BTreeMap::new();
@@ -105,7 +187,7 @@ impl Round {
                 documents.insert(id, doc);
             }
         }
-        (Round { client, documents, seed }, random)
+        (Round { client, documents, seed, scans: 0 }, random)
     }
 
     fn ids(&mut self, find: DocBuf) -> Vec<i64> {
@@ -117,32 +199,59 @@ impl Round {
     }
 
     fn check_predicate(&mut self, random: &mut Rng) {
-        let center = array![&pair(place(random)), [0.001, 0.1, 1.0][random.below(3) as usize]];
-        let corners = array![&pair(place(random)), &pair(place(random))];
-        let polygon = doc! { "$geometry": &doc! { "type": "Polygon", "coordinates": &array![&ring(random)] } };
-        let condition = match random.below(6) {
-            0 => doc! { "g": &doc! { "$geoWithin": &doc! { "$centerSphere": &center } } },
-            1 => doc! { "xy": &doc! { "$geoWithin": &doc! { "$centerSphere": &center } } },
-            2 => doc! { "xy": &doc! { "$geoWithin": &doc! { "$box": &corners } } },
-            3 => doc! { "g": &doc! { "$geoWithin": &polygon } },
-            4 => doc! { "xy": &doc! { "$geoWithin": &doc! { "$polygon": &ring(random) } } },
-            _ => doc! { "g": &doc! { "$geoIntersects": &doc! { "$geometry": &geometry(random) } } },
-        };
-        let mut filter = condition;
-        if random.one_in(3) {
-            filter.append("k", random.below(3) as i32);
+        let mut filter = self.predicate(random);
+        match random.below(6) {
+            0 | 1 => filter = both(&filter, &condition(random)),
+            2 => filter = both(&filter, &self.predicate(random)),
+            3 => {
+                let branches = array![&filter, &both(&self.predicate(random), &condition(random))];
+                filter = doc! { "$or": &branches };
+            }
+            4 => filter = both(&filter, &doc! { "at.k": random.below(3) as i32 }),
+            _ => {}
         }
         let find = doc! { "find": "g", "filter": &filter, "batchSize": 1000, "$db": "test" };
         let mut natural = find.clone();
         natural.append("hint", &doc! { "$natural": 1 });
-        if self.client.run(natural.clone()).get("ok").and_then(|ok| ok.to_f64()) == Some(0.0) {
+        let whole = self.client.run(natural.clone());
+        if whole.get("ok").and_then(|ok| ok.to_f64()) == Some(0.0) {
             // A random ring can be no polygon.
+            assert_eq!(code(&whole), 2, "seed {}: {filter:?}", self.seed);
+            assert_eq!(code(&self.client.run(find)), 2, "seed {}: {filter:?}", self.seed);
             return;
         }
         let expected = self.ids(natural);
-        let mut found = self.ids(find);
+        let mut found = self.ids(find.clone());
         found.sort_unstable();
         assert_eq!(found, expected, "seed {}: {filter:?}", self.seed);
+        let explain = doc! { "explain": &find, "verbosity": "queryPlanner", "$db": "test" };
+        let plan = format!("{:?}", self.client.works(explain));
+        self.scans += usize::from(plan.contains("IXSCAN"));
+    }
+
+    /// A predicate of geometry.
+    fn predicate(&mut self, random: &mut Rng) -> DocBuf {
+        let radius = [0.0, 0.001, 0.1, 1.0, 1.6, 3.0, 3.2][random.below(7) as usize];
+        let center = array![&pair(place(random)), radius];
+        let corners = array![&pair(place(random)), &pair(place(random))];
+        let of_polygon = of_kind("Polygon", &polygon(random));
+        let mut big = of_polygon.clone();
+        let strict = doc! { "name": "urn:x-mongodb:crs:strictwinding:EPSG:4326" };
+        big.append("crs", &doc! { "type": "name", "properties": &strict });
+        let path = if random.one_in(4) { "at.g" } else { "g" };
+        let test = match random.below(9) {
+            0 | 1 => doc! { "$geoWithin": &doc! { "$centerSphere": &center } },
+            2 => doc! { "$geoWithin": &doc! { "$geometry": &of_polygon } },
+            3 => doc! { "$geoWithin": &doc! { "$geometry": &big } },
+            4 => doc! { "$geoIntersects": &doc! { "$geometry": &big } },
+            5 => {
+                return doc! { "xy": &doc! { "$geoWithin": &doc! { "$centerSphere": &center } } };
+            }
+            6 => return doc! { "xy": &doc! { "$geoWithin": &doc! { "$box": &corners } } },
+            7 => return doc! { "xy": &doc! { "$geoWithin": &doc! { "$polygon": &ring(random) } } },
+            _ => doc! { "$geoIntersects": &doc! { "$geometry": &geometry(random) } },
+        };
+        doc! { path: &test }
     }
 
     fn check_near(&mut self, random: &mut Rng) {
@@ -156,18 +265,20 @@ impl Round {
         };
         let near = Near::parse(name, operand.get(name).unwrap(), [None, None]).unwrap();
         let limit = 1 + random.below(20);
-        let k = random.one_in(3).then(|| random.below(3) as i32);
+        let m = random.one_in(3).then(|| random.below(4) as i32);
         let mut filter = doc! { path: &operand };
-        if let Some(k) = k {
-            filter.append("k", k);
+        if let Some(m) = m {
+            filter.append("m", m);
         }
         let distance = |doc: &DocBuf| {
-            let stored: Vec<Stored> = doc.get(path).map(geometries).unwrap_or_default();
-            let all = stored.iter().filter_map(|stored| near.distance(stored));
+            let stored = doc.get(path).map(|value| geometries(value, &|_| Ok(())).unwrap());
+            let stored: Vec<Stored> = stored.unwrap_or_default();
+            let all =
+                stored.iter().filter_map(|stored| near.distance(stored, &|_| Ok(())).unwrap());
             all.min_by(f64::total_cmp)
         };
         let passes = |doc: &DocBuf| {
-            k.is_none_or(|k| doc.get("k").unwrap().exact_i64() == Some(i64::from(k)))
+            m.is_none_or(|m| doc.get("m").unwrap().exact_i64() == Some(i64::from(m)))
         };
         let mut expected: Vec<(f64, i64)> = self
             .documents
@@ -176,21 +287,13 @@ impl Round {
             .filter_map(|(id, doc)| Some((distance(doc)?, *id)))
             .collect();
         expected.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let distances: BTreeMap<i64, f64> = expected.iter().map(|(far, id)| (*id, *far)).collect();
         expected.truncate(limit as usize);
         let find = doc! {
             "find": "g", "filter": &filter, "limit": limit as i32, "batchSize": 1000, "$db": "test"
         };
         let expected: Vec<i64> = expected.into_iter().map(|(_, id)| id).collect();
         let found = self.ids(find);
-        // A 2d index computes with cosines: what is equally far up to their rounding may change places.
-        let close = |one: &i64, other: &i64| {
-            path == "xy" && (distances[one] - distances[other]).abs() < 1e-7
-        };
-        let agree = found.len() == expected.len()
-            && found.iter().collect::<BTreeSet<_>>().len() == found.len()
-            && found.iter().zip(&expected).all(|(one, other)| one == other || close(one, other));
-        assert!(agree, "seed {}: {filter:?}: {found:?}, not {expected:?}", self.seed);
+        assert_eq!(found, expected, "seed {}: {filter:?}", self.seed);
     }
 
     /// Changes a document, as the index must notice.
@@ -220,6 +323,7 @@ fn indexes_change_no_answer_and_near_is_a_sort_by_distance() {
             round.check_near(&mut random);
             round.change(&mut random);
         }
+        assert!(round.scans > 0, "seed {seed}: no index answered a predicate");
         let validated = round.client.works(doc! { "validate": "g", "full": true, "$db": "test" });
         assert_eq!(
             validated.get("valid").and_then(|valid| valid.as_bool()),

@@ -84,7 +84,7 @@ pub fn write_results(
 ) -> Result<Option<Committed>> {
     let env = Arc::clone(&execution.env);
     env.set_interrupt(interrupt);
-    env.interruptible_write(|| write_all(execution, views, unit, commit, interrupt))
+    env.always_interruptible(|| write_all(execution, views, unit, commit, interrupt))
 }
 
 fn write_all(

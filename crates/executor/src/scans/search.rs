@@ -113,6 +113,22 @@ impl Gather {
         Ok(())
     }
 
+    /// Appends rows until there are `max` of them. Returns false at the end.
+    fn fill(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        self.began_at.get_or_insert(run.view().version());
+        let mut filling = Filling::new(out, max);
+        while !filling.is_full() {
+            self.find(run, filling.rows_left().min(RESULTS_MAX))?;
+            if self.results.is_empty() {
+                self.stats.is_eof = true;
+                return Ok(false);
+            }
+            self.push_rows(run, &mut filling)?;
+        }
+        self.stats.is_eof = self.done && self.results.is_empty();
+        Ok(!self.stats.is_eof)
+    }
+
     /// Reads the documents of the results, and appends their rows. After a commit since the search began
     /// a document may have changed, and is tested again.
     fn push_rows(&mut self, run: &mut Run<'_>, filling: &mut Filling<'_>) -> Result<()> {
@@ -151,18 +167,8 @@ fn too_large() -> Error {
 
 impl Operator for Gather {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        self.began_at.get_or_insert(run.view().version());
-        let mut filling = Filling::new(out, max);
-        while !filling.is_full() {
-            self.find(run, filling.rows_left().min(RESULTS_MAX))?;
-            if self.results.is_empty() {
-                self.stats.is_eof = true;
-                return Ok(false);
-            }
-            self.push_rows(run, &mut filling)?;
-        }
-        self.stats.is_eof = self.done && self.results.is_empty();
-        Ok(!self.stats.is_eof)
+        let env = run.env;
+        env.always_interruptible(|| self.fill(run, max, out))
     }
 
     fn rest(&mut self) {
@@ -191,14 +197,13 @@ impl Check {
     }
 }
 
-impl Operator for Check {
-    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+impl Check {
+    fn fill(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let mut filling = Filling::new(out, max);
         while !filling.is_full() {
             self.rows.clear();
             let more = self.input.next(run, filling.rows_left(), &mut self.rows)?;
             for mut row in self.rows.drain(..) {
-                // A document can have megabytes of text.
                 run.env.check_interrupt()?;
                 if self.search.method.check(row.doc())? {
                     // As in MongoDB, the result of a search has no index key.
@@ -215,6 +220,13 @@ impl Operator for Check {
             }
         }
         Ok(true)
+    }
+}
+
+impl Operator for Check {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let env = run.env;
+        env.always_interruptible(|| self.fill(run, max, out))
     }
 
     fn rest(&mut self) {

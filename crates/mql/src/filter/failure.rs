@@ -312,8 +312,8 @@ impl Leaf {
         writer.append("specifiedAs", &self.specified);
         match self.filter.root() {
             Node::Expr(test) => write_expression(test.result(doc, cx), outcome, writer),
-            Node::Not(inner) => self.write_node(inner, doc, outcome.inverted(), writer),
-            node => self.write_node(node, doc, outcome, writer),
+            Node::Not(inner) => self.write_node(inner, doc, outcome.inverted(), cx, writer),
+            node => self.write_node(node, doc, outcome, cx, writer),
         }
     }
 
@@ -322,6 +322,7 @@ impl Leaf {
         node: &Node,
         doc: Doc<'_>,
         outcome: Outcome,
+        cx: &EvalContext<'_>,
         writer: &mut DocWriter<'_>,
     ) -> Result<()> {
         // `$all` is a conjunction of tests on one path; an empty `$in` has no path left.
@@ -347,6 +348,7 @@ impl Leaf {
             return Ok(());
         }
         let leaf = match test {
+            Some(Test::Open(_)) => PathEnd::Elements,
             Some(test) => test.leaf(),
             None => PathEnd::Whole,
         };
@@ -358,7 +360,14 @@ impl Leaf {
         if outcome == Outcome::Failed && write_type_mismatch(test, &values, writer) {
             return Ok(());
         }
-        writer.append("reason", reason(test, outcome));
+        let reason = match test {
+            Some(Test::Open(open)) => {
+                let whole = considered(&path, open.leaf(), doc);
+                open.reason(&whole, outcome == Outcome::Passed, cx.shared)?
+            }
+            test => reason(test, outcome),
+        };
+        writer.append("reason", reason);
         write_considered(&values, writer);
         if matches!(test, Some(Test::Type(_))) {
             write_types(&values, writer);

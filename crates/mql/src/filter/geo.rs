@@ -9,29 +9,30 @@ use super::node::{Node, Test};
 use super::open::{Search, ValueTest};
 use super::parse::{Argument, Level, Parser};
 use super::registry::{Parse, QueryOperator};
+use crate::context::{Shared, count_work};
 use crate::expression::six_digits;
 use quire_document::path::{Leaf, Path};
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
-use quire_geometry::{Intersecting, Near, Region, Stored};
+use quire_geometry::{Fault, Intersecting, Near, Region, Stored, Work};
 
 /// The registry rows of these operators.
 pub(super) const OPERATORS: &[QueryOperator] = &[
     QueryOperator {
         name: "$geoWithin",
-        parse: Parse::Field(|_, argument| within("$geoWithin", argument)),
+        parse: Parse::Field(|parser, argument| within("$geoWithin", parser, argument)),
         doc: "Matches geometries that lie within another one.",
         since: "2.4",
     },
     QueryOperator {
         name: "$within",
-        parse: Parse::Field(|_, argument| within("$within", argument)),
+        parse: Parse::Field(|parser, argument| within("$within", parser, argument)),
         doc: "Old name of `$geoWithin`.",
         since: "1.0",
     },
     QueryOperator {
         name: "$geoIntersects",
-        parse: Parse::Field(|_, argument| intersects(argument)),
+        parse: Parse::Field(intersects),
         doc: "Matches geometries that have a point in common with another one.",
         since: "2.4",
     },
@@ -54,6 +55,9 @@ pub(super) const OPERATORS: &[QueryOperator] = &[
         since: "2.4",
     },
 ];
+
+/// The units of work for a value that may be a geometry.
+const ELEMENT_UNITS: u32 = 8;
 
 /// A test of a geometry.
 #[derive(Clone, Debug)]
@@ -95,15 +99,15 @@ fn test(name: &'static str, argument: Argument<'_>, relation: GeoRelation) -> No
     Node::path(argument.path, Test::Open(Arc::new(test)))
 }
 
-fn within(name: &'static str, argument: Argument<'_>) -> Result<Node> {
+fn within(name: &'static str, parser: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
     check_alone(name, argument.siblings)?;
-    let region = Region::parse(argument.value)?;
+    let region = Region::parse(argument.value, &|units| parser.context.work_units(units))?;
     Ok(test(name, argument, GeoRelation::Within(region)))
 }
 
-fn intersects(argument: Argument<'_>) -> Result<Node> {
+fn intersects(parser: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
     check_alone("$geoIntersects", argument.siblings)?;
-    let other = Intersecting::parse(argument.value)?;
+    let other = Intersecting::parse(argument.value, &|units| parser.context.work_units(units))?;
     Ok(test("$geoIntersects", argument, GeoRelation::Meets(other)))
 }
 
@@ -116,16 +120,44 @@ impl ValueTest for GeoTest {
         self
     }
 
-    fn test(&self, value: Value<'_>) -> Result<bool> {
-        let passes = |stored: &Stored| match &self.relation {
-            GeoRelation::Within(region) => region.contains(stored),
-            GeoRelation::Meets(other) => other.meets(stored),
-        };
-        Ok(geometries(value).iter().any(passes))
+    fn test(&self, value: Value<'_>, shared: &Shared) -> Result<bool> {
+        let work = &|units| shared.work(units);
+        for stored in geometries(value, work)? {
+            let passes = match &self.relation {
+                GeoRelation::Within(region) => region.contains(&stored, work)?,
+                GeoRelation::Meets(other) => other.meets(&stored, work)?,
+            };
+            if passes {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn leaf(&self) -> Leaf {
         Leaf::Whole
+    }
+
+    fn reason(&self, values: &[Value<'_>], passed: bool, shared: &Shared) -> Result<&'static str> {
+        let mut has_geometry = false;
+        for value in values {
+            has_geometry |= !geometries(*value, &|units| shared.work(units))?.is_empty();
+        }
+        Ok(match (&self.relation, passed) {
+            _ if !has_geometry => "could not find a valid geometry at the given path",
+            (GeoRelation::Within(_), false) => {
+                "none of the considered geometries were contained within the expression\u{2019}s geometry"
+            }
+            (GeoRelation::Within(_), true) => {
+                "at least one of the considered geometries was contained within the expression\u{2019}s geometry"
+            }
+            (GeoRelation::Meets(_), false) => {
+                "none of the considered geometries intersected the expression\u{2019}s geometry"
+            }
+            (GeoRelation::Meets(_), true) => {
+                "at least one of the considered geometries intersected the expression\u{2019}s geometry"
+            }
+        })
     }
 
     fn write(&self, writer: &mut DocWriter<'_>) {
@@ -134,13 +166,27 @@ impl ValueTest for GeoTest {
 }
 
 /// Returns the geometries of a value: itself, or the elements of an array.
-pub fn geometries(value: Value<'_>) -> Vec<Stored> {
-    match (Stored::parse(value), value) {
-        (Ok(stored), _) => vec![stored],
-        (Err(_), Value::Array(array)) => {
-            array.iter().filter_map(|element| Stored::parse(element).ok()).collect()
+///
+/// # Errors
+/// That of `work`.
+pub fn geometries(value: Value<'_>, work: Work<'_>) -> Result<Vec<Stored>> {
+    match (geometry(value, work)?, value) {
+        (Some(stored), _) => Ok(vec![stored]),
+        (None, Value::Array(array)) => {
+            array.iter().filter_map(|element| geometry(element, work).transpose()).collect()
         }
-        (Err(_), _) => Vec::new(),
+        (None, _) => Ok(Vec::new()),
+    }
+}
+
+/// Returns the geometry of a value; `None` if it is no valid one. As in MongoDB, polygons with strict
+/// winding are for queries only.
+fn geometry(value: Value<'_>, work: Work<'_>) -> Result<Option<Stored>> {
+    work(ELEMENT_UNITS)?;
+    match Stored::parse(value, work) {
+        Ok(stored) => Ok(Some(stored).filter(|stored| !stored.has_big_polygon())),
+        Err(Fault::Invalid(_)) => Ok(None),
+        Err(Fault::Ended(error)) => Err(error),
     }
 }
 
@@ -195,12 +241,6 @@ impl NearQuery {
         NearQuery { name, operand: ValueBuf::new(operand), path: Path::new(path), near }
     }
 
-    /// Returns the same search with another center or other distances.
-    #[must_use]
-    pub fn with(&self, near: Near) -> Self {
-        NearQuery { near, ..self.clone() }
-    }
-
     /// Returns the same search at another path.
     #[must_use]
     pub fn at(&self, path: &str) -> Self {
@@ -212,35 +252,45 @@ impl NearQuery {
         self.path.as_str()
     }
 
+    /// Returns true for the search of the stage `$geoNear`.
+    pub fn is_stage(&self) -> bool {
+        self.name == "$geoNear"
+    }
+
     /// Returns the center and the distances.
     pub fn near(&self) -> &Near {
         &self.near
     }
 
     /// Returns the distance of a document's nearest geometry within the bounds, and that geometry.
-    pub fn nearest<'d>(&self, doc: Doc<'d>) -> Option<(f64, Value<'d>)> {
+    ///
+    /// # Errors
+    /// The interrupt's error.
+    pub fn nearest<'d>(&self, doc: Doc<'d>) -> Result<Option<(f64, Value<'d>)>> {
         let mut best: Option<(f64, Value<'_>)> = None;
-        let mut take = |value: Value<'d>| {
-            let Ok(stored) = Stored::parse(value) else { return false };
-            if let Some(distance) = self.near.distance(&stored)
+        let mut take = |value: Value<'d>| -> Result<bool> {
+            let Some(stored) = geometry(value, &count_work)? else { return Ok(false) };
+            if let Some(distance) = self.near.distance(&stored, &count_work)?
                 && best.is_none_or(|(least, _)| distance < least)
             {
                 best = Some((distance, value));
             }
-            true
+            Ok(true)
         };
-        let _ = self.path.visit(doc, Leaf::Whole, |found| {
-            if let Some(value) = found.value
-                && !take(value)
-                && let Value::Array(array) = value
-            {
-                array.iter().for_each(|element| {
-                    take(element);
-                });
-            }
-            ControlFlow::<()>::Continue(())
+        let visited = self.path.visit(doc, Leaf::Whole, |found| {
+            let Some(value) = found.value else { return ControlFlow::Continue(()) };
+            let taken = take(value).and_then(|is_geometry| match value {
+                Value::Array(array) if !is_geometry => {
+                    array.iter().try_for_each(|element| take(element).map(drop))
+                }
+                _ => Ok(()),
+            });
+            taken.map_or_else(ControlFlow::Break, ControlFlow::Continue)
         });
-        best
+        match visited {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(best),
+        }
     }
 
     /// Returns the metadata of a document at a distance.
@@ -261,7 +311,7 @@ impl Search for NearQuery {
     }
 
     fn matches(&self, doc: Doc<'_>) -> Result<bool> {
-        Ok(self.nearest(doc).is_some())
+        Ok(self.nearest(doc)?.is_some())
     }
 
     fn metadata(&self) -> &'static [&'static str] {
@@ -270,7 +320,7 @@ impl Search for NearQuery {
 
     fn metadata_of(&self, doc: Doc<'_>) -> Result<DocBuf> {
         let metadata = |(distance, geometry)| NearQuery::metadata(distance, geometry);
-        Ok(self.nearest(doc).map(metadata).unwrap_or_default())
+        Ok(self.nearest(doc)?.map(metadata).unwrap_or_default())
     }
 
     fn is_conjunct_only(&self) -> bool {
@@ -288,5 +338,64 @@ impl Search for NearQuery {
             six_digits(self.near.max.min(f64::MAX)),
             u8::from(self.name == "$nearSphere")
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::{EvalContext, InterruptCheck, ParseContext, interruptible};
+    use crate::filter::Filter;
+    use bumpalo::Bump;
+    use quire_document::{ArrayBuf, array, doc};
+    use quire_error::ErrorCode;
+
+    /// Returns a polygon of 20,000 vertices, whose parsing takes longer than the time between two checks
+    /// of the interrupt.
+    fn large() -> DocBuf {
+        let corner = |number: u32| {
+            let angle = std::f64::consts::TAU * f64::from(number % 20_000) / 20_000.0;
+            array![10.0 * angle.cos(), 10.0 * angle.sin()]
+        };
+        let corners: Vec<ArrayBuf> = (0..=20_000).map(corner).collect();
+        let ring: ArrayBuf = corners.iter().collect();
+        doc! { "type": "Polygon", "coordinates": &array![&ring] }
+    }
+
+    fn killed() -> Arc<dyn InterruptCheck> {
+        Arc::new(|| Err(Error::new(ErrorCode::Interrupted, "killed")))
+    }
+
+    fn assert_killed<T>(result: Result<T>) {
+        assert_eq!(result.map(drop).unwrap_err().code(), ErrorCode::Interrupted);
+    }
+
+    #[test]
+    fn parsing_and_testing_a_large_polygon_check_the_interrupt() {
+        let mut context = ParseContext::default();
+        context.interrupt = Some(killed());
+        let operand = doc! { "$geometry": &large() };
+        for name in ["$geoWithin", "$within", "$geoIntersects"] {
+            let filter = doc! { "g": &doc! { name: &operand } };
+            assert_killed(Filter::parse(filter.as_doc(), &context));
+        }
+        let (arena, shared) = (Bump::new(), Shared::default().with_interrupt(killed()));
+        let cx = EvalContext::new(&arena, Doc::empty(), &shared);
+        let stored = doc! { "g": &large() };
+        let circle = array![&array![0, 0], 1];
+        let point = doc! { "$geometry": &doc! { "type": "Point", "coordinates": &array![0, 0] } };
+        for test in [
+            doc! { "$geoWithin": &doc! { "$centerSphere": &circle } },
+            doc! { "$geoIntersects": &point },
+        ] {
+            let filter = doc! { "g": &test };
+            let filter = Filter::parse(filter.as_doc(), &ParseContext::default()).unwrap();
+            assert_killed(filter.matches(stored.as_doc(), &cx));
+        }
+        let near = doc! { "g": &doc! { "$near": &point } };
+        let near = Filter::parse(near.as_doc(), &ParseContext::default()).unwrap();
+        let search = near.root().search().unwrap();
+        assert_killed(interruptible(&killed(), || search.matches(stored.as_doc())));
+        assert!(search.matches(stored.as_doc()).unwrap());
     }
 }

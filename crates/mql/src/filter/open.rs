@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 
+use crate::context::Shared;
 use quire_document::path::Leaf;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
@@ -55,14 +56,20 @@ pub trait ValueTest: Any + Debug + Send + Sync {
     /// Returns the test as its own type, for the kind of index that finds its matches.
     fn as_any(&self) -> &dyn Any;
 
-    /// Returns true if a value passes. A missing value never does.
+    /// Returns true if a value passes. A missing value never does. Counts its work in `shared`.
     ///
     /// # Errors
     /// The interrupt's error.
-    fn test(&self, value: Value<'_>) -> Result<bool>;
+    fn test(&self, value: Value<'_>, shared: &Shared) -> Result<bool>;
 
     /// Returns how the test treats an array at the end of the path: as a whole, or also its elements.
     fn leaf(&self) -> Leaf;
+
+    /// Returns why the values at a path passed, or did not pass, for the error of a validator.
+    ///
+    /// # Errors
+    /// The interrupt's error.
+    fn reason(&self, values: &[Value<'_>], passed: bool, shared: &Shared) -> Result<&'static str>;
 
     /// Writes the operator and its operand.
     fn write(&self, writer: &mut DocWriter<'_>);

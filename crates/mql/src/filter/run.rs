@@ -177,7 +177,7 @@ impl Test {
             },
             Test::Not(test) => !test.matches(value, cx, &mut Position::default())?,
             Test::All(tests) => all(tests, value, cx)?,
-            Test::Open(test) => test.test(present)?,
+            Test::Open(test) => test.test(present, cx.shared)?,
             Test::Always(answer) => *answer,
             Test::Implied(..) => true,
         })

@@ -10,7 +10,7 @@ use crate::context::ParseContext;
 use crate::expression::{Expression, FieldPath};
 use crate::filter::{Features, Filter, NEAR_METADATA, NearQuery, Node};
 use quire_document::{Doc, DocBuf, Value, ValueBuf, doc};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 use quire_geometry::{Near, NearCenter, number_pair};
 use std::sync::Arc;
 
@@ -27,8 +27,11 @@ pub(super) const GEO_NEAR: StageRow = StageRow {
     parse: |_, value, cx| parse(value, cx),
 };
 
-/// The most components of a path in `key`.
-const KEY_DEPTH_MAX: usize = 200;
+/// The most components of a path in `key`, and in the fields that are added (MongoDB's limits).
+const KEY_DEPTH_MAX: usize = 180;
+const FIELD_DEPTH_MAX: usize = 199;
+/// The most components of any path: beyond them the code is 15.
+const DEPTH_MAX: usize = 200;
 
 /// The options of a `$geoNear`.
 #[derive(Default)]
@@ -123,6 +126,7 @@ impl Options {
                 }
                 // Without effect since MongoDB 2.6.
                 "uniqueDocs" => {}
+                "limit" | "num" | "start" => return Err(removed(name)),
                 other => {
                     return Err(Error::bad_value(format!("Unknown argument to $geoNear: {other}")));
                 }
@@ -130,6 +134,16 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+/// Returns the error of an option that MongoDB had before 4.2.
+fn removed(name: &str) -> Error {
+    let code = match name {
+        "limit" => 50858,
+        "num" => 50857,
+        _ => 50856,
+    };
+    Error::location(code, format!("$geoNear no longer supports '{name}'; use a stage instead"))
 }
 
 fn is_true(value: Value<'_>) -> bool {
@@ -158,8 +172,24 @@ fn path(name: &str, value: Value<'_>, code: i32) -> Result<String> {
     let Value::String(path) = value else {
         return Err(Error::location(code, format!("$geoNear requires that '{name}' is a string")));
     };
+    if depth(path)? > FIELD_DEPTH_MAX {
+        return Err(Error::location(5984700, "FieldPath is too long"));
+    }
     FieldPath::parse(path)?;
     Ok(path.to_owned())
+}
+
+/// Returns the number of components of a path.
+///
+/// # Errors
+/// 15 Overflow beyond `DEPTH_MAX`.
+fn depth(path: &str) -> Result<usize> {
+    match path.split('.').count() {
+        depth @ 0..=DEPTH_MAX => Ok(depth),
+        _ => {
+            Err(Error::new(ErrorCode::Overflow, "a path of $geoNear has more than 200 components"))
+        }
+    }
 }
 
 fn key(value: Value<'_>) -> Result<String> {
@@ -167,7 +197,7 @@ fn key(value: Value<'_>) -> Result<String> {
     if key.is_empty() {
         return Err(Error::bad_value("$geoNear parameter 'key' cannot be the empty string"));
     }
-    if key.split('.').count() > KEY_DEPTH_MAX {
+    if depth(key)? > KEY_DEPTH_MAX {
         return Err(Error::location(5729100, "the path in 'key' of $geoNear is too deep"));
     }
     FieldPath::parse(key)?;

@@ -179,7 +179,7 @@ impl Access<'_> {
         let mut ways = Vec::new();
         let mut whole = None;
         for (rank, candidate) in self.indexes.iter().enumerate() {
-            if candidate.keys.kind().searches.is_some() {
+            if !candidate.keys.serves_paths() {
                 continue;
             }
             if candidate.of_branches {
@@ -433,8 +433,9 @@ fn assignments(
         }
         assigned.iter_mut().for_each(|members| members.sort_unstable());
         let value = candidate.keys.path_field().map(|at| at + 1);
-        let finds =
-            !candidate.keys.views_path() || value.is_some_and(|value| !assigned[value].is_empty());
+        let finds = (!candidate.keys.views_path()
+            || value.is_some_and(|value| !assigned[value].is_empty()))
+            && candidate.keys.finds_all(|field| !assigned[field].is_empty());
         if finds && !out.contains(&assigned) {
             out.push(assigned);
         }

@@ -119,7 +119,7 @@ pub(crate) fn choice(
                 .ready_indexes()
                 .filter(|index| !index.hidden)
                 .filter(|index| restriction.allows(index))
-                .filter(|index| index.keys.kind().searches.is_none() || filter.search().is_some())
+                .filter(|index| index.keys.serves_paths() || filter.search().is_some())
                 .map(|index| Candidate::new(collection, index))
                 .filter(|candidate| candidate.holds_all(filter, collation))
                 .collect(),

@@ -7,13 +7,13 @@
 use quire_document::path::{Leaf, Path};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_geometry::{NearCenter, Position, Region, number_pair};
+use quire_geometry::{NearCenter, Position, Region};
 use quire_mql::filter::{GeoRelation, GeoTest, Test};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::plane::{NAME, Plane};
-use super::{FieldValues, fields, plain, product, search};
+use super::{FieldValues, fields, ordered, product, search};
 use crate::IndexSpec;
 use crate::index_pattern::plugin_of;
 use crate::key::{
@@ -26,13 +26,14 @@ pub(in crate::key) const KIND: Kind = Kind {
     name: NAME,
     doc: "Keys with the squares of the plane that contain coordinates, for `$geoWithin` and `$near`.",
     fits: |pattern| plugin_of(pattern) == Some(NAME),
-    complete: |_, _| Ok(()),
+    complete,
     check,
     fields: |spec| fields(spec, NAME),
     generate,
     is_touched: ordinary::is_touched,
     bounds,
     tracks_arrays: false,
+    needs_hash: true,
     shows_bounds: true,
     collates: false,
     is_alone: false,
@@ -52,6 +53,19 @@ fn check_bits(value: Value<'_>) -> Result<()> {
         Some(1..=32) => Ok(()),
         _ => invalid("bits for hash must be > 0 and <= 32"),
     }
+}
+
+/// Writes the bounds of the plane as doubles.
+fn complete(spec: &mut IndexSpec, _: Doc<'_>) -> Result<()> {
+    let options = spec.extra.as_doc();
+    let given = |name: &'static str| Some((name, options.get(name)?));
+    let bound = |name: &'static str| {
+        let (_, value) = given(name)?;
+        Some((name, value.to_f64().map_or(value, Value::Double)))
+    };
+    let first = [given("bits"), bound("min"), bound("max")];
+    spec.extra = ordered(options, first.into_iter().flatten().collect());
+    Ok(())
 }
 
 fn check(spec: &IndexSpec) -> Result<()> {
@@ -78,36 +92,15 @@ fn state(spec: &IndexSpec) -> Option<State> {
     Some(Arc::new(Plane::of(spec)))
 }
 
-/// Returns the pairs of coordinates of a field.
+/// Returns the pairs of coordinates of a field. Strings, numbers and the like are no pairs.
 ///
 /// # Errors
-/// 16804 for a value that is no pair, 13027 for one outside of the index.
+/// 16804, 13068 and 13026 for an array or a document that is no pair, 13027 for a pair outside of the
+/// index.
 fn positions(path: &Path, plane: &Plane, doc: Doc<'_>) -> Result<Vec<Position>> {
     let mut found = Vec::new();
-    let mut take = |value: Value<'_>| -> Result<()> {
-        let Some(position) = number_pair(value, false) else {
-            let text = "location object expected, location array not in correct format";
-            return Err(Error::location(16804, text));
-        };
-        let is_in = |coordinate: f64| (plane.low..=plane.high).contains(&coordinate);
-        if !is_in(position.x) || !is_in(position.y) {
-            return Err(Error::location(
-                13027,
-                format!("point not in interval of [ {}, {} ]", plane.low, plane.high),
-            ));
-        }
-        found.push(position);
-        Ok(())
-    };
     let visited = path.visit(doc, Leaf::Whole, |at| {
-        let added = match at.value {
-            None | Some(Value::Null | Value::Undefined) => Ok(()),
-            Some(Value::Array(array)) if number_pair(Value::Array(array), false).is_none() => {
-                array.iter().try_for_each(&mut take)
-            }
-            Some(value) => take(value),
-        };
-        match added {
+        match at.value.map_or(Ok(()), |value| add_positions(value, plane, &mut found)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
@@ -116,6 +109,40 @@ fn positions(path: &Path, plane: &Plane, doc: Doc<'_>) -> Result<Vec<Position>> 
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(found),
     }
+}
+
+/// Adds the pair that a value is, or the pairs in an array.
+fn add_positions(value: Value<'_>, plane: &Plane, found: &mut Vec<Position>) -> Result<()> {
+    let no_pair =
+        || Error::location(16804, "location object expected, location array not in correct format");
+    let mut parts = match value {
+        Value::Array(array) => array.iter().take(2).collect::<Vec<_>>(),
+        Value::Document(doc) => doc.fields().take(2).map(|(_, part)| part).collect(),
+        _ => return Ok(()),
+    }
+    .into_iter();
+    let Some(first) = parts.next() else { return Ok(()) };
+    let Some(x) = first.to_f64() else {
+        let Value::Array(array) = value else { return Err(no_pair()) };
+        return array.iter().try_for_each(|part| match part {
+            Value::Array(_) | Value::Document(_) => add_positions(part, plane, found),
+            _ => Err(no_pair()),
+        });
+    };
+    let Some(second) = parts.next() else {
+        return Err(Error::location(13068, "geo field only has 1 element"));
+    };
+    let Some(y) = second.to_f64() else {
+        let text = "geo values must be 'legacy coordinate pairs' for 2d indexes";
+        return Err(Error::location(13026, text));
+    };
+    let is_in = |coordinate: f64| (plane.low..=plane.high).contains(&coordinate);
+    if !is_in(x) || !is_in(y) {
+        let text = format!("point not in interval of [ {}, {} ]", plane.low, plane.high);
+        return Err(Error::location(13027, text));
+    }
+    found.push(Position { x, y });
+    Ok(())
 }
 
 fn generate<'a>(
@@ -136,10 +163,9 @@ fn generate<'a>(
                 let mut numbers: Vec<i64> = found.iter().map(|at| plane.number(*at)).collect();
                 numbers.sort_unstable();
                 numbers.dedup();
-                let values = numbers.into_iter().map(|number| Some(Value::Int64(number))).collect();
-                FieldValues { values, is_array: found.len() > 1 }
+                FieldValues::places(path, numbers)
             }
-            _ => plain(path, doc),
+            _ => FieldValues::plain(path, doc)?,
         });
     }
     product(&of_fields, keys)
@@ -148,7 +174,7 @@ fn generate<'a>(
 fn bounds(spec: &KeySpec, field: usize, predicate: &Predicate<'_>) -> Option<Bounds> {
     let plane = Plane::in_keys(spec)?;
     if spec.fields.get(field)?.part != Part::Hash {
-        return None;
+        return ordinary::field_bounds(spec, field, predicate);
     }
     let Predicate { test: Test::Open(test), negated: false, .. } = predicate else { return None };
     let GeoRelation::Within(region) = test.as_any().downcast_ref::<GeoTest>()?.relation() else {

@@ -11,11 +11,13 @@ mod plane;
 mod running;
 mod search;
 
-use quire_document::path::{Leaf, Path};
-use quire_document::{Doc, Value};
+use quire_document::path::{Leaf, Path, expand_keys};
+use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, Result};
-use quire_geometry::{CellRange, Stored, cells_of, ranges_of, ranges_within};
+use quire_geometry::{CellRange, Fault, Stored, cells_of, ranges_of, ranges_within};
+use quire_mql::context::count_work;
 use quire_mql::filter::{GeoRelation, GeoTest, Test};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use super::{
@@ -29,8 +31,13 @@ use crate::{IndexSpec, MultikeyPaths, debug_doc};
 const NAME: &str = "2dsphere";
 /// The version of the keys that MongoDB would have, as it is shown.
 const VERSION: &str = "2dsphereIndexVersion";
+/// The levels of the largest and the smallest cells. They are kept and shown.
+const COARSEST: &str = "coarsestIndexedLevel";
+const FINEST: &str = "finestIndexedLevel";
 /// The most keys of one document.
 const KEYS_MAX: usize = 100_000;
+/// The most work for the covering of a query's geometry, in units of about ten nanoseconds.
+const COVERING_UNITS: u32 = 20_000_000;
 
 /// The registry row of this kind.
 pub(super) const KIND: Kind = Kind {
@@ -44,6 +51,7 @@ pub(super) const KIND: Kind = Kind {
     is_touched: ordinary::is_touched,
     bounds,
     tracks_arrays: false,
+    needs_hash: true,
     shows_bounds: true,
     collates: true,
     is_alone: false,
@@ -58,8 +66,20 @@ pub(super) const KIND: Kind = Kind {
 fn check(spec: &IndexSpec) -> Result<()> {
     let options = spec.extra.as_doc();
     options.get(VERSION).map_or(Ok(()), version)?;
-    let levels = ["coarsestIndexedLevel", "finestIndexedLevel"];
-    levels.iter().filter_map(|name| options.get(name)).try_for_each(level)
+    let coarsest = level(options, COARSEST)?;
+    let finest = level(options, FINEST)?;
+    match (coarsest, finest) {
+        (Some(..0), _) => refused(16747, "coarsestIndexedLevel must be >= 0"),
+        (_, Some(31..)) => refused(16748, "finestIndexedLevel must be <= 30"),
+        (Some(coarsest), Some(finest)) if finest < coarsest => {
+            refused(16749, "finestIndexedLevel must be >= coarsestIndexedLevel")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(code: i32, text: &str) -> Result<()> {
+    Err(Error::location(code, text))
 }
 
 fn version(value: Value<'_>) -> Result<()> {
@@ -75,19 +95,42 @@ fn version(value: Value<'_>) -> Result<()> {
     }
 }
 
-fn level(value: Value<'_>) -> Result<()> {
-    match value.exact_i64() {
-        Some(0..=30) => Ok(()),
-        _ => Err(Error::bad_value("a level of cells must be a number from 0 to 30")),
+fn level(options: Doc<'_>, name: &str) -> Result<Option<i64>> {
+    let Some(value) = options.get(name) else { return Ok(None) };
+    match value.to_f64() {
+        Some(number) => Ok(Some(number as i64)),
+        None => Err(Error::type_mismatch(format!("The field '{name}' must be a number"))),
     }
 }
 
-/// Writes the version that an index has if none is given.
+/// Writes the version that an index has if none is given, and a given one as an int.
 fn complete(spec: &mut IndexSpec, _: Doc<'_>) -> Result<()> {
-    if !spec.extra.as_doc().contains(VERSION) {
-        spec.extra.append(VERSION, 3);
-    }
+    let given = spec.extra.as_doc().get(VERSION);
+    let version = match given.map(|version| version.exact_i64()) {
+        None => 3,
+        Some(Some(version)) => i32::try_from(version).unwrap_or(i32::MAX),
+        // The check that follows refuses it.
+        Some(None) => return Ok(()),
+    };
+    let options = spec.extra.as_doc();
+    let level = |name: &'static str| Some((name, options.get(name)?));
+    let first = [Some((VERSION, Value::Int32(version))), level(COARSEST), level(FINEST)];
+    spec.extra = ordered(options, first.into_iter().flatten().collect());
     Ok(())
+}
+
+/// Returns options of an index with some of them first, in the order in which MongoDB shows them.
+fn ordered(options: Doc<'_>, first: Vec<(&'static str, Value<'_>)>) -> DocBuf {
+    DocBuf::build(|writer| {
+        for (name, value) in &first {
+            writer.append(name, *value);
+        }
+        for (name, value) in options.fields() {
+            if !first.iter().any(|(written, _)| *written == name) {
+                writer.append(name, value);
+            }
+        }
+    })
 }
 
 /// Returns the fields of the keys: those whose direction is the kind's name have cells.
@@ -104,66 +147,72 @@ fn fields(spec: &IndexSpec, name: &str) -> Vec<KeyField> {
 /// The values that one field gives to the keys of a document.
 struct FieldValues<'a> {
     values: Vec<Option<Value<'a>>>,
-    /// True if an array gave them.
-    is_array: bool,
+    /// The components of the path that are arrays.
+    arrays: u64,
 }
 
-/// Returns the values of an ordinary field: the elements of arrays, or null.
-fn plain<'a>(path: &Path, doc: Doc<'a>) -> FieldValues<'a> {
-    let (mut values, mut is_array) = (Vec::new(), false);
-    let _ = path.visit(doc, Leaf::Elements, |found| {
-        match found.value {
-            // The array itself comes after its elements.
-            Some(Value::Array(array)) if array.count() > 0 => is_array = true,
-            Some(Value::Array(_)) => values.push(Some(Value::Undefined)),
-            value => values.push(value),
-        }
-        is_array |= found.position.is_some();
-        ControlFlow::<()>::Continue(())
-    });
-    if values.is_empty() {
-        values.push(None);
+impl<'a> FieldValues<'a> {
+    /// Returns the values of an ordinary field, as an ordinary index has them.
+    ///
+    /// # Errors
+    /// Those of the path.
+    fn plain(path: &Path, doc: Doc<'a>) -> Result<Self> {
+        let mut values = Vec::new();
+        let arrays = expand_keys(doc, std::slice::from_ref(path), &mut |key| {
+            values.extend_from_slice(key);
+        })?;
+        Ok(FieldValues { values, arrays: arrays.first().copied().unwrap_or(0) })
     }
-    FieldValues { values, is_array }
+
+    /// Returns the cells or squares of a field. If there are several, conditions may be true of
+    /// different ones, as of the elements of arrays.
+    fn places(path: &Path, numbers: Vec<i64>) -> Self {
+        let components = path.as_str().split('.').count();
+        let all = (0..components).fold(0, |all, component| all | MultikeyPaths::bit(component));
+        FieldValues {
+            arrays: if numbers.len() > 1 { all } else { 0 },
+            values: numbers.into_iter().map(|number| Some(Value::Int64(number))).collect(),
+        }
+    }
 }
 
-/// Returns the geometries of a field, of a value or of the elements of arrays.
+/// Returns the geometries of a field: several if an array on the path has documents. As in MongoDB, an
+/// array at its end is a legacy pair, not a list of geometries.
 ///
 /// # Errors
-/// 16755 for a value that is no geometry.
-fn geometries(path: &Path, doc: Doc<'_>) -> Result<(Vec<Stored>, bool)> {
-    let (mut found, mut is_array) = (Vec::new(), false);
-    let extract = |value: Value<'_>| {
-        Stored::parse(value).map_err(|error| {
-            let text = format!("Can't extract geo keys: {}  {}", debug_doc(doc), error.message());
-            Error::location(16755, text)
-        })
+/// 16755 for a value that is no geometry; the interrupt's error.
+fn geometries(path: &Path, doc: Doc<'_>) -> Result<Vec<Stored>> {
+    let mut found = Vec::new();
+    let mut take = |value: Value<'_>| match Stored::parse(value, &count_work) {
+        Ok(stored) => {
+            found.push(stored);
+            Ok(())
+        }
+        Err(fault) => Err(fault),
     };
     let visited = path.visit(doc, Leaf::Whole, |at| {
-        is_array |= at.position.is_some();
         let added = match at.value {
             None | Some(Value::Null | Value::Undefined) => Ok(()),
-            Some(Value::Array(array)) if Stored::parse(Value::Array(array)).is_err() => {
-                is_array = true;
-                array.iter().try_for_each(|value| extract(value).map(|stored| found.push(stored)))
-            }
-            Some(value) => extract(value).map(|stored| found.push(stored)),
+            Some(Value::Array(array)) if array.is_empty() => Ok(()),
+            Some(Value::Document(doc)) if doc.is_empty() => Ok(()),
+            Some(value) => take(value),
         };
-        match added {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        added.map_or_else(ControlFlow::Break, ControlFlow::Continue)
     });
     match visited {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok((found, is_array)),
+        ControlFlow::Break(Fault::Invalid(fault)) => {
+            let text = format!("Can't extract geo keys: {}  {fault}", debug_doc(doc));
+            Err(Error::location(16755, text))
+        }
+        ControlFlow::Break(Fault::Ended(error)) => Err(error),
+        ControlFlow::Continue(()) => Ok(found),
     }
 }
 
-fn cells(path: &Path, doc: Doc<'_>) -> Result<(Vec<i64>, bool)> {
-    let (stored, is_array) = geometries(path, doc)?;
+/// Returns the cells of all geometries of a field, each once.
+fn cells(path: &Path, doc: Doc<'_>) -> Result<Vec<i64>> {
     let mut cells = Vec::new();
-    for stored in &stored {
+    for stored in geometries(path, doc)? {
         let Some(geometry) = stored.on_sphere() else {
             let text = format!(
                 "Can't extract geo keys: {}  longitude/latitude is out of bounds",
@@ -178,11 +227,11 @@ fn cells(path: &Path, doc: Doc<'_>) -> Result<(Vec<i64>, bool)> {
             );
             return Err(Error::location(16755, text));
         }
-        cells.extend(cells_of(&geometry).into_iter().map(u64::cast_signed));
+        cells.extend(cells_of(&geometry, &count_work)?.into_iter().map(u64::cast_signed));
     }
     cells.sort_unstable();
     cells.dedup();
-    Ok((cells, is_array))
+    Ok(cells)
 }
 
 fn generate<'a>(
@@ -196,17 +245,14 @@ fn generate<'a>(
     for (field, path) in spec.fields.iter().zip(&spec.paths) {
         of_fields.push(match field.part {
             Part::Hash => {
-                let (cells, _) = cells(path, doc)?;
-                has_geometry |= !cells.is_empty();
-                let is_array = cells.len() > 1;
-                let mut values: Vec<_> =
-                    cells.into_iter().map(|id| Some(Value::Int64(id))).collect();
-                if values.is_empty() {
-                    values.push(None);
+                let mut places = FieldValues::places(path, cells(path, doc)?);
+                has_geometry |= !places.values.is_empty();
+                if places.values.is_empty() {
+                    places.values.push(None);
                 }
-                FieldValues { values, is_array }
+                places
             }
-            _ => plain(path, doc),
+            _ => FieldValues::plain(path, doc)?,
         });
     }
     // Such an index is sparse: it has nothing of documents without a geometry.
@@ -236,9 +282,7 @@ fn product<'a>(of_fields: &[FieldValues<'a>], keys: &mut GeneratedKeys<'a>) -> R
         keys.values[start..].reverse();
     }
     for (bits, field) in keys.multikey.iter_mut().zip(of_fields) {
-        if field.is_array || field.values.len() > 1 {
-            *bits |= MultikeyPaths::bit(0);
-        }
+        *bits |= field.arrays;
     }
     Ok(())
 }
@@ -252,22 +296,39 @@ fn intervals(ranges: &[CellRange]) -> Intervals {
 }
 
 fn bounds(spec: &KeySpec, field: usize, predicate: &Predicate<'_>) -> Option<Bounds> {
-    if spec.fields.get(field).is_some_and(|field| field.part != Part::Hash) {
-        // The index has no keys of documents without a geometry.
-        return None;
+    if spec.fields.get(field)?.part != Part::Hash {
+        return ordinary::field_bounds(spec, field, predicate);
     }
     let Predicate { test: Test::Open(test), negated: false, .. } = predicate else { return None };
-    let ranges = match test.as_any().downcast_ref::<GeoTest>()?.relation() {
-        GeoRelation::Within(region) => ranges_within(region)?,
-        GeoRelation::Meets(other) => ranges_of(other),
-    };
+    let ranges = covering(test.as_any().downcast_ref::<GeoTest>()?.relation())?;
     Some((intervals(&ranges), Tightness::InexactFetch))
+}
+
+/// Returns the ranges of cells in which the index has all that may match; `None` for a flat region, and
+/// for a geometry so entangled that its covering takes more than `COVERING_UNITS` of work: the scan
+/// then tests all documents, and looks at the interrupt.
+fn covering(relation: &GeoRelation) -> Option<Vec<CellRange>> {
+    let left = Cell::new(COVERING_UNITS);
+    let work = |units: u32| match left.get().checked_sub(units) {
+        Some(rest) => {
+            left.set(rest);
+            Ok(())
+        }
+        None => Err(Error::internal("a covering takes too much work")),
+    };
+    match relation {
+        GeoRelation::Within(region) => ranges_within(region, &work).ok()?,
+        GeoRelation::Meets(other) => ranges_of(other, &work).ok(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quire_document::{DocBuf, doc};
+    use quire_document::{ArrayBuf, DocBuf, array, doc};
+    use quire_error::ErrorCode;
+    use quire_mql::context::{InterruptCheck, interruptible};
+    use std::sync::Arc;
 
     fn keys(pattern: DocBuf, doc: &DocBuf) -> Result<Vec<usize>> {
         let spec = doc! { "key": &pattern, "name": "x" };
@@ -289,5 +350,35 @@ mod tests {
         for bad in [doc! { "p": 5 }, doc! { "p": [200, 5] }, doc! { "p": { "type": "Point" } }] {
             assert_eq!(keys(pattern(), &bad).unwrap_err().code().number(), 16755, "{bad:?}");
         }
+    }
+
+    /// The keys of a polygon of 50,000 vertices, and the covering of a query's, take as long as a few
+    /// checks of the interrupt.
+    #[test]
+    fn the_keys_of_a_large_polygon_check_the_interrupt() {
+        let corner = |number: u32| {
+            let angle = std::f64::consts::TAU * f64::from(number % 50_000) / 50_000.0;
+            array![10.0 * angle.cos(), 10.0 * angle.sin()]
+        };
+        let corners: Vec<ArrayBuf> = (0..=50_000).map(corner).collect();
+        let ring: ArrayBuf = corners.iter().collect();
+        let large = doc! { "type": "Polygon", "coordinates": &array![&ring] };
+        let large = doc! { "p": &large };
+        assert!(!keys(doc! { "p": "2dsphere" }, &large).unwrap().is_empty());
+        let killed: Arc<dyn InterruptCheck> =
+            Arc::new(|| Err(Error::new(ErrorCode::Interrupted, "killed")));
+        let ended = interruptible(&killed, || keys(doc! { "p": "2dsphere" }, &large));
+        assert_eq!(ended.unwrap_err().code(), ErrorCode::Interrupted);
+    }
+
+    #[test]
+    fn ordinary_fields_have_the_keys_of_an_ordinary_index() {
+        let arrays = doc! { "k": [[1, 2], 3], "p": [13.4, 52.5] };
+        let spec = doc! { "key": { "k": 1, "p": "2dsphere" }, "name": "x" };
+        let spec = KeySpec::new(&IndexSpec::parse(spec.as_doc(), false).unwrap());
+        let arena = Arena::new();
+        let generated = spec.generate(arrays.as_doc(), &arena).unwrap();
+        let first: Vec<_> = generated.keys().map(|key| key[0].map(crate::debug_value)).collect();
+        assert_eq!(first, [Some("[ 1, 2 ]".to_owned()), Some("3".to_owned())]);
     }
 }

@@ -75,9 +75,9 @@ impl Plane {
     pub fn near(&self, center: &NearCenter, to: f64) -> Intervals {
         let (center, reach) = match center {
             NearCenter::Flat(center) => (*center, (to, to)),
-            NearCenter::Radians(center)
-            | NearCenter::ByCosine(center)
-            | NearCenter::Meters(center) => (*center, reach(*center, center_radians(to))),
+            NearCenter::Radians(center) | NearCenter::Meters(center) => {
+                (*center, reach(*center, center_radians(to)))
+            }
         };
         let low = Position { x: center.x - reach.0, y: center.y - reach.1 };
         let high = Position { x: center.x + reach.0, y: center.y + reach.1 };

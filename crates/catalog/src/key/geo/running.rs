@@ -2,7 +2,8 @@
 //!
 //! All documents with a key within a radius are read before one of them is given, so those within the
 //! radius come out nearest first; what lies beyond it waits for the next ring. A ring that finds little
-//! is followed by a much wider one, one that finds much by one of twice the radius.
+//! is followed by a wider one, of twice the radius at most, a ring that finds much by a narrower one.
+//! So few documents wait at a time, wherever they lie.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet, VecDeque};
@@ -21,8 +22,12 @@ use crate::key::{FoundKey, Intervals, SearchScan, Searching, Step};
 const KEYS_MAX: usize = 1000;
 /// The radius of the first ring on the sphere, in meters.
 const FIRST_METERS: f64 = 500.0;
-/// A ring that finds at least so many documents is followed by one of twice its radius.
-const MANY: usize = 50;
+/// A ring that finds fewer documents is followed by a wider one.
+const FEW: usize = 300;
+/// A ring that finds more documents is followed by a narrower one.
+const MANY: usize = 600;
+/// A ring is at least this part of its radius wide.
+const PARTS_MAX: f64 = 1024.0;
 /// About the bytes of a document that waits, besides its geometry.
 const ENTRY_BYTES: usize = 96;
 
@@ -55,6 +60,8 @@ pub(super) struct Rings {
     method: NearMethod,
     /// Everything within this distance has been read, or is being read by the open scan.
     radius: f64,
+    /// The width of the last ring.
+    width: f64,
     /// The intervals that earlier rings have read.
     read: Intervals,
     /// The number of the open scan; `None` between rings.
@@ -103,6 +110,7 @@ impl Rings {
         Rings {
             method,
             radius: -1.0,
+            width: 0.0,
             read: Intervals::none(),
             scan: None,
             scans: 0,
@@ -119,7 +127,7 @@ impl Rings {
         let near = self.method.search.near();
         let everywhere = match near.center {
             NearCenter::Meters(_) => std::f64::consts::PI * EARTH_RADIUS_METERS,
-            NearCenter::Radians(_) | NearCenter::ByCosine(_) => std::f64::consts::PI,
+            NearCenter::Radians(_) => std::f64::consts::PI,
             NearCenter::Flat(center) => {
                 self.method.plane.map_or(f64::INFINITY, |plane| plane.farthest(center))
             }
@@ -137,15 +145,18 @@ impl Rings {
         if self.radius < 0.0 {
             let first = match near.center {
                 NearCenter::Meters(_) => FIRST_METERS,
-                NearCenter::Radians(_) | NearCenter::ByCosine(_) => {
-                    FIRST_METERS / EARTH_RADIUS_METERS
-                }
+                NearCenter::Radians(_) => FIRST_METERS / EARTH_RADIUS_METERS,
                 NearCenter::Flat(_) => self.method.plane.map_or(1.0, |plane| plane.first_radius()),
             };
             return Some(first.max(near.min * 1.25).min(farthest));
         }
-        let factor = if self.found_in_ring >= MANY { 2.0 } else { 8.0 };
-        Some((self.radius * factor).min(farthest))
+        let width = match self.found_in_ring {
+            0..FEW => self.width * 2.0,
+            FEW..=MANY => self.width,
+            _ => self.width / 2.0,
+        };
+        let width = width.clamp(self.radius / PARTS_MAX, self.radius);
+        Some((self.radius + width).min(farthest))
     }
 
     /// Returns the next ring's scan: what it has beyond the rings before.
@@ -154,6 +165,7 @@ impl Rings {
         let all = self.method.within(radius);
         let new = all.intersect(&self.read.complement());
         self.read = self.read.clone().union(all);
+        self.width = radius - self.radius.max(0.0);
         self.radius = radius;
         self.found_in_ring = 0;
         let mut bounds = self.method.bounds.clone();
@@ -208,9 +220,8 @@ impl Searching for Rings {
     }
 
     fn document(&mut self, record: u64, doc: Option<Doc<'_>>) -> Result<()> {
-        let Some((distance, geometry)) = doc.and_then(|doc| self.method.search.nearest(doc)) else {
-            return Ok(());
-        };
+        let Some(doc) = doc else { return Ok(()) };
+        let Some((distance, geometry)) = self.method.search.nearest(doc)? else { return Ok(()) };
         self.found_in_ring += 1;
         let metadata = NearQuery::metadata(distance, geometry);
         self.waiting_bytes += ENTRY_BYTES + metadata.as_bytes().len();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
-use quire_geometry::{Near, NearCenter};
+use quire_geometry::NearCenter;
 use quire_mql::filter::{NEAR_METADATA, NearQuery, Node as Condition, PathNode, Search};
 
 use super::plane::{self, Plane};
@@ -53,7 +53,7 @@ fn answers_plane(keys: &KeySpec, search: &dyn Search) -> bool {
 /// Finds the path of a search that does not name it, and checks that an index can answer it.
 ///
 /// # Errors
-/// 26 NamespaceNotFound and 27 IndexNotFound if the path cannot be found, 16433 for a flat center outside
+/// 5626500 for `$near` on a time-series collection, 26 NamespaceNotFound and 27 IndexNotFound if the path cannot be found, 16433 for a flat center outside
 /// of the index, 291 NoQueryExecutionPlans if no index answers the search.
 fn choose(
     search: &dyn Search,
@@ -62,22 +62,18 @@ fn choose(
     let Some(search) = near(search) else { return Ok(None) };
     let mut search = search.clone();
     let Some(collection) = collection else {
-        if search.path().is_empty() {
-            let text = "$geoNear requires a collection with a 2d or 2dsphere index";
+        if search.is_stage() {
+            let text = "$geoNear requires a geo index to run, but the collection does not exist";
             return Err(Error::new(ErrorCode::NamespaceNotFound, text));
         }
         return Ok(Some(Arc::new(search)));
     };
+    if collection.is_time_series && !search.is_stage() {
+        let text = "$near and $nearSphere are not allowed on a time-series collection";
+        return Err(Error::location(5626500, text));
+    }
     if search.path().is_empty() {
         search = search.at(only_path(collection)?);
-    }
-    // A 2d index is preferred, and computes distances on the sphere in its own way.
-    let near = search.near();
-    if let NearCenter::Radians(center) = near.center {
-        let by_cosine = search.with(Near { center: NearCenter::ByCosine(center), ..near.clone() });
-        if collection.indexes.iter().any(|keys| keys.searches(&by_cosine).is_some()) {
-            search = by_cosine;
-        }
     }
     let mut answering = collection.indexes.iter().filter(|keys| keys.searches(&search).is_some());
     let Some(keys) = answering.next() else {
@@ -162,6 +158,10 @@ fn plan(keys: &KeySpec, searched: &Searched<'_>) -> Option<SearchPlan> {
         (None, None) => bounds_beside(keys, searched),
         _ => vec![Intervals::all(); keys.fields().len()],
     };
+    // As in MongoDB, an index that begins with another field needs a condition on it.
+    if field > 0 && bounds.first().is_some_and(Intervals::is_all) {
+        return None;
+    }
     let method =
         NearMethod { search: Arc::new(search.clone()), bounds, field, plane: Plane::in_keys(keys) };
     Some(SearchPlan {

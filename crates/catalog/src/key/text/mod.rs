@@ -45,6 +45,7 @@ pub(super) const KIND: Kind = Kind {
     is_touched,
     bounds: |_, _, _| None,
     tracks_arrays: false,
+    needs_hash: false,
     shows_bounds: false,
     collates: false,
     is_alone: true,
