@@ -86,7 +86,17 @@ class OfQuire:
         return {"type": "Polygon", "coordinates": [ring]}
 
     def ids(self, collection, filter, limit=0):
+        self.last = {"find": collection.name, "filter": filter, "projection": {"_id": 1}, "limit": limit}
         return [row["_id"] for row in collection.find(filter, {"_id": 1}, limit=limit)]
+
+    def examined(self, query, arguments):
+        """Returns how many keys and documents the queries read, as a text."""
+        keys = documents = 0
+        for argument in arguments:
+            query(argument)
+            stats = self.server.db.command("explain", self.last, verbosity="executionStats")["executionStats"]
+            keys, documents = keys + stats["totalKeysExamined"], documents + stats["totalDocsExamined"]
+        return f"{keys} keys and {documents} documents read"
 
     def within(self, box):
         return self.ids(self.points, {"at": {"$geoWithin": {"$geometry": self.polygon(corners(box))}}})
@@ -236,6 +246,8 @@ def main():
                 query = getattr(program, method)
                 found = sum(len(query(argument)) for argument in arguments)
                 print(f"{kind}, {name}: {milliseconds(query, arguments)}; {found}", flush=True)
+            quire = programs["Quire"]
+            print(f"{kind}: {quire.examined(getattr(quire, method), arguments)}", flush=True)
     finally:
         server.stop()
         sqlite.path.unlink()

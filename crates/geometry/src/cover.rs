@@ -149,7 +149,8 @@ fn ranges(cells: impl IntoIterator<Item = CellID>) -> Vec<CellRange> {
     let mut merged: Vec<CellRange> = Vec::new();
     for (low, high) in ranges {
         match merged.last_mut() {
-            Some(last) if low <= last.1 => last.1 = last.1.max(high),
+            // The smallest cells have odd ids, so neighbours are two apart.
+            Some(last) if low <= last.1.saturating_add(2) => last.1 = last.1.max(high),
             _ => merged.push((low, high)),
         }
     }

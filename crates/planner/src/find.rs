@@ -262,6 +262,7 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
 fn bound(query: &FindQuery<'_>, collection: Option<&Collection>) -> Result<Option<Arc<Condition>>> {
     let mut filter = query.filter.clone();
     if let Some(filter) = filter.as_mut().filter(|filter| filter.search().is_some()) {
+        search::check_place(filter)?;
         bind_searches(Arc::make_mut(filter), collection)?;
     }
     Ok(filter)

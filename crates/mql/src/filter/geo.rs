@@ -193,9 +193,10 @@ fn geometry(value: Value<'_>, work: Work<'_>) -> Result<Option<Stored>> {
 /// A search for what is near a point.
 #[derive(Clone, Debug)]
 pub struct NearQuery {
-    /// The operator as it was written.
+    /// The operator as it was written, and the distances beside it.
     name: &'static str,
     operand: ValueBuf,
+    beside: DocBuf,
     /// The path of the geometries.
     path: Path,
     /// The center and the distances.
@@ -232,13 +233,21 @@ fn near(name: &'static str, parser: &Parser<'_>, argument: Argument<'_>) -> Resu
     }
     let beside = ["$minDistance", "$maxDistance"].map(|name| argument.siblings.get(name));
     let near = Near::parse(name, argument.value, beside)?;
-    Ok(Node::Search(Arc::new(NearQuery::new(name, argument.path, argument.value, near))))
+    let query = NearQuery::new(name, argument.path, argument.value, near);
+    let beside = DocBuf::build(|writer| {
+        let names = ["$minDistance", "$maxDistance"];
+        for (name, value) in argument.siblings.fields().filter(|(name, _)| names.contains(name)) {
+            writer.append(name, value);
+        }
+    });
+    Ok(Node::Search(Arc::new(NearQuery { beside, ..query })))
 }
 
 impl NearQuery {
     /// Returns a search for the geometries at a path. `name` and `operand` are what explain shows.
     pub fn new(name: &'static str, path: &str, operand: Value<'_>, near: Near) -> Self {
-        NearQuery { name, operand: ValueBuf::new(operand), path: Path::new(path), near }
+        let (operand, beside) = (ValueBuf::new(operand), DocBuf::new());
+        NearQuery { name, operand, beside, path: Path::new(path), near }
     }
 
     /// Returns the same search at another path.
@@ -328,7 +337,11 @@ impl Search for NearQuery {
     }
 
     fn write(&self, writer: &mut DocWriter<'_>) {
-        writer.document(self.path.as_str()).append(self.name, self.operand.as_value());
+        let mut test = writer.document(self.path.as_str());
+        test.append(self.name, self.operand.as_value());
+        for (name, value) in self.beside.as_doc().fields() {
+            test.append(name, value);
+        }
     }
 
     fn describe(&self) -> String {

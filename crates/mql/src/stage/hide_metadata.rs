@@ -18,9 +18,9 @@ impl HideMetadata {
     }
 
     /// Adds the stage at each of the positions `ends`, which ascend, at which the stages of a view
-    /// end and stages that read metadata follow.
+    /// end and stages that read metadata follow. A view without stages leaves nothing out.
     pub(super) fn insert(stages: &mut Vec<Stage>, ends: &[usize]) {
-        for end in ends.iter().rev() {
+        for end in ends.iter().rev().filter(|end| **end > 0) {
             if stages.get(*end..).is_some_and(Self::is_needed_before) {
                 stages.insert(*end, Stage::HideMetadata(HideMetadata));
             }

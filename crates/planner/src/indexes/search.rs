@@ -3,7 +3,7 @@
 
 use crate::indexes::access::Candidate;
 use crate::plan::{Node, SearchNode};
-use crate::request::FindRequest;
+use crate::request::{FindRequest, Hint};
 use quire_catalog::key::{Answer, SearchPlan, Searched};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::Collation;
@@ -23,22 +23,35 @@ pub(crate) fn check(filter: &Condition, request: &FindRequest, natural: bool) ->
     if count(filter) > 1 {
         return refused(format!("Too many {name} expressions"));
     }
-    if search.is_conjunct_only() && position(filter.conjuncts()).is_none() {
-        return refused(format!("geo ${name} must be top-level expression"));
-    }
     if is_below_nor(filter) {
         return refused(format!("{name} expression not allowed in nor"));
     }
     if natural {
         return refused(format!("{name} expression not allowed with $natural sort order"));
     }
-    if request.hint.is_some() {
+    // `$near` takes the hint of an index.
+    let is_index = matches!(request.hint, Some(Hint::Name(_) | Hint::Pattern(_)));
+    if request.hint.is_some() && !(is_index && search.is_conjunct_only()) {
         return refused(format!("{name} and hint not allowed in same query"));
     }
     if request.tailable {
         return refused(format!("{name} and tailable cursor not allowed in same query"));
     }
     Ok(())
+}
+
+/// Checks that a search that must hold for all documents is one of the conditions that all must hold.
+///
+/// # Errors
+/// 2 BadValue.
+pub(crate) fn check_place(filter: &Condition) -> Result<()> {
+    match filter.search() {
+        Some(search) if search.is_conjunct_only() && position(filter.conjuncts()).is_none() => {
+            let text = format!("{} must be top-level expression", search.operator());
+            Err(Error::bad_value(text))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn count(condition: &Condition) -> usize {

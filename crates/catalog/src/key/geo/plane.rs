@@ -117,7 +117,7 @@ impl Plane {
             if is_inside || level == 0 || whole.len() + open.len() >= SQUARES_MAX {
                 let first = interleave(x, y);
                 let last = first + ((1_i64 << (2 * level)) - 1);
-                whole.push(Intervals::of(Interval::new(first, true, last, true)));
+                whole.push((first, last));
                 continue;
             }
             let half = 1 << (level - 1);
@@ -130,7 +130,16 @@ impl Plane {
             // The largest are divided next.
             open.sort_by_key(|(_, _, level)| *level);
         }
-        Intervals::union_of(whole)
+        whole.sort_unstable();
+        let mut merged: Vec<(i64, i64)> = Vec::with_capacity(whole.len());
+        for (first, last) in whole {
+            match merged.last_mut() {
+                Some(before) if first <= before.1 + 1 => before.1 = before.1.max(last),
+                _ => merged.push((first, last)),
+            }
+        }
+        let interval = |(first, last)| Intervals::of(Interval::new(first, true, last, true));
+        Intervals::union_of(merged.into_iter().map(interval))
     }
 }
 
