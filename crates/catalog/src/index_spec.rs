@@ -133,13 +133,13 @@ impl IndexSpec {
                 Err(_) => doc.append("expireAfterSeconds", seconds),
             };
         }
-        if let Some(collation) = &self.collation {
-            doc.append("collation", &collation.to_document());
-        }
         doc.extend(|writer| {
             writer.append_all(self.kind_options.as_doc());
             writer.append_all(self.extra.as_doc());
         });
+        if let Some(collation) = &self.collation {
+            doc.append("collation", &collation.to_document());
+        }
         doc
     }
 

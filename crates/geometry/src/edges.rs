@@ -31,16 +31,28 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Returns the box around an edge.
+    /// Returns the box around an edge. The arc lies between its chord and the chord moved outwards by
+    /// as much as the middle of the arc is beyond the middle of the chord.
     pub fn of((a, b): &Edge) -> Self {
-        // The arc rises above its chord by at most 1 - cos(angle / 2), that is chord² / 8 and less
-        // than chord² / 4 for arcs up to a half circle.
-        let chord = (a.0 - b.0).norm2();
-        let rise = (chord / 4.0).min(1.0) + 2.0 * ON_EDGE;
-        let half = |one: f64, other: f64| (one - other).abs() / 2.0 + rise;
+        let middle = (a.0 + b.0) * 0.5;
+        let length = middle.norm();
+        let (outwards, margin) = match length > 1e-9 {
+            true => (middle * ((1.0 - length).max(0.0) / length), 2.0 * ON_EDGE),
+            false => (Vector { x: 0.0, y: 0.0, z: 0.0 }, 1.0),
+        };
+        let axis = |one: f64, other: f64, outwards: f64| {
+            let low = one.min(other) + outwards.min(0.0) - margin;
+            let high = one.max(other) + outwards.max(0.0) + margin;
+            ((low + high) / 2.0, (high - low) / 2.0)
+        };
+        let (x, y, z) = (
+            axis(a.0.x, b.0.x, outwards.x),
+            axis(a.0.y, b.0.y, outwards.y),
+            axis(a.0.z, b.0.z, outwards.z),
+        );
         Extent {
-            center: (a.0 + b.0) * 0.5,
-            half: Vector { x: half(a.0.x, b.0.x), y: half(a.0.y, b.0.y), z: half(a.0.z, b.0.z) },
+            center: Vector { x: x.0, y: y.0, z: z.0 },
+            half: Vector { x: x.1, y: y.1, z: z.1 },
         }
     }
 
