@@ -149,8 +149,11 @@ fn ranges(cells: impl IntoIterator<Item = CellID>) -> Vec<CellRange> {
     let mut merged: Vec<CellRange> = Vec::new();
     for (low, high) in ranges {
         match merged.last_mut() {
-            // The smallest cells have odd ids, so neighbours are two apart.
-            Some(last) if low <= last.1.saturating_add(2) => last.1 = last.1.max(high),
+            // The smallest cells have odd ids, so neighbours are two apart. The ids are the bits of
+            // signed longs, so a range ends at the highest bit.
+            Some(last) if low <= last.1.saturating_add(2) && (low ^ last.1) >> 63 == 0 => {
+                last.1 = last.1.max(high);
+            }
             _ => merged.push((low, high)),
         }
     }

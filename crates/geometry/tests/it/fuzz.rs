@@ -118,7 +118,11 @@ fn operand(random: &mut Generator) -> DocBuf {
 }
 
 fn are_in(cells: &[u64], ranges: &[CellRange]) -> bool {
-    let is_in = |cell: &u64| ranges.iter().any(|(low, high)| (*low..=*high).contains(cell));
+    // An index stores the ids as signed longs.
+    let is_in = |cell: &u64| {
+        let cell = cell.cast_signed();
+        ranges.iter().any(|(low, high)| (low.cast_signed()..=high.cast_signed()).contains(&cell))
+    };
     cells.iter().any(is_in)
 }
 
