@@ -2,7 +2,8 @@
 //!
 //! All documents with a key within a radius are read before one of them is given, so those within the
 //! radius come out nearest first; what lies beyond it waits for the next ring. A ring that finds little
-//! is followed by a wider one, of twice the radius at most, a ring that finds much by a narrower one.
+//! is followed by a wider one, of twice the radius at most, or four times if it finds nothing; a ring that
+//! finds much by a narrower one.
 //! So few documents wait at a time, wherever they lie.
 
 use std::cmp::Ordering;
@@ -151,11 +152,12 @@ impl Rings {
             return Some(first.max(near.min * 1.25).min(farthest));
         }
         let width = match self.found_in_ring {
-            0..FEW => self.width * 2.0,
+            0 => self.radius * 3.0,
+            1..FEW => (self.width * 2.0).min(self.radius),
             FEW..=MANY => self.width,
             _ => self.width / 2.0,
         };
-        let width = width.clamp(self.radius / PARTS_MAX, self.radius);
+        let width = width.max(self.radius / PARTS_MAX);
         Some((self.radius + width).min(farthest))
     }
 
