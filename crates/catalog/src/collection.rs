@@ -28,6 +28,9 @@ pub struct Collection {
     /// built (`IndexState::WriteOnly`): writers maintain every index, readers use only the ready
     /// ones.
     pub indexes: Vec<Arc<Index>>,
+    /// The number under which the buckets of a time-series collection are stored; `None` while none was
+    /// ever closed.
+    pub buckets: Option<IndexId>,
     /// Increases with every change of this record. Each write guards the record's key.
     pub epoch: u64,
     /// Refuses writes while the collection is copied to another database. Not stored.
@@ -94,6 +97,7 @@ impl Collection {
             namespace,
             options,
             indexes,
+            buckets: None,
             epoch: 1,
             frozen: false,
             index_filters: Arc::default(),

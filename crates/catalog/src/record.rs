@@ -14,7 +14,7 @@ use crate::{
 
 /// The format version of everything above the engine: catalog, documents, record ids, index
 /// entries, the change log, declared patterns. A newer version is refused.
-pub const CATALOG_FORMAT: i32 = 4;
+pub const CATALOG_FORMAT: i32 = 5;
 
 const FORMAT: u8 = b'f';
 const COLLECTION: u8 = b'c';
@@ -139,6 +139,9 @@ pub fn encode_collection(collection: &Collection) -> DocBuf {
             entry.append("spec", &index.to_document());
         }
         indexes.finish();
+        if let Some(buckets) = collection.buckets {
+            writer.append("buckets", i64::from(buckets.0));
+        }
         if !collection.patterns.declared.is_empty() {
             let mut patterns = writer.array("patterns");
             for pattern in &collection.patterns.declared {
@@ -179,6 +182,13 @@ pub fn decode_collection(
         }
         indexes.push(Arc::new(index));
     }
+    let buckets = match doc.get("buckets") {
+        None => None,
+        Some(Value::Int64(number)) => {
+            Some(IndexId(u32::try_from(number).map_err(|_| broken("buckets"))?))
+        }
+        Some(_) => return Err(broken("buckets")),
+    };
     let patterns = match doc.get("patterns") {
         None => Patterns::default(),
         Some(Value::Array(stored)) => Patterns { declared: restored(stored)?, readers: Vec::new() },
@@ -190,6 +200,7 @@ pub fn decode_collection(
         namespace: Namespace::parse(namespace)?,
         options: CollectionOptions::from_document(options.to_owned())?,
         indexes,
+        buckets,
         epoch: epoch as u64,
         frozen: false,
         index_filters: Arc::default(),

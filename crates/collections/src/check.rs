@@ -1,6 +1,7 @@
 //! `quire check` and the command `validate`: compares every document with every index entry, in
 //! both directions, and the counters.
 
+mod buckets;
 mod conformance;
 mod entries;
 mod groups;
@@ -142,7 +143,9 @@ impl Checker<'_> {
     fn run(&mut self) -> Result<()> {
         let (snapshot, counts) = self.still_snapshot()?;
         let documents = self.read_documents(&*snapshot)?;
-        self.found.documents = documents.count;
+        let buckets = self.check_buckets(&*snapshot)?;
+        let (count, bytes) = (documents.count + buckets.points, documents.bytes + buckets.bytes);
+        self.found.documents = count;
         let mut doubts = self.compare(&*snapshot, &documents.demands)?;
         let repairs = self.look_up(&*snapshot, &mut doubts, &documents)?;
         drop(snapshot);
@@ -152,8 +155,9 @@ impl Checker<'_> {
         if self.repair != Repair::Nothing && documents.unreadable.is_empty() {
             self.narrow_facts(&documents.demands)?;
         }
-        match counts.filter(|_| documents.unreadable.is_empty()) {
-            Some(counts) => self.check_counts(counts, documents.count, documents.bytes),
+        let is_readable = documents.unreadable.is_empty() && !buckets.is_unreadable;
+        match counts.filter(|_| is_readable) {
+            Some(counts) => self.check_counts(counts, count, bytes),
             None => Ok(()),
         }
     }
@@ -383,7 +387,8 @@ fn check_numbers(collections: &[Arc<Collection>], report: &mut Report) {
     let mut seen = HashSet::new();
     for collection in collections {
         let indexes = collection.indexes.iter().map(|index| index.id.0);
-        for number in indexes.chain([collection.id.0]) {
+        let buckets = collection.buckets.map(|buckets| buckets.0);
+        for number in indexes.chain([collection.id.0]).chain(buckets) {
             if !seen.insert(number) {
                 report.findings.push(Finding {
                     place: collection.namespace.to_string(),

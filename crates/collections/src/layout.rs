@@ -15,6 +15,26 @@ pub struct RecordId(pub u64);
 impl RecordId {
     /// The largest record id.
     pub const MAX: Self = RecordId(u64::MAX);
+
+    /// The bits that number the points of a bucket, which has at most 1,000.
+    const POINT_BITS: u32 = 10;
+    /// The bit that tells the id of a point in a bucket from that of a record.
+    const POINT: u64 = 1 << 63;
+
+    /// Returns the id that stands for the point `at` of a bucket. No record has it, and no other point of the collection.
+    pub(crate) fn in_bucket(number: u64, at: usize) -> Self {
+        RecordId(Self::POINT | number << Self::POINT_BITS | at as u64)
+    }
+
+    /// Returns the number of the bucket of a point; `None` for the id of a record.
+    pub(crate) fn bucket(self) -> Option<u64> {
+        (self.0 & Self::POINT != 0).then_some((self.0 & !Self::POINT) >> Self::POINT_BITS)
+    }
+
+    /// Returns true if it stands for a point in a bucket of a time-series collection, which is no record.
+    pub fn is_in_bucket(self) -> bool {
+        self.bucket().is_some()
+    }
 }
 
 impl fmt::Display for RecordId {
@@ -73,6 +93,11 @@ impl StoredDoc {
         decode_in_place(&value)?;
         value.advance(CODEC_BYTES);
         Ok(StoredDoc(value))
+    }
+
+    /// Returns the document with these bytes.
+    pub(crate) fn of_bson(bytes: Bytes) -> Self {
+        StoredDoc(bytes)
     }
 
     /// Returns a copy of a document that is not stored yet.

@@ -12,6 +12,7 @@ mod changes;
 mod check;
 mod chunk_size;
 mod clashes;
+mod closing;
 mod ddl;
 mod duplicate;
 mod entry;
@@ -44,6 +45,8 @@ mod recorded;
 mod retry;
 mod rules;
 mod scan;
+mod series;
+mod series_gate;
 mod settings;
 mod side_writes;
 mod sorted_runs;
@@ -63,6 +66,7 @@ pub use changes::{
 pub use check::{CheckOptions, Conformance, check, check_collection};
 pub use check::{PatternCheck, PatternCost, Quantiles, check_pattern, pattern_cost};
 pub use chunk_size::ChunkSize;
+pub use closing::{ClosePolicy, Closed, Closing, drop_buckets};
 pub use ddl::PATTERNS;
 pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
@@ -93,6 +97,8 @@ pub use recorded::RecordedRow;
 pub use retry::{Effect, Image, Keep, Remembered, RetryLog, SessionKey, load_retry_log};
 pub use rules::{Budget, Deferred, Proposal, Rule, RuleWriter, Rules};
 pub use scan::CollectionCursor;
+pub use series::{BucketCursor, BucketEntry, PackedBucket, Span, takes_buckets};
+pub use series_gate::SeriesWrites;
 pub use sorted_runs::{MergedRuns, RunWriter, SortedRecord, SortedRuns, Workspace};
 pub use spill::{SpillPages, SpillReader, SpillWriter};
 pub use store::{ChangeLogMode, Store, StoreOptions};

@@ -21,6 +21,7 @@ pub(crate) fn next(engine: &Arc<dyn Engine>, catalog: &Catalog) -> Result<u32> {
     for collection in catalog.collections() {
         see(collection.id.0);
         collection.indexes.iter().for_each(|index| see(index.id.0));
+        collection.buckets.iter().for_each(|buckets| see(buckets.0));
     }
     let traces = engine.traces();
     traces.counted.into_iter().for_each(&mut see);

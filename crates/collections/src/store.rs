@@ -27,6 +27,7 @@ use crate::lines::Lines;
 use crate::log_record::{saved_range, saved_record_id};
 use crate::low_water::RecordIds;
 use crate::past_catalogs::PastCatalogs;
+use crate::series_gate::{SeriesGate, SeriesGates, SeriesWrites};
 
 /// The external resources of a store.
 #[derive(Clone)]
@@ -107,6 +108,8 @@ pub struct Store {
     random: Mutex<Rng>,
     /// The documents that rules wrote into each collection since somebody asked.
     pub(crate) derived: Mutex<HashMap<CollectionId, u64>>,
+    /// The gates of time-series collections.
+    pub(crate) series: SeriesGates,
 }
 
 impl Store {
@@ -130,6 +133,7 @@ impl Store {
             logs_changes: AtomicBool::new(false),
             log_size_trimmed: AtomicU64::new(u64::MAX),
             derived: Mutex::default(),
+            series: SeriesGates::default(),
             ddl: Mutex::new(next_id),
             record_ids: RwLock::default(),
             late: LateWriters::default(),
@@ -323,6 +327,21 @@ impl Store {
     /// Publishes a catalog that was read from the engine.
     pub(crate) fn publish_loaded(&self, catalog: Catalog) {
         *self.catalogs.published.write() = Arc::new(catalog);
+    }
+
+    pub(crate) fn series_gate(&self, collection: CollectionId) -> Arc<SeriesGate> {
+        self.series.of(collection)
+    }
+
+    /// Returns the gate for a statement that needs points of a collection as records.
+    pub fn series_writes(&self, collection: &Collection) -> SeriesWrites {
+        SeriesWrites::new(self.series_gate(collection.id))
+    }
+
+    /// Returns true if points of a collection may have moved between records and buckets in a commit after
+    /// `version`. A view that was taken before this call contains no other such commit.
+    pub fn moved_since(&self, collection: CollectionId, version: Version) -> bool {
+        self.series.moved_since(collection, version)
     }
 
     /// Returns the bell that wakes the runner of jobs.

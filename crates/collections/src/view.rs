@@ -29,7 +29,7 @@ type Settled = (CollectionId, RecordId);
 /// A readable state: a [`ReadView`], or a [`Writer`](crate::Writer) with its own writes.
 #[derive(Clone, Copy)]
 pub struct View<'v> {
-    store: &'v Store,
+    store: &'v Arc<Store>,
     catalog: &'v Arc<Catalog>,
     snapshot: &'v dyn Snapshot,
     /// What a writer's own writes add to the counters; empty for a [`ReadView`].
@@ -93,7 +93,7 @@ impl ReadView {
 
 impl<'v> View<'v> {
     pub(crate) fn new(
-        store: &'v Store,
+        store: &'v Arc<Store>,
         catalog: &'v Arc<Catalog>,
         snapshot: &'v dyn Snapshot,
         pending: &'v [Delta],
@@ -113,6 +113,11 @@ impl<'v> View<'v> {
 
     /// Returns the store that is read.
     pub fn store(&self) -> &'v Store {
+        self.store
+    }
+
+    /// Returns the store that is read, to share it.
+    pub fn shared_store(&self) -> &'v Arc<Store> {
         self.store
     }
 

@@ -2,6 +2,7 @@
 //! write after a conflict. Writes of a collection with rules go through `ruled`.
 
 mod attempts;
+mod buckets;
 mod entries;
 mod head;
 mod jobs;
@@ -34,6 +35,7 @@ use crate::rules::Rules;
 use crate::view::Delta;
 use crate::{RecordId, Store, View, WritePolicy};
 pub(crate) use attempts::Attempts;
+pub(crate) use buckets::ClosingPoints;
 use entries::Scratch;
 use log::{Run, WriterLog};
 use pieces::Pieces;

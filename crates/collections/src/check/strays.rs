@@ -32,7 +32,8 @@ pub(super) fn check(
     let leaving = engine.dropped_ranges();
     let mut known: HashSet<u32> = collections.iter().map(|collection| collection.id.0).collect();
     let indexes = collections.iter().flat_map(|collection| &collection.indexes);
-    let entries: HashSet<u32> = indexes.map(|index| index.id.0).collect();
+    let mut entries: HashSet<u32> = indexes.map(|index| index.id.0).collect();
+    entries.extend(collections.iter().filter_map(|found| found.buckets).map(|found| found.0));
     let snapshot = engine.snapshot().map_err(from_storage)?;
     known.extend(dropped_collections(&*snapshot)?.iter().map(|dropped| dropped.0));
     let documents = strays(&*snapshot, Space::Doc, &known, &leaving)?;

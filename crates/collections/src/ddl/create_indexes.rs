@@ -86,6 +86,22 @@ impl Store {
         if request.namespace.is_system() && request.specs.iter().any(|spec| spec.hidden) {
             return Err(Error::bad_value("can't hide index on system collection"));
         }
+        let existing = self.catalog().lookup(&request.namespace).cloned();
+        match existing.filter(|existing| existing.is_time_series()) {
+            Some(series) => self.series_writes(&series).run(|| {
+                self.prepare_series(&series, &request.specs, interrupt)?;
+                self.announce_and_build(request, interrupt, options)
+            }),
+            None => self.announce_and_build(request, interrupt, options),
+        }
+    }
+
+    fn announce_and_build(
+        self: &Arc<Self>,
+        request: &CreateIndexes,
+        interrupt: &Arc<Interrupt>,
+        options: &CommitOptions,
+    ) -> Result<BuiltIndexes> {
         loop {
             match self.announce(request, interrupt, options)? {
                 Announced::Done(reply) => return Ok(reply),

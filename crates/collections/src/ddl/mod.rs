@@ -1,6 +1,7 @@
 //! Statements that change the catalog. Each is one commit (an index build is several), which
 //! publishes the new catalog.
 
+mod buckets;
 mod capped_copy;
 mod create;
 mod create_indexes;
@@ -24,6 +25,7 @@ mod statement;
 mod successors;
 mod views;
 
+pub(crate) use buckets::number_buckets;
 pub use create_indexes::{BuiltIndexes, CreateIndexes};
 pub use drop_indexes::{DropIndexes, DroppedIndexes};
 pub use make_unique::MakeUnique;
@@ -87,6 +89,10 @@ fn drop_data(writer: &mut Writer, collection: &Collection) -> Result<()> {
     }
     if !collection.patterns.is_empty() {
         drop_groups_of(writer, collection);
+    }
+    if let Some(buckets) = collection.buckets {
+        let (start, end) = index_range(buckets);
+        writer.txn_mut().drop_range(Space::Idx, start.into(), end.into());
     }
     collection.indexes.iter().try_for_each(|index| drop_index_data(writer, index))
 }

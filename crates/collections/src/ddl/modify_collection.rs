@@ -106,6 +106,20 @@ impl Store {
         change: &ModifyCollection,
         options: &CommitOptions,
     ) -> Result<Option<IndexBefore>> {
+        let modify = || self.modify(namespace, change, options);
+        let before = self.catalog().lookup(namespace).cloned();
+        match before.filter(|before| before.is_time_series()) {
+            Some(series) => self.change_series(&change.applied(&series)?.0, options, modify),
+            None => modify(),
+        }
+    }
+
+    fn modify(
+        self: &Arc<Self>,
+        namespace: &Namespace,
+        change: &ModifyCollection,
+        options: &CommitOptions,
+    ) -> Result<Option<IndexBefore>> {
         self.change_catalog(options, |writer, catalog, _| {
             catalog.refuse_view(namespace)?;
             let collection = catalog

@@ -36,17 +36,19 @@ pub fn collection_sizes(store: &Store, collection: &Collection) -> Result<Collec
     let documents = engine
         .approximate_size(Space::Doc, &start, &collection_end(collection.id))
         .map_err(from_storage)?;
+    let mut storage_bytes = documents.bytes;
+    if let Some(buckets) = collection.buckets {
+        let (start, end) = index_range(buckets);
+        let size = engine.approximate_size(Space::Idx, &start, &end).map_err(from_storage)?;
+        storage_bytes += size.bytes;
+    }
     let mut indexes = Vec::with_capacity(collection.indexes.len());
     for index in &collection.indexes {
         let (start, end) = index_range(index.id);
         let size = engine.approximate_size(Space::Idx, &start, &end).map_err(from_storage)?;
         indexes.push(IndexSize { name: index.name.clone(), bytes: size.bytes });
     }
-    Ok(CollectionSizes {
-        counts: store.counts(collection),
-        storage_bytes: documents.bytes,
-        indexes,
-    })
+    Ok(CollectionSizes { counts: store.counts(collection), storage_bytes, indexes })
 }
 
 /// Estimates the bytes on disk that a compaction of a collection and its indexes would free. Data

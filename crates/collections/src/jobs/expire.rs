@@ -10,12 +10,15 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{Direction, Interrupt};
 
 use super::step::{Progress, Rest, run_to_end};
+use crate::closing::{expire_buckets, has_expired_bucket};
 use crate::failure::{Attempt, Failure, from_interruption};
 use crate::job::{Job, JobId};
 use crate::{IndexCursor, IndexRange, Store, Writer};
 
 /// The kind of these jobs.
 const KIND: &str = "ttl";
+/// The most buckets that a commit drops.
+const BUCKETS_MAX: usize = 100;
 /// A commit ends before the limit of its documents if its writes have this many bytes.
 const CHUNK_BYTES: usize = 2 << 20;
 
@@ -97,7 +100,8 @@ impl Expiring {
             IndexCursor::new(&self.index, self.range(self.cutoff(now_ms)), Direction::Forward);
         let mut first = Vec::new();
         cursor.next_page(&view.view(), 1, &mut first)?;
-        Ok(!first.is_empty())
+        Ok(!first.is_empty()
+            || has_expired_bucket(&view.view(), &self.collection, self.cutoff(now_ms))?)
     }
 
     /// Returns the date up to which the value of the field has expired.
@@ -127,8 +131,29 @@ pub fn expire_step(writer: &mut Writer, job: &Job, rows_max: usize) -> Attempt<P
         Some(Value::Date(now_ms)) => now_ms,
         _ => return Ok(Progress::end(0)),
     };
-    let Expiring { collection, index, .. } = &expiring;
+    let collection = &expiring.collection;
     let cutoff_ms = expiring.cutoff(now_ms);
+    if collection.buckets.is_some() {
+        let (points, has_more) = expire_buckets(writer, collection, cutoff_ms, BUCKETS_MAX)?;
+        if points > 0 && has_more {
+            return Ok(Progress { position: job.position.clone(), done: points, rest: Rest::More });
+        }
+        let rows = expire_rows(writer, job, (&expiring, cutoff_ms), rows_max)?;
+        let rest =
+            if points > 0 && rows.rest == Rest::MoreUnstored { Rest::More } else { rows.rest };
+        return Ok(Progress { done: rows.done + points, rest, ..rows });
+    }
+    expire_rows(writer, job, (&expiring, cutoff_ms), rows_max)
+}
+
+/// Deletes records as [`expire_step`] does.
+fn expire_rows(
+    writer: &mut Writer,
+    job: &Job,
+    (expiring, cutoff_ms): (&Expiring, i64),
+    rows_max: usize,
+) -> Attempt<Progress> {
+    let Expiring { collection, index, .. } = expiring;
     let mut range = expiring.range(cutoff_ms);
     if let Some(Value::Binary(next)) = job.position.get("next") {
         range = range.beginning_at(next.bytes);

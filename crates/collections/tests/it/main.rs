@@ -16,6 +16,7 @@ mod patterns;
 mod pressure;
 mod rebuild;
 mod rules;
+mod series;
 mod threads;
 mod views;
 

@@ -1,0 +1,366 @@
+//! Closing: packs points of one source that are records as a bucket, one bucket in a commit.
+//!
+//! A pass walks the index that has the points source by source. It reads index entries only, until it has found points
+//! that make a bucket; then their documents. So a pass over sources without enough points costs little, and memory is
+//! bounded by one bucket.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quire_catalog::{Collection, Index, IndexId};
+use quire_document::{Value, ValueBuf};
+use quire_error::Result;
+use quire_mql::time_series::TimeSeriesOptions;
+use quire_storage::{CommitOptions, Direction, Interrupt};
+
+use crate::ddl::number_buckets;
+use crate::failure::Attempt;
+use crate::layout::damaged;
+use crate::series::layout::POINTS_MAX;
+use crate::series::{source_index, stays_row, takes_buckets};
+use crate::write::{Attempts, ClosingPoints};
+use crate::{
+    Failure, IndexCursor, IndexEntry, IndexRange, RecordId, Store, StoredDoc, Writer, WriterMode,
+    is_in_doubt,
+};
+
+/// The sum of the lengths of the points at which a bucket is full.
+const BYTES_MAX: usize = 1 << 20;
+/// The fewest points of a bucket, unless everything is to be closed.
+const POINTS_MIN: usize = 64;
+/// The entries of a page.
+const PAGE_ROWS: usize = 1024;
+/// The entries after which a step that found nothing to close ends, so that it releases its view.
+const STEP_ENTRIES_MAX: usize = 64 << 10;
+
+/// When points are closed.
+#[derive(Debug, Clone, Copy)]
+pub struct ClosePolicy {
+    /// The time of the pass, in milliseconds since 1970. Points that are older than a bucket's span are closed even if
+    /// their bucket is not full.
+    pub now_ms: i64,
+    /// True to close all points that can be closed, however few and new they are.
+    pub everything: bool,
+}
+
+/// What a pass has closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// The number of buckets.
+    pub buckets: u64,
+    /// The number of their points.
+    pub points: u64,
+}
+
+/// A pass over a collection that closes points.
+pub struct Closing {
+    collection: Arc<Collection>,
+    policy: ClosePolicy,
+    /// Where the next step begins; `None` for the beginning.
+    place: Option<IndexRange>,
+    closed: Closed,
+}
+
+/// The entries of one source that are next to each other in the index.
+#[derive(Default)]
+struct Run {
+    entries: Vec<(IndexEntry, i64)>,
+    /// The encoded meta value, with which the entries begin.
+    prefix: Bytes,
+    /// True if the next entry of the source does not fit into a bucket with these.
+    is_full: bool,
+}
+
+/// A place in the index, and what a step did up to there.
+struct Stepped {
+    /// Where the next step begins; `None` at the end.
+    next: Option<IndexRange>,
+    points: usize,
+}
+
+/// One step of a pass: what it reads on.
+struct Step<'s> {
+    collection: &'s Collection,
+    buckets: IndexId,
+    series: &'s TimeSeriesOptions,
+    index: &'s Arc<Index>,
+    policy: ClosePolicy,
+}
+
+impl Closing {
+    /// Begins a pass over a collection.
+    pub fn new(collection: &Arc<Collection>, policy: ClosePolicy) -> Self {
+        let collection = Arc::clone(collection);
+        Closing { collection, policy, place: None, closed: Closed::default() }
+    }
+
+    /// Makes the next step, which closes one bucket or none. Returns false at the end of the pass, which is also when a
+    /// statement needs the points as records.
+    ///
+    /// # Errors
+    /// The errors of reading and of the commit; the error of an interrupt. What was closed before stays closed.
+    pub fn step(&mut self, store: &Arc<Store>, interrupt: &Arc<Interrupt>) -> Result<bool> {
+        let collection = &self.collection;
+        if !takes_buckets(collection) || !store.prepare_buckets(collection, interrupt)? {
+            return Ok(false);
+        }
+        let gate = store.series_gate(collection.id);
+        let step = || store.closing_step(collection, &self.place, self.policy, interrupt);
+        let Some(Stepped { next, points }) = gate.closing(step).transpose()? else {
+            return Ok(false);
+        };
+        self.closed.buckets += u64::from(points > 0);
+        self.closed.points += points as u64;
+        self.place = next;
+        Ok(self.place.is_some())
+    }
+
+    /// Returns what the pass has closed.
+    pub fn closed(&self) -> Closed {
+        self.closed
+    }
+
+    /// Makes all steps, and returns what the pass has closed.
+    ///
+    /// # Errors
+    /// Those of [`step`](Self::step).
+    pub fn run(mut self, store: &Arc<Store>, interrupt: &Arc<Interrupt>) -> Result<Closed> {
+        while self.step(store, interrupt)? {}
+        Ok(self.closed)
+    }
+}
+
+impl Store {
+    /// Makes sure that the collection has a number for its buckets. Returns false if it was dropped.
+    fn prepare_buckets(
+        self: &Arc<Self>,
+        collection: &Collection,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<bool> {
+        let catalog = self.catalog();
+        match catalog.by_id(collection.id) {
+            None => Ok(false),
+            Some(found) if found.buckets.is_some() => Ok(true),
+            Some(_) => {
+                let options = CommitOptions::buffered().ended_by(interrupt);
+                number_buckets(self, collection.id, &options)
+            }
+        }
+    }
+
+    fn closing_step(
+        self: &Arc<Self>,
+        collection: &Collection,
+        place: &Option<IndexRange>,
+        policy: ClosePolicy,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Stepped> {
+        let mut attempts = Attempts::new(self, interrupt);
+        loop {
+            match self.try_step(&attempts, collection, place, policy) {
+                Ok(stepped) => return Ok(stepped),
+                Err(failure) => attempts.wait_after(failure)?,
+            }
+        }
+    }
+
+    fn try_step(
+        self: &Arc<Self>,
+        attempts: &Attempts<'_>,
+        collection: &Collection,
+        place: &Option<IndexRange>,
+        policy: ClosePolicy,
+    ) -> Attempt<Stepped> {
+        let turn = attempts.begin()?;
+        let mut writer = self.writer(WriterMode::Statement)?;
+        writer.set_turn(turn);
+        let ended = Stepped { next: None, points: 0 };
+        let found =
+            writer.collection(&collection.namespace).filter(|found| found.id == collection.id);
+        let Some(collection) = found.filter(|found| takes_buckets(found)) else { return Ok(ended) };
+        let Some(series) = collection.options.time_series() else { return Ok(ended) };
+        let (Some(index), Some(buckets)) = (source_index(&collection, series), collection.buckets)
+        else {
+            return Ok(ended);
+        };
+        let step = Step { collection: &collection, buckets, series, index, policy };
+        let range = place.clone().unwrap_or_else(|| IndexRange::whole(index));
+        let stepped = step.run(&mut writer, range)?;
+        if stepped.points > 0 {
+            let gate = self.series_gate(collection.id);
+            let moving = gate.moving();
+            let options = CommitOptions::buffered().ended_by(attempts.interrupt());
+            match writer.commit(options) {
+                Ok(committed) => moving.end(Some(committed.version)),
+                Err(Failure::Error(error)) if is_in_doubt(&error) => {
+                    moving.end_unknown();
+                    return Err(error.into());
+                }
+                Err(failure) => {
+                    moving.end(None);
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(stepped)
+    }
+}
+
+impl Step<'_> {
+    /// Reads entries from the beginning of a range on, until points are found that make a bucket, and writes it.
+    fn run(&self, writer: &mut Writer, range: IndexRange) -> Attempt<Stepped> {
+        let mut cursor = IndexCursor::new(self.index, range, Direction::Forward);
+        let (mut run, mut page, mut seen) = (Run::default(), Vec::new(), 0);
+        let mut more = true;
+        while more {
+            page.clear();
+            more = cursor.next_page(&writer.view(), PAGE_ROWS, &mut page)?;
+            seen += page.len();
+            for entry in page.drain(..) {
+                let (prefix, time) = self.split(&entry)?;
+                if run.takes(&prefix, time, self.span_ms()) {
+                    run.push(prefix, time, entry);
+                    continue;
+                }
+                if let Some(stepped) = self.close(writer, &run)? {
+                    return Ok(stepped);
+                }
+                run = Run::default();
+                run.push(prefix, time, entry);
+            }
+            // An unfinished run begins again in the next step.
+            if more && seen >= STEP_ENTRIES_MAX {
+                let next = run.entries.first().map_or_else(
+                    || cursor.remaining().clone(),
+                    |(first, _)| self.beginning_at(first),
+                );
+                return Ok(Stepped { next: Some(next), points: 0 });
+            }
+        }
+        let closed = self.close(writer, &run)?;
+        Ok(closed.unwrap_or(Stepped { next: None, points: 0 }))
+    }
+
+    fn span_ms(&self) -> i64 {
+        i64::from(self.series.buckets.span_seconds()) * 1000
+    }
+
+    /// Returns the encoded meta value of an entry, and its time.
+    fn split(&self, entry: &IndexEntry) -> Result<(Bytes, i64)> {
+        let broken = || damaged("an entry of the index of sources");
+        let decoded = entry.decode(&self.index.keys)?;
+        let at = usize::from(self.series.meta_field.is_some());
+        if let Some(key) = decoded
+            && let Some(Some(time)) = key.values.get(at)
+            && let Value::Date(time) = time.as_value()
+        {
+            let values = &entry.values[..];
+            let rest = match at {
+                0 => values,
+                _ => quire_document::key::skip(values, false).map_err(|_| broken())?,
+            };
+            return Ok((entry.values.slice(..values.len() - rest.len()), time));
+        }
+        // A long meta value: such a point stays a record, and a run of its own is not closed.
+        Ok((entry.values.clone(), i64::MAX))
+    }
+
+    /// Returns the rest of the index from an entry on.
+    fn beginning_at(&self, entry: &IndexEntry) -> IndexRange {
+        self.range_after(entry, RecordId(entry.record.0.saturating_sub(1)))
+    }
+
+    /// Returns the rest of the index after the entry that `record` has or would have with the values of `entry`.
+    fn range_after(&self, entry: &IndexEntry, record: RecordId) -> IndexRange {
+        IndexRange::whole(self.index).after(self.index, &entry.values, record, Direction::Forward)
+    }
+
+    /// Closes the points of a run, if they make a bucket.
+    fn close(&self, writer: &mut Writer, run: &Run) -> Attempt<Option<Stepped>> {
+        let ClosePolicy { now_ms, everything } = self.policy;
+        let (Some((begin, first)), Some((end, last))) = (run.entries.first(), run.entries.last())
+        else {
+            return Ok(None);
+        };
+        let is_old = last.saturating_add(self.span_ms()) < now_ms;
+        let is_enough = run.entries.len() >= POINTS_MIN && (run.is_full || is_old);
+        if *first == i64::MAX || !everything && !is_enough {
+            return Ok(None);
+        }
+        let rows = self.read(writer, run)?;
+        if rows.is_empty() || !everything && rows.len() < POINTS_MIN {
+            return Ok(None);
+        }
+        let times = (self.time(rows.first())?, self.time(rows.last())?);
+        let meta = rows.first().and_then(|(_, doc)| self.meta(doc)).map(ValueBuf::new);
+        let closing = ClosingPoints { rows: &rows, times, meta };
+        writer.close_points(self.collection, (self.buckets, self.series), closing)?;
+        // Points of the run that did not fit into this bucket may make another one.
+        let next = match rows.len() == run.entries.len() {
+            true => self.range_after(end, end.record),
+            false => self.beginning_at(begin),
+        };
+        Ok(Some(Stepped { next: Some(next), points: rows.len() }))
+    }
+
+    /// Returns the documents of a run that fit into one bucket: they have the same meta value, byte for byte.
+    fn read(&self, writer: &Writer, run: &Run) -> Result<Vec<(RecordId, StoredDoc)>> {
+        let ids: Vec<RecordId> = run.entries.iter().map(|(entry, _)| entry.record).collect();
+        let mut found = Vec::new();
+        writer.view().get_many(self.collection, &ids, &mut found)?;
+        let (mut rows, mut bytes): (Vec<(RecordId, StoredDoc)>, usize) = (Vec::new(), 0);
+        for (id, doc) in ids.into_iter().zip(found) {
+            let Some(doc) = doc else { continue };
+            if stays_row(doc.as_doc(), self.meta(&doc)) {
+                continue;
+            }
+            let is_same = rows.first().is_none_or(|(_, first)| {
+                let values = (self.meta(first), self.meta(&doc));
+                match values {
+                    (None, None) => true,
+                    (Some(a), Some(b)) => quire_document::identical(a, b),
+                    _ => false,
+                }
+            });
+            if !is_same {
+                continue;
+            }
+            bytes += doc.as_bytes().len();
+            rows.push((id, doc));
+            if bytes >= BYTES_MAX {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    fn meta<'d>(&self, doc: &'d StoredDoc) -> Option<Value<'d>> {
+        doc.get(self.series.meta_field.as_deref()?)
+    }
+
+    fn time(&self, row: Option<&(RecordId, StoredDoc)>) -> Result<i64> {
+        match row.and_then(|(_, doc)| doc.get(&self.series.time_field)) {
+            Some(Value::Date(time)) => Ok(time),
+            _ => Err(damaged("a point without a date")),
+        }
+    }
+}
+
+impl Run {
+    /// Returns true if a point fits into a bucket with these. Sets `is_full` if only its time or the number of points
+    /// is against it.
+    fn takes(&mut self, prefix: &[u8], time: i64, span_ms: i64) -> bool {
+        let Some((_, first)) = self.entries.first() else { return true };
+        let is_same = self.prefix[..] == *prefix;
+        let fits = self.entries.len() < POINTS_MAX && time.saturating_sub(*first) < span_ms;
+        self.is_full = is_same && !fits;
+        is_same && fits
+    }
+
+    fn push(&mut self, prefix: Bytes, time: i64, entry: IndexEntry) {
+        if self.entries.is_empty() {
+            self.prefix = prefix;
+        }
+        self.entries.push((entry, time));
+    }
+}

@@ -1,0 +1,170 @@
+//! Closing and reopening of points: a crash at any step leaves each point once, as a record or in a bucket, and damaged
+//! directories are found and repaired.
+
+use super::*;
+use bytes::Bytes;
+use quire_catalog::CollectionOptions;
+use quire_collections::{BucketCursor, ClosePolicy, Closed, Closing, Span};
+use quire_document::Value;
+use quire_storage::simulated::{Crash, Faults, SimulatedDisk};
+use quire_storage::{Mode, Page, ScanRequest, Space, begin, prefix_end};
+
+const EVERYTHING: ClosePolicy = ClosePolicy { now_ms: 0, everything: true };
+
+fn series(store: &Arc<Store>) -> Arc<Collection> {
+    let series = doc! { "timeField": "t", "metaField": "m", "granularity": "seconds" };
+    let options = CollectionOptions::from_document(doc! { "timeseries": &series }).unwrap();
+    store.create_collection(&ns("d.s"), options, &CommitOptions::synced()).unwrap()
+}
+
+fn fill(store: &Arc<Store>, count: i64) -> Vec<DocBuf> {
+    let points: Vec<DocBuf> = (0..count)
+        .map(|n| doc! { "t": Value::Date(n * 1000), "m": (n % 3), "_id": n, "v": 0.5 })
+        .collect();
+    let collection = store.catalog().lookup(&ns("d.s")).cloned().unwrap();
+    store
+        .write(&CommitOptions::synced(), &Interrupt::new(), |writer| {
+            for point in &points {
+                writer.insert(&collection, point.as_doc())?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    points
+}
+
+fn close(store: &Arc<Store>, policy: ClosePolicy) -> Result<Closed> {
+    let collection = store.catalog().lookup(&ns("d.s")).cloned().unwrap();
+    Closing::new(&collection, policy).run(store, &Interrupt::new())
+}
+
+fn reopen(store: &Arc<Store>) -> Result<()> {
+    let collection = store.catalog().lookup(&ns("d.s")).cloned().unwrap();
+    store.with_all_as_records(&collection, &Interrupt::new(), || Ok(()))
+}
+
+/// Returns the points of records and buckets in the order of their `_id`s.
+fn points(store: &Arc<Store>) -> Vec<DocBuf> {
+    let mut found = records(store, "d.s");
+    let view = store.read_view().unwrap();
+    let collection = view.catalog().lookup(&ns("d.s")).cloned().unwrap();
+    if let Some(buckets) = collection.buckets {
+        let mut cursor = BucketCursor::by_time(buckets, Span::ALL, Direction::Forward);
+        while view.view().next_points(&collection, &mut cursor, &mut found).unwrap() {}
+    }
+    let mut points: Vec<DocBuf> = found.iter().map(|found| found.doc.as_doc().to_owned()).collect();
+    points.sort_by_key(|point| point.get("_id").and_then(|id| id.exact_i64()));
+    points
+}
+
+#[test]
+fn points_are_closed_source_by_source_when_they_fill_a_bucket_or_are_old() {
+    let store = store();
+    series(&store);
+    let all = fill(&store, 300);
+    let policy = |now_ms| ClosePolicy { now_ms, everything: false };
+    assert_eq!(close(&store, policy(1_000_000)).unwrap(), Closed::default(), "they are new");
+    let closed = close(&store, policy(i64::MAX)).unwrap();
+    assert_eq!(closed, Closed { buckets: 3, points: 300 });
+    assert!(records(&store, "d.s").is_empty());
+    assert_eq!(points(&store), all);
+    assert_clean(&store);
+    // A few points are not worth a bucket.
+    let few = fill(&store, 9);
+    assert_eq!(close(&store, policy(i64::MAX)).unwrap(), Closed::default());
+    assert_eq!(close(&store, EVERYTHING).unwrap(), Closed { buckets: 3, points: 9 });
+    assert_eq!(points(&store).len(), all.len() + few.len());
+    reopen(&store).unwrap();
+    assert_eq!(records(&store, "d.s").len(), all.len() + few.len());
+    assert_clean(&store);
+}
+
+#[test]
+fn nothing_is_closed_while_a_statement_needs_records() {
+    let store = store();
+    let collection = series(&store);
+    fill(&store, 30);
+    let closed = store.series_writes(&collection).run(|| close(&store, EVERYTHING));
+    assert_eq!(closed.unwrap(), Closed::default());
+    assert_eq!(close(&store, EVERYTHING).unwrap().points, 30);
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_each_point_once() {
+    for how in [Crash::Process, Crash::Power, Crash::TornTail] {
+        // Giving the collection its number is one commit, and each of the three buckets is one.
+        for steps in 0..=7 {
+            let mut disk = SimulatedDisk::new(Faults::none(steps));
+            let store = open(disk.open().unwrap());
+            series(&store);
+            let all = fill(&store, 90);
+            disk.set_faults(Faults { io_error_after: Some(steps), ..Faults::none(steps) });
+            let ended = close(&store, EVERYTHING).and_then(|_| reopen(&store));
+            assert_eq!(ended.is_ok(), steps >= 7, "{steps} {ended:?}");
+            drop(store);
+            disk.crash(how);
+            disk.set_faults(Faults::none(steps));
+            let store = open(disk.open().unwrap());
+            assert_eq!(points(&store), all, "{how:?} {steps}");
+            assert_clean(&store);
+            close(&store, EVERYTHING).unwrap();
+            assert!(records(&store, "d.s").is_empty(), "{how:?} {steps}");
+            assert_eq!(points(&store), all);
+            assert_clean(&store);
+        }
+    }
+}
+
+#[test]
+fn conflicts_delay_closing_and_lose_nothing() {
+    let faults = Faults { conflict_one_in: 3, ..Faults::none(5) };
+    let disk = SimulatedDisk::new(faults);
+    let store = open(disk.open().unwrap());
+    series(&store);
+    let all = fill(&store, 90);
+    for _ in 0..5 {
+        assert_eq!(close(&store, EVERYTHING).unwrap().points, 90);
+        reopen(&store).unwrap();
+    }
+    assert_eq!(points(&store), all);
+    assert_clean(&store);
+}
+
+/// Returns the rows of the buckets whose keys have this byte after the number.
+fn rows(store: &Arc<Store>, tag: u8) -> Vec<(Bytes, Bytes)> {
+    let buckets = store.catalog().lookup(&ns("d.s")).unwrap().buckets.unwrap();
+    let start = [&buckets.to_bytes()[..], &[tag]].concat();
+    let mut page = Page::default();
+    let snapshot = store.engine().snapshot().unwrap();
+    snapshot.scan(&ScanRequest::new(Space::Idx, &start, &prefix_end(&start)), &mut page).unwrap();
+    page.rows
+}
+
+#[test]
+fn a_check_finds_and_repairs_damaged_directories_and_finds_damaged_buckets() {
+    let store = store();
+    series(&store);
+    let all = fill(&store, 90);
+    close(&store, EVERYTHING).unwrap();
+    for tag in [2, 3] {
+        let listed = rows(&store, tag);
+        let mut txn = begin(store.engine(), Mode::Write).unwrap();
+        txn.delete(Space::Idx, listed[0].0.clone()).unwrap();
+        let strange = [&listed[1].0[..], &[7]].concat();
+        txn.put(Space::Idx, strange.into(), listed[1].1.clone()).unwrap();
+        txn.commit(CommitOptions::buffered()).unwrap();
+        assert!(!check(&store, false).unwrap().is_clean());
+        check(&store, true).unwrap();
+        assert_clean(&store);
+        assert_eq!(rows(&store, tag), listed);
+    }
+    assert_eq!(points(&store), all);
+    let (key, data) = rows(&store, 1).swap_remove(0);
+    let mut damaged = data.to_vec();
+    damaged[20] ^= 1;
+    let mut txn = begin(store.engine(), Mode::Write).unwrap();
+    txn.put(Space::Idx, key, damaged.into()).unwrap();
+    txn.commit(CommitOptions::buffered()).unwrap();
+    let report = check(&store, false).unwrap();
+    assert!(report.findings.iter().any(|found| found.problem.contains("is damaged")), "{report:?}");
+}
