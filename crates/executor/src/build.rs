@@ -24,6 +24,7 @@ use crate::operators::feed::{Feed, FeedOp, ServedOp};
 use crate::operators::fetch::Fetch;
 use crate::operators::intersection::Intersection;
 use crate::operators::metadata::{HiddenMetadata, SortKeys};
+use crate::operators::points::{ByTime, OneByOne};
 use crate::operators::projection::{Project, Shaper};
 use crate::operators::sample::Sample;
 use crate::operators::scores::{FusionInputs, Scores};
@@ -33,6 +34,7 @@ use crate::operators::union::{Merge, Union};
 use crate::operators::windows::{Input, Windows};
 use crate::operators::would_write::WouldWrite;
 use crate::operators::{BoxedOperator, Eof};
+use crate::scans::bucket_scan::Buckets;
 use crate::scans::collection_scan::CollectionScan;
 use crate::scans::distinct_scan::DistinctScan;
 use crate::scans::fast_count::FastCount;
@@ -134,6 +136,7 @@ impl Builder<'_> {
             Node::Eof => Box::new(Eof),
             Node::CollScan { .. }
             | Node::ClusteredScan { .. }
+            | Node::Buckets(_)
             | Node::RandomPicks { .. }
             | Node::IdHack { .. }
             | Node::IndexScan(_)
@@ -152,6 +155,7 @@ impl Builder<'_> {
                 Box::new(Check::new(search, self.node(input, below())?))
             }
             Node::Or { inputs } => Box::new(Union::new(self.nodes(inputs, below())?)),
+            Node::Points { by_time, inputs } => self.points(*by_time, inputs, below())?,
             Node::AndSorted { inputs } => Box::new(Intersection::new(self.nodes(inputs, below())?)),
             Node::SortMerge { pattern, inputs } => {
                 Box::new(Merge::new(self.nodes(inputs, below())?, Arc::clone(pattern)))
@@ -184,6 +188,24 @@ impl Builder<'_> {
             Node::Write { kind, input } => {
                 Box::new(WouldWrite { input: self.node(input, below())?, kind: *kind, stats })
             }
+        })
+    }
+
+    /// Builds the union of records and buckets of a time-series collection.
+    fn points(
+        &mut self,
+        by_time: Option<bool>,
+        inputs: &[Node],
+        needs: RowNeeds,
+    ) -> Result<BoxedOperator> {
+        let collection = inputs.iter().find_map(Node::collection);
+        let series = collection.and_then(|collection| collection.options.time_series());
+        let built = self.nodes(inputs, needs)?;
+        Ok(match (by_time, series) {
+            (Some(backward), Some(series)) => {
+                Box::new(ByTime::new(built, &series.time_field, backward))
+            }
+            _ => Box::new(OneByOne::new(built)),
         })
     }
 
@@ -223,6 +245,11 @@ impl Builder<'_> {
                 let keys = Box::new(IndexScanOp::new(scan.clone(), None, needs.keys, false));
                 let documents = Fetch::new(&scan.collection, keys, compile(filter.as_ref()));
                 Box::new(ClusteredScan(Box::new(documents)))
+            }
+            Node::Buckets(scan) => {
+                let compile =
+                    |condition: &Condition| Filter::from_node(condition.without_implied());
+                Box::new(Buckets::new(scan, compile))
             }
             Node::CountScan(scan) => Box::new(IndexScanOp::new(scan.clone(), None, false, true)),
             Node::DistinctScan { scan, field, missing_too } => {

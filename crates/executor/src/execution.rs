@@ -16,6 +16,7 @@ use crate::holding::reserve_built;
 use crate::operators::BoxedOperator;
 use crate::params::{Awaits, BatchEnd, BatchLimits, Follows};
 use crate::row::Row;
+use crate::steady::Steady;
 use crate::taking::{Given, Taker};
 use crate::views::Views;
 
@@ -44,6 +45,8 @@ pub struct Execution {
     pub(crate) of_write: bool,
     /// The commits that it follows, if it stays open at the end of its rows.
     pub(crate) awaits: Option<Awaits>,
+    /// Set if it reads a time-series collection.
+    pub(crate) steady: Option<Box<Steady>>,
 }
 
 /// The records that a statement writes next.
@@ -65,6 +68,7 @@ impl Execution {
             plan,
             of_write: false,
             awaits: None,
+            steady: None,
         }
     }
 
@@ -197,7 +201,14 @@ impl Execution {
         self.env.set_interrupt(interrupt);
         self.env.check_interrupt()?;
         let env = Arc::clone(&self.env);
-        env.interruptible(|| self.take_rows(views, max, take))
+        env.interruptible(|| match self.steady.take() {
+            None => self.take_rows(views, max, take),
+            Some(mut steady) => {
+                let follows = self.take_rows(&mut steady.over(views)?, max, take);
+                self.steady = Some(steady);
+                follows
+            }
+        })
     }
 
     fn take_rows(
@@ -275,24 +286,38 @@ impl Execution {
         self.env.set_interrupt(interrupt);
         self.env.check_interrupt()?;
         let env = Arc::clone(&self.env);
-        env.interruptible(|| {
-            self.generation += 1;
-            let variables = self.env.variable_values();
-            let scope = Scope { env: &self.env, variables: &variables };
-            let mut run = Run::new(scope, views, self.generation);
-            run.wanted = usize::MAX;
-            loop {
-                self.root.feed(&mut run, taker, give)?;
-                let mut rows = Vec::new();
-                let more = self.root.next(&mut run, ROWS_MAX, &mut rows)?;
-                give(Given::Rows(rows))?;
-                if !more {
-                    self.exhausted = true;
-                    self.generation = run.generation;
-                    return Ok(());
-                }
+        env.interruptible(|| match self.steady.take() {
+            None => self.give_all(views, taker, give),
+            Some(mut steady) => {
+                let given = self.give_all(&mut steady.over(views)?, taker, give);
+                self.steady = Some(steady);
+                given
             }
         })
+    }
+
+    fn give_all(
+        &mut self,
+        views: &mut dyn Views,
+        taker: &dyn Taker,
+        give: &mut dyn FnMut(Given) -> Result<()>,
+    ) -> Result<()> {
+        self.generation += 1;
+        let variables = self.env.variable_values();
+        let scope = Scope { env: &self.env, variables: &variables };
+        let mut run = Run::new(scope, views, self.generation);
+        run.wanted = usize::MAX;
+        loop {
+            self.root.feed(&mut run, taker, give)?;
+            let mut rows = Vec::new();
+            let more = self.root.next(&mut run, ROWS_MAX, &mut rows)?;
+            give(Given::Rows(rows))?;
+            if !more {
+                self.exhausted = true;
+                self.generation = run.generation;
+                return Ok(());
+            }
+        }
     }
 
     /// Runs to the end and discards all rows.

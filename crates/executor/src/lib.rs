@@ -26,6 +26,7 @@ mod row;
 mod scans;
 mod sorting;
 mod statistics;
+mod steady;
 mod table;
 mod taking;
 mod unit;

@@ -19,6 +19,7 @@ use crate::joins::keys::for_each_foreign;
 use crate::scans::index_bounds::{ByteBounds, Verdict};
 use crate::scans::index_scan::{seek_range, whole_range};
 use crate::scans::random_picks::draws;
+use crate::steady::SeenSeries;
 
 /// The number of documents whose values stand for the keys of a join, and the bytes of the documents
 /// after which no more are read.
@@ -31,11 +32,21 @@ pub(crate) struct ViewStatistics<'v> {
     env: &'v Env,
     /// A namespace that was looked up before, and its collection.
     known: Option<(&'v str, Option<&'v Arc<Collection>>)>,
+    /// The time-series collections that were looked up.
+    pub series: SeenSeries,
+    /// True for a statement that writes points, which has made records of those that it writes.
+    records_only: bool,
 }
 
 impl<'v> ViewStatistics<'v> {
     pub fn new(view: View<'v>, env: &'v Env) -> Self {
-        ViewStatistics { view, env, known: None }
+        let series = SeenSeries::default();
+        ViewStatistics { view, env, known: None, series, records_only: false }
+    }
+
+    /// Leaves out buckets of time-series collections.
+    pub fn of_records(self) -> Self {
+        ViewStatistics { records_only: true, ..self }
     }
 
     /// Adds a namespace that was looked up before, and its collection.
@@ -199,6 +210,14 @@ impl Statistics for ViewStatistics<'_> {
             self.count_checked(scan, limit)
         };
         self.of_all(counted.unwrap_or(limit)).min(asked)
+    }
+
+    fn has_buckets(&self, collection: &Arc<Collection>) -> Result<bool> {
+        if self.records_only {
+            return Ok(false);
+        }
+        self.series.add(collection);
+        self.view.has_buckets(collection)
     }
 
     fn draws(&self, collection: &Collection, size: u64) -> bool {

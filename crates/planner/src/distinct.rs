@@ -31,7 +31,7 @@ pub(crate) fn plan_distinct(
     let (namespace, hint) = (&request.namespace, request.hint.as_ref());
     let find = FindRequest::search(namespace, &request.filter, hint, &request.collation);
     let mut plan = plan_find(&FindQuery::of_filter(&find, Some(&filter)), stats)?;
-    if plan.missing {
+    if plan.missing || plan.root.reads_buckets() {
         return Ok(plan);
     }
     let (collation, index_filter) = (plan.collation.clone(), plan.index_filter.clone());
@@ -121,6 +121,9 @@ pub(crate) fn below_group(
     let FindRequest { skip: 0, limit: 0, sample: None, .. } = query.request else {
         return Ok(None);
     };
+    if plan.root.reads_buckets() {
+        return Ok(None);
+    }
     let Some(wanted) = FirstOfEach::of(group, query) else { return Ok(None) };
     let collation = plan.collation.as_deref();
     let everything = query.filter.as_deref().is_none_or(Condition::is_always_true);

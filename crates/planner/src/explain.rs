@@ -1,8 +1,10 @@
 //! Prints plans as MongoDB's `explain` does: the stages and their statistics after they ran.
 
+mod buckets;
 mod express;
 mod foreign;
 
+use self::buckets::bucket_facts;
 use self::express::Express;
 pub use self::foreign::foreign_plan;
 use self::foreign::with_key;
@@ -174,6 +176,7 @@ fn print(node: &Node, stats: Option<&NodeStats>, numbered: Option<usize>, out: &
         | Node::ClusteredScan { filter, .. }
         | Node::Fetch { filter, .. } => filter.as_ref(),
         Node::IndexScan(scan) => scan.filter.as_ref(),
+        Node::Buckets(scan) => scan.rest.as_ref(),
         _ => None,
     };
     if let Some(filter) = filter {
@@ -197,7 +200,11 @@ fn print(node: &Node, stats: Option<&NodeStats>, numbered: Option<usize>, out: &
         Node::Gather { inputs: several, .. } if several.len() == 1 => {
             inputs.for_each(|input| each(input, &mut out.document("inputStage")));
         }
-        Node::Or { .. } | Node::AndSorted { .. } | Node::SortMerge { .. } | Node::Gather { .. } => {
+        Node::Or { .. }
+        | Node::Points { .. }
+        | Node::AndSorted { .. }
+        | Node::SortMerge { .. }
+        | Node::Gather { .. } => {
             let mut list = out.array("inputStages");
             inputs.for_each(|input| each(input, &mut list.document()));
         }
@@ -283,6 +290,8 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
                 number("docsExamined", stats.docs_examined, out);
             }
         }
+        Node::Buckets(scan) => bucket_facts(scan, stats, out),
+        Node::Points { .. } => {}
         Node::Check { search, .. } => {
             out.append("indexName", search.index.name.as_str());
             search.method.write_facts(out);

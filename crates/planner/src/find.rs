@@ -15,7 +15,7 @@ use crate::indexes::intersection;
 use crate::indexes::search;
 use crate::indexes::sort_order;
 use crate::natural::{natural_scan, tail_scan};
-use crate::plan::{Node, Plan, Reshape};
+use crate::plan::{BucketScan, Node, Plan, Reshape};
 use crate::request::{FindRequest, collation_of};
 use crate::shape::{PlanParts, PlanShape};
 use quire_catalog::{Collection, bind_searches};
@@ -224,7 +224,7 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     let Some(collection) = &found else {
         return Ok(plan(Node::Eof, Vec::new(), true));
     };
-    let finish = Finish::new(query, collation.map(|collation| &**collation))?;
+    let mut finish = Finish::new(query, collation.map(|collation| &**collation))?;
     let plain = || wants_plain_documents(request) && ids_compare_alike(collection, collation);
     if let Some(id) = id_of_lookup(query, plain) {
         return Ok(plan(finish.id_hack(collection, ValueBuf::new(id)), Vec::new(), false));
@@ -233,6 +233,9 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         return Err(Error::internal("a plan without a compiled filter"));
     };
     search::check(filter, request, query.natural.is_some())?;
+    if collection.is_time_series() && stats.has_buckets(collection)? {
+        finish.buckets = BucketScan::new(collection, filter, finish.collation.is_none());
+    }
     pause(request, stats)?;
     let settings = stats.query_settings();
     let allowed = settings.and_then(|settings| settings.allowed(collection.namespace.as_str()));

@@ -14,6 +14,10 @@ pub struct NodeStats {
     pub docs_examined: u64,
     /// Bytes of the documents that were examined.
     pub bytes_read: u64,
+    /// Buckets of a time-series collection that were unpacked.
+    pub buckets_read: u64,
+    /// Buckets that were not unpacked, because none of their points can match or because they were only counted.
+    pub buckets_skipped: u64,
     /// How many times an index was positioned.
     pub seeks: u64,
     /// Record ids that were looked up among those already returned.

@@ -154,8 +154,9 @@ pub(crate) fn plan_head(
     });
     let mut plan = query.plan(condition, &rest, context, stats)?;
     if let Some(condition) = of_keys.filter(|_| !plan.missing) {
+        // Keys are not bound in a scan of buckets.
         let root = plan_by_keys(&query, condition, &rest, context, stats)?;
-        plan.by_keys = Some(Box::new(root));
+        plan.by_keys = (!root.reads_buckets()).then(|| Box::new(root));
     }
     let collation = AskedCollation::Own(plan.collation.clone());
     Ok(Head { plan, rest, collation })
@@ -358,7 +359,7 @@ impl Query {
             root = without_copies(root);
         }
         if let Some(pattern) =
-            self.sort.as_ref().filter(|_| reads_metadata(rest, "sortKey") && !root.blocks())
+            self.sort.as_ref().filter(|_| reads_metadata(rest, "sortKey") && root.lacks_sort_keys())
         {
             root = Node::SortKeys { pattern: Arc::clone(pattern), input: Box::new(root) };
         }

@@ -1,5 +1,6 @@
 //! The plan: a tree of stages with MongoDB's names, and facts about the request.
 
+mod buckets;
 mod groups;
 mod index_scan;
 mod inner;
@@ -7,6 +8,7 @@ mod join_cost;
 mod rows;
 mod search;
 
+pub use buckets::BucketScan;
 pub use index_scan::{IndexScan, KeyRange, KeyedField};
 pub(crate) use inner::Source;
 pub use inner::{Foreign, ForeignKey, Inner};
@@ -148,6 +150,15 @@ pub enum Node {
         scan: Box<IndexScan>,
         /// The documents to keep.
         filter: Option<Condition>,
+    },
+    /// The points of the buckets of a time-series collection.
+    Buckets(Box<BucketScan>),
+    /// The points of a time-series collection: those of its records and those of its buckets.
+    Points {
+        /// The order of both inputs by time, true for the newest first; `None` if the rows have no order.
+        by_time: Option<bool>,
+        /// The records, then the buckets.
+        inputs: Vec<Node>,
     },
     /// Random documents, for a `$sample` (`MULTI_ITERATOR` in MongoDB).
     RandomPicks {
@@ -363,6 +374,7 @@ impl Node {
             | Node::Feed { .. }
             | Node::CollScan { .. }
             | Node::ClusteredScan { .. }
+            | Node::Buckets(_)
             | Node::RandomPicks { .. }
             | Node::IdHack { .. }
             | Node::IndexScan(_)
@@ -370,6 +382,7 @@ impl Node {
             | Node::DistinctScan { .. }
             | Node::RecordStoreFastCount { .. } => &[],
             Node::Or { inputs }
+            | Node::Points { inputs, .. }
             | Node::AndSorted { inputs }
             | Node::Gather { inputs, .. }
             | Node::SortMerge { inputs, .. } => inputs,
@@ -399,6 +412,7 @@ impl Node {
             | Node::CountScan(scan)
             | Node::ClusteredScan { scan, .. }
             | Node::DistinctScan { scan, .. } => Some(&scan.collection),
+            Node::Buckets(scan) => Some(&scan.collection),
             Node::Gather { search, .. } | Node::Check { search, .. } => Some(&search.collection),
             other => other.inputs().iter().find_map(Node::collection),
         }
@@ -442,6 +456,9 @@ impl Node {
             Node::CollScan { .. } => "COLLSCAN",
             Node::ClusteredScan { scan, .. } if scan.is_whole() => "COLLSCAN",
             Node::ClusteredScan { .. } => "CLUSTERED_IXSCAN",
+            Node::Buckets(_) => "UNPACK_TS_BUCKET",
+            Node::Points { by_time: Some(_), .. } => "SORT_MERGE",
+            Node::Points { .. } => "UNION",
             Node::RandomPicks { .. } => "MULTI_ITERATOR",
             Node::IdHack { .. } => "IDHACK",
             Node::IndexScan(_) => "IXSCAN",
@@ -492,6 +509,7 @@ impl Node {
             | Node::Check { .. }
             | Node::CollScan { .. }
             | Node::ClusteredScan { .. }
+            | Node::Buckets(_)
             | Node::IdHack { .. }
             | Node::OneDocument
             | Node::Served(_)
@@ -504,6 +522,20 @@ impl Node {
     pub fn blocks(&self) -> bool {
         matches!(self, Node::Sort { presorted: false, .. })
             || self.inputs().iter().any(Node::blocks)
+    }
+
+    /// Returns true if no sort has noted the sort keys of its rows: not of all of them, if only one input was sorted.
+    pub(crate) fn lacks_sort_keys(&self) -> bool {
+        match self {
+            Node::Points { .. } => true,
+            Node::Sort { .. } => !self.blocks(),
+            Node::Skip { input, .. }
+            | Node::Limit { input, .. }
+            | Node::Projection { input, .. }
+            | Node::Fetch { input, .. }
+            | Node::Subplan { input } => input.lacks_sort_keys(),
+            other => !other.blocks(),
+        }
     }
 
     /// Calls `visit` for every index scan below, from left to right.
@@ -540,6 +572,7 @@ impl Node {
                 | Node::Gather { .. }
                 | Node::CollScan { .. }
                 | Node::ClusteredScan { .. }
+                | Node::Buckets(_)
                 | Node::RandomPicks { .. }
         ) || self.inputs().iter().any(Node::fetches)
     }

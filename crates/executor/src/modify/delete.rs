@@ -1,6 +1,8 @@
 //! `delete`: one document or many.
 
-use quire_catalog::Namespace;
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace};
 use quire_collections::Effect;
 use quire_document::Doc;
 use quire_error::Result;
@@ -11,6 +13,7 @@ use quire_storage::Committed;
 use crate::UnitOfWork;
 use crate::examined::Examined;
 use crate::modify::chunk::for_all;
+use crate::modify::points::{drop_matching, gate_of, keeping_records};
 use crate::modify::statement::{Query, Statement};
 use crate::modify::update::change_one;
 use crate::params::ExecParams;
@@ -63,19 +66,30 @@ pub fn delete(
     let mut statement =
         Statement::new(query, None, request.let_vars, collection.as_deref(), params)?;
     statement.id = unit.statements().first().copied().filter(|_| request.one);
+    let gate = gate_of(unit, collection.as_deref());
+    keeping_records(gate, || run(unit, request, &mut statement, collection.as_ref()))
+}
+
+fn run(
+    unit: &mut dyn UnitOfWork,
+    request: &DeleteRequest<'_>,
+    statement: &mut Statement,
+    collection: Option<&Arc<Collection>>,
+) -> Result<DeleteOutcome> {
+    let namespace = &request.namespace;
     if request.one {
-        let change = change_one(unit, namespace, &mut statement, &mut delete_one)?;
-        let examined = statement.examined;
+        let change = change_one(unit, namespace, statement, &mut delete_one)?;
+        let examined = statement.examined.clone();
         return Ok(match change {
             None => DeleteOutcome { examined, ..DeleteOutcome::default() },
             Some((_, committed)) => DeleteOutcome { deleted: 1, committed, examined },
         });
     }
-    let mut deleted = 0;
+    let (mut deleted, dropped) = drop_matching(unit, collection, statement)?;
     let committed = for_all(
         unit,
         namespace,
-        &mut statement,
+        statement,
         &mut |writer, collection, id, doc, statement| {
             if !statement.matches(doc.as_doc())? {
                 return Ok(None);
@@ -85,7 +99,8 @@ pub fn delete(
         },
         &mut |answers: Vec<()>| deleted += answers.len() as u64,
     )?;
-    Ok(DeleteOutcome { deleted, committed, examined: statement.examined })
+    let committed = committed.or(dropped);
+    Ok(DeleteOutcome { deleted, committed, examined: statement.examined.clone() })
 }
 
 /// Deletes the document if it matches.

@@ -1,6 +1,6 @@
 //! `findAndModify`: changes or deletes one document, and returns it as it was before or after.
 
-use quire_catalog::Namespace;
+use quire_catalog::{Collection, Namespace};
 use quire_collections::{Effect, Image};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
@@ -12,6 +12,7 @@ use quire_storage::Committed;
 use crate::UnitOfWork;
 use crate::examined::Examined;
 use crate::modify::delete::delete_one;
+use crate::modify::points::{gate_of, keeping_records};
 use crate::modify::statement::{Applied, Query, Statement};
 use crate::modify::time_series::check_series_update;
 use crate::modify::update::change_one;
@@ -104,29 +105,42 @@ pub fn find_and_modify(
     check_series_update(collection.as_deref(), kind, request.filter, statement.update.as_ref())?;
     statement.id = unit.statements().first().copied();
     statement.image = Some(if request.answers_after { Image::After } else { Image::Before });
+    let gate = gate_of(unit, collection.as_deref());
+    keeping_records(gate, || {
+        run(unit, request, (&mut statement, removes, upserts), collection.as_deref())
+    })
+}
+
+fn run(
+    unit: &mut dyn UnitOfWork,
+    request: &FindAndModifyRequest<'_>,
+    (statement, removes, upserts): (&mut Statement, bool, bool),
+    collection: Option<&Collection>,
+) -> Result<FindAndModifyOutcome> {
+    let namespace = &request.namespace;
     loop {
-        statement.line_up(collection.as_deref());
-        let change = change_found(unit, namespace, &mut statement, removes)?;
+        statement.line_up(collection);
+        let change = change_found(unit, namespace, statement, removes)?;
         if let Some(((before, after), committed)) = change {
             return Ok(FindAndModifyOutcome {
                 before: Some(before),
                 after,
                 upserted: None,
                 committed,
-                examined: statement.examined,
+                examined: statement.examined.clone(),
             });
         }
         if !upserts {
-            let examined = statement.examined;
+            let examined = statement.examined.clone();
             return Ok(FindAndModifyOutcome { examined, ..FindAndModifyOutcome::default() });
         }
-        if let Some(inserted) = upsert(unit, namespace, &mut statement, None)? {
+        if let Some(inserted) = upsert(unit, namespace, statement, None)? {
             return Ok(FindAndModifyOutcome {
                 before: None,
                 after: Some(inserted.doc),
                 upserted: Some(inserted.id),
                 committed: inserted.committed,
-                examined: statement.examined,
+                examined: statement.examined.clone(),
             });
         }
     }

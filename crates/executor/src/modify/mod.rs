@@ -12,6 +12,7 @@ mod find_and_modify;
 mod insert;
 mod merge;
 mod out;
+mod points;
 mod results;
 mod statement;
 mod time_series;

@@ -22,6 +22,7 @@ use crate::env::Env;
 use crate::examined::{Counters, Examined};
 use crate::execution::{Execution, FoundRecords};
 use crate::holding::reserve_built;
+use crate::modify::points::reopen_matching;
 use crate::opening::open::open_query;
 use crate::operators::filtering::reset;
 use crate::params::ExecParams;
@@ -201,18 +202,29 @@ impl Statement {
         })
     }
 
+    /// Returns the filter; `None` if the statement asks only for an `_id`.
+    pub fn filter(&self) -> Option<&Filter> {
+        self.filter.as_ref()
+    }
+
     /// Plans and opens the statement's query; `None` if the collection does not exist.
     pub fn search(&mut self, unit: &dyn UnitOfWork) -> Result<Option<Search>> {
-        let views = unit.views()?;
-        let request = &self.query.request;
-        let namespace = Namespace::parse(&request.namespace)?;
-        let Some(collection) = views.view().catalog().lookup(&namespace).map(|found| found.id)
-        else {
+        let mut views = unit.views()?;
+        let namespace = Namespace::parse(&self.query.request.namespace)?;
+        let Some(found) = views.view().catalog().lookup(&namespace).cloned() else {
             return Ok(None);
         };
+        let collection = found.id;
+        // A statement that writes one point reopens the bucket of that point only.
+        let records_only = found.is_time_series() && self.query.request.limit != 1;
+        if records_only {
+            reopen_matching(unit.store(), &found, self)?;
+            views = unit.views()?;
+        }
+        let request = &self.query.request;
         let mut query = FindQuery::of_filter(request, self.filter.as_ref());
         query.compile_sort(&self.env.parse)?;
-        let execution = open_query(&query, &self.env, views.view())?;
+        let execution = open_query(&query, &self.env, (views.view(), records_only))?;
         let meets_again = may_meet_again(&execution.plan, self.update.as_ref());
         self.is_planned = true;
         Ok(Some(Search { collection, meets_again, execution }))

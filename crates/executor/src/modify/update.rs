@@ -15,6 +15,7 @@ use crate::UnitOfWork;
 use crate::env::Env;
 use crate::examined::{Examined, WriteById};
 use crate::modify::chunk::for_all;
+use crate::modify::points::{gate_of, keeping_records};
 use crate::modify::statement::{Applied, Query, Statement};
 use crate::modify::time_series::check_series_update;
 use crate::modify::upsert::{check_upsert_filter, upsert};
@@ -77,7 +78,9 @@ pub fn update(
     let kind = (request.multi, request.upsert);
     check_series_update(collection.as_deref(), kind, request.filter, statement.update.as_ref())?;
     statement.id = unit.statements().first().copied().filter(|_| !request.multi);
-    let outcome = run(unit, request, &mut statement, collection.as_deref());
+    let gate = gate_of(unit, collection.as_deref());
+    let outcome =
+        keeping_records(gate, || run(unit, request, &mut statement, collection.as_deref()));
     outcome.map_err(|error| match statement.is_planned {
         true => error.context("Plan executor error during update"),
         false => error,
@@ -257,6 +260,13 @@ pub(super) fn change_one<T>(
         let found = search.next(unit, statement, 1)?.records.first().copied();
         search.note_examined(&mut statement.examined);
         let Some(record) = found else { return Ok(None) };
+        if record.is_in_bucket() {
+            let catalog = unit.store().catalog();
+            if let Some(collection) = catalog.by_id(search.collection) {
+                unit.store().reopen_bucket_of(collection, record, &interrupt)?;
+            }
+            continue;
+        }
         let (answer, committed) = unit.write_with(&interrupt, |writer| {
             let collection = writer.collection(namespace);
             let Some(collection) = collection.filter(|found| found.id == search.collection) else {

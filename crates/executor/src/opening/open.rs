@@ -48,20 +48,24 @@ pub fn open_fed<'r>(
 }
 
 /// Opens the query of a statement that writes the documents that it finds. The statement has
-/// compiled its filter, and evaluates it in the environment `env` too.
+/// compiled its filter, and evaluates it in the environment `env` too. `records_only` leaves out the buckets of a
+/// time-series collection.
 ///
 /// # Errors
 /// The errors of the planner about the hint.
 pub(crate) fn open_query(
     query: &FindQuery<'_>,
     env: &Arc<Env>,
-    view: View<'_>,
+    (view, records_only): (View<'_>, bool),
 ) -> Result<Execution> {
-    let plan = plan_find(query, &ViewStatistics::new(view, env))?;
+    let statistics = ViewStatistics::new(view, env);
+    let statistics = if records_only { statistics.of_records() } else { statistics };
+    let plan = plan_find(query, &statistics)?;
     refuse_table_scan(&plan, env)?;
     let root = build(&plan.root, None)?;
     let execution = Execution::new(Arc::clone(env), root, Arc::new(plan));
-    Ok(noted(Execution { of_write: true, ..execution }))
+    let steady = statistics.series.steady(&view);
+    Ok(noted(Execution { of_write: true, steady, ..execution }))
 }
 
 /// Counts the use of the plan's indexes, for `$indexStats`.
@@ -92,8 +96,10 @@ pub(crate) fn start(
     }
     refuse_table_scan(&plan, &env)?;
     let awaits = feed.as_ref().and_then(|feed| feed.awaits());
+    let steady = statistics.series.steady(&view);
     let root = build(&plan.root, feed)?;
     let mut execution = Execution::new(Arc::new(env), root, Arc::new(plan));
+    execution.steady = steady;
     execution.awaits = awaits.or_else(|| tailed(request, &execution));
     Ok(execution)
 }

@@ -8,6 +8,7 @@ pub(crate) mod fetch;
 pub(crate) mod filtering;
 pub(crate) mod intersection;
 pub(crate) mod metadata;
+pub(crate) mod points;
 pub(crate) mod projection;
 pub(crate) mod sample;
 pub(crate) mod scores;

@@ -47,6 +47,10 @@ impl FastCount {
                 break;
             }
         }
+        if all < enough {
+            let collection = self.table.resolve(run)?;
+            all += run.view().bucket_counts(collection)?.1;
+        }
         Ok(all)
     }
 }

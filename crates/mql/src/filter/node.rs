@@ -200,6 +200,17 @@ impl Node {
         }
     }
 
+    /// Returns true if every condition in the tree tests the values at a path.
+    pub fn reads_only_paths(&self) -> bool {
+        match self {
+            Node::Path(_) | Node::Always(_) => true,
+            Node::And(_) | Node::Or(_) | Node::Nor(_) | Node::Not(_) => {
+                self.children().iter().all(Node::reads_only_paths)
+            }
+            Node::Expr(_) | Node::JsonSchema(_) | Node::SampleRate(_) | Node::Search(_) => false,
+        }
+    }
+
     /// Returns the first search in the tree; `None` if there is none.
     pub fn search(&self) -> Option<&Arc<dyn Search>> {
         match self {

@@ -5,13 +5,14 @@ use crate::indexes::covering::ProjectionFacts;
 use crate::indexes::search;
 use crate::indexes::sort_order::{self, SortPart};
 use crate::natural::converted;
-use crate::plan::{Node, Reshape};
+use crate::plan::{BucketScan, Node, Reshape};
 use crate::request::FindRequest;
 use quire_catalog::Collection;
 use quire_document::{Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_mql::collation::Collation;
 use quire_mql::sort::Direction;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The operations on the documents that pass the filter: sort, skip, projection, limit.
@@ -29,6 +30,8 @@ pub(super) struct Finish<'r> {
     reads_sort_key: bool,
     /// True if metadata of a search in the filter are read.
     pub reads_search: bool,
+    /// The scan of the buckets, if the collection has some: every plan reads them, too.
+    pub buckets: Option<BucketScan>,
 }
 
 impl<'r> Finish<'r> {
@@ -61,6 +64,7 @@ impl<'r> Finish<'r> {
             projection,
             reads_sort_key,
             reads_search,
+            buckets: None,
         })
     }
 
@@ -94,7 +98,7 @@ impl<'r> Finish<'r> {
     /// them.
     fn with_sort_keys(&self, node: Node) -> Node {
         match &self.query.sort {
-            Some(pattern) if self.reads_sort_key && !node.blocks() => {
+            Some(pattern) if self.reads_sort_key && node.lacks_sort_keys() => {
                 Node::SortKeys { pattern: Arc::clone(pattern), input: Box::new(node) }
             }
             _ => node,
@@ -109,7 +113,12 @@ impl<'r> Finish<'r> {
     pub fn finish(&self, node: Node) -> Node {
         let mut node = converted(node, self.query.filter.as_deref());
         let mut limited = self.request.limit == 0;
-        if self.sorts() {
+        if let Some(scan) = &self.buckets
+            && !matches!(node, Node::Eof)
+        {
+            node = self.with_buckets(node, scan.clone());
+        }
+        if self.sorts() && !matches!(node, Node::Points { by_time: Some(_), .. }) {
             let long_keys = has_long_keys(&node);
             let ordered = match &self.sort {
                 Some(parts) if !long_keys => {
@@ -145,6 +154,61 @@ impl<'r> Finish<'r> {
         node
     }
 
+    /// Returns the points of the node and those of buckets, in the order of the time if the request asks for that, or
+    /// for the natural order, which is the same.
+    fn with_buckets(&self, node: Node, mut scan: BucketScan) -> Node {
+        let by_time = match (&self.query.sort, &node) {
+            (Some(_), _) => self.sorts_by_time(&scan),
+            (None, Node::ClusteredScan { scan, .. }) if !self.request.of_pipeline => {
+                Some(scan.backward)
+            }
+            (None, _) => None,
+        };
+        let rows = match (&self.sort, &self.query.sort) {
+            (Some(parts), Some(pattern)) if by_time.is_some() => {
+                let ordered = match has_long_keys(&node) {
+                    true => None,
+                    false => sort_order::ordered(&node, parts, pattern, self.collation),
+                };
+                ordered.unwrap_or_else(|| self.sorted(node)).fetched()
+            }
+            _ => node.fetched(),
+        };
+        scan.fields = self.fields_of(&scan);
+        scan.by_time = by_time;
+        Node::Points { by_time, inputs: vec![rows, Node::Buckets(Box::new(scan))] }
+    }
+
+    /// Returns the top-level fields of points that are read; `None` if any may be.
+    fn fields_of(&self, scan: &BucketScan) -> Option<Vec<String>> {
+        let (facts, _) = self.projection.as_ref().filter(|(_, spec)| spec.narrows)?;
+        let series = scan.collection.options.time_series()?;
+        let mut fields = BTreeSet::from([series.time_field.as_str()]);
+        fields.extend(facts.top_fields()?);
+        if self.query.sort.is_some() {
+            let parts = self.sort.as_ref()?;
+            fields.extend(parts.iter().map(|part| first_component(&part.path)));
+        }
+        if let Some(rest) = &scan.rest {
+            if !rest.reads_only_paths() {
+                return None;
+            }
+            rest.visit_paths(&mut |node| {
+                fields.insert(first_component(node.path.as_str()));
+            });
+        }
+        Some(fields.into_iter().map(str::to_owned).collect())
+    }
+
+    /// Returns the direction of the sort if it is by the time alone.
+    fn sorts_by_time(&self, scan: &BucketScan) -> Option<bool> {
+        let series = scan.collection.options.time_series()?;
+        match self.sort.as_deref() {
+            Some([only]) if only.path == series.time_field => Some(only.descending),
+            _ => None,
+        }
+    }
+
     fn sorted(&self, node: Node) -> Node {
         let by_key = match (&self.sort, node.only_index()) {
             (Some(parts), Some(scan)) => parts.iter().all(|part| scan.gives(&part.path)),
@@ -168,6 +232,10 @@ impl<'r> Finish<'r> {
             None => input,
         }
     }
+}
+
+fn first_component(path: &str) -> &str {
+    path.split('.').next().unwrap_or(path)
 }
 
 /// Returns the fields that a projection fills with the sort key of a document.

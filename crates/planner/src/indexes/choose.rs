@@ -57,6 +57,14 @@ pub trait Statistics {
     /// join in its bounds are estimated.
     fn keys(&self, scan: &IndexScan, limit: u64) -> u64;
 
+    /// Returns true if a time-series collection has buckets that the request reads.
+    ///
+    /// # Errors
+    /// The errors of reading.
+    fn has_buckets(&self, _: &Arc<Collection>) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Returns true if drawing `size` random documents costs less than reading all documents.
     fn draws(&self, collection: &Collection, size: u64) -> bool;
 }

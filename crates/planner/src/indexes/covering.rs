@@ -130,6 +130,11 @@ impl ProjectionFacts {
         }
     }
 
+    /// Returns the top-level fields that the projection needs; `None` if it may need any.
+    pub fn top_fields(&self) -> Option<impl Iterator<Item = &str>> {
+        Some(self.required.as_ref()?.iter().map(|required| top(&required.path)))
+    }
+
     /// Returns true if the keys of the scan have everything that the projection keeps.
     pub fn covered_by(&self, scan: &IndexScan) -> bool {
         let Some(required) = &self.required else { return false };
