@@ -153,7 +153,7 @@ fn storage_stats(
     let index_bytes: i64 = sizes.indexes.iter().map(|index| index.bytes as i64).sum();
     number(writer, "size", bytes / scale);
     match collection.filter(|collection| collection.is_time_series()) {
-        Some(series) => series_stats(series, &mut writer.document("timeseries")),
+        Some(series) => series_stats(service, series, &mut writer.document("timeseries"))?,
         None => {
             number(writer, "count", documents);
             if documents > 0 {
@@ -194,13 +194,19 @@ fn storage_stats(
     collection.map_or(Ok(()), |collection| pattern_stats(service, collection, writer))
 }
 
-/// Writes the numbers of buckets of a time-series collection. Points are records of their own, so
-/// there are none.
-fn series_stats(collection: &Collection, stats: &mut DocWriter<'_>) {
+/// Writes the number of buckets of a time-series collection.
+fn series_stats(
+    service: &Service,
+    collection: &Collection,
+    stats: &mut DocWriter<'_>,
+) -> Result<()> {
     let namespace = &collection.namespace;
     let buckets = format!("{}.{BUCKETS}{}", namespace.db(), namespace.collection());
     stats.append("bucketsNs", buckets.as_str());
-    number(stats, "bucketCount", 0);
+    let view = service.store.read_view()?;
+    let (count, _) = view.view().bucket_counts(collection)?;
+    number(stats, "bucketCount", count as i64);
+    Ok(())
 }
 
 /// Writes what the declared patterns have done since the start of the process, and what they have

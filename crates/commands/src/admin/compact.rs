@@ -1,12 +1,15 @@
 //! `compact`: frees the space of deleted and overwritten documents and index entries. Collections
 //! share files, so a compaction rewrites those of all collections. It runs if it would free enough
-//! space of the named collection. Reads and writes continue.
+//! space of the named collection. Reads and writes continue. In a time-series collection it first packs all points that can be packed,
+//! if `quireTimeSeriesClosing` is on.
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
+use crate::frame::parameters::table::TIME_SERIES_CLOSING;
 use crate::frame::reply::{from_storage, number};
-use crate::frame::service::Topology;
-use quire_collections::reclaimable_bytes;
+use crate::frame::service::{Topology, now_ms};
+use crate::jobs::closing::close_points;
+use quire_collections::{ClosePolicy, reclaimable_bytes, takes_buckets};
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{Engine, Maintenance};
@@ -35,6 +38,13 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let Some(collection) = catalog.lookup(&namespace) else {
         return Err(Error::new(ErrorCode::NamespaceNotFound, "collection does not exist"));
     };
+    if takes_buckets(collection)
+        && cx.service.parameters.flag(TIME_SERIES_CLOSING)
+        && !options.dry_run
+    {
+        let policy = ClosePolicy { now_ms: now_ms(), everything: true };
+        close_points(cx.service, collection, policy, &cx.interrupt)?;
+    }
     let engine = &*cx.service.engine;
     engine.maintenance(Maintenance::Flush).map_err(from_storage)?;
     let reclaimable = reclaimable_bytes(&cx.service.store, collection)?;

@@ -8,6 +8,8 @@ use quire_catalog::Collection;
 use quire_collections::{IndexCursor, IndexEntry, IndexRange};
 use quire_document::{Array, Binary, Doc, DocWriter, Value};
 use quire_error::{Error, Result};
+use quire_executor::{UnitOfWork, open};
+use quire_planner::FindRequest;
 use quire_storage::Direction;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -79,6 +81,9 @@ fn is_replicated(collection: &Collection) -> bool {
 
 fn hash(cx: &Context<'_>, collection: &Collection) -> Result<String> {
     let mut hash = Md5::new();
+    if collection.is_time_series() {
+        return hash_points(cx, collection);
+    }
     let order = collection.clustered_index().or_else(|| collection.id_index());
     let Some(index) = order else { return Ok(hex(hash)) };
     let mut cursor = IndexCursor::new(index, IndexRange::whole(index), Direction::Forward);
@@ -94,6 +99,20 @@ fn hash(cx: &Context<'_>, collection: &Collection) -> Result<String> {
         let ids: Vec<_> = entries.iter().map(|entry| entry.record).collect();
         view.view().get_many(collection, &ids, &mut found)?;
         found.iter().flatten().for_each(|doc| hash.update(doc.as_bytes()));
+    }
+    Ok(hex(hash))
+}
+
+/// Hashes the points of a time-series collection in the order of their time.
+fn hash_points(cx: &Context<'_>, collection: &Collection) -> Result<String> {
+    let mut hash = Md5::new();
+    let namespace = collection.namespace.as_str().to_owned();
+    let request = FindRequest { namespace, ..FindRequest::default() };
+    let unit = cx.unit()?;
+    let mut views = unit.views()?;
+    let mut execution = open(&request, &views, cx.exec_params())?;
+    while let Some(point) = execution.next_document(&mut views, &cx.interrupt)? {
+        hash.update(point.as_bytes());
     }
     Ok(hex(hash))
 }

@@ -5,9 +5,11 @@
 //! one of them ends. `runner.rs` runs steps of jobs, one after the other on each of its threads; `kinds.rs` lists what they
 //! do. The two are separate threads because a step can wait for a lock of a transaction that the
 //! upkeep must abort. `triggers.rs` wakes jobs that wait for changes.
+//! `closing.rs` packs points of time-series collections.
 //! `trimmer.rs` ends the window of the change log. `compaction.rs` sleeps unless `autoCompact` is on.
 //! `history.rs` samples `serverStatus`.
 
+pub(crate) mod closing;
 mod compaction;
 mod expiry;
 mod history;
@@ -73,6 +75,9 @@ impl Service {
             let sampler = std::thread::Builder::new().name("history".into());
             jobs.threads.push(sampler.spawn(move || history::sample(&service, folder, &stop))?);
         }
+        let (service, stop) = (Arc::clone(self), Arc::clone(&jobs.stop));
+        let closing = std::thread::Builder::new().name("closing".into());
+        jobs.threads.push(closing.spawn(move || closing::close(&service, &stop))?);
         jobs.run_lane("jobs", Lane::Own, more)?;
         for _ in 0..USER_THREADS {
             jobs.run_lane("userJobs", Lane::Users, more)?;

@@ -4,7 +4,7 @@
 use crate::laboratory::bounded_store::BoundedStore;
 use quire_advisor::SampleSize;
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{CollectionCursor, Record, RecordId, WritePolicy};
+use quire_collections::{BucketCursor, CollectionCursor, Record, RecordId, Span, WritePolicy};
 use quire_document::DocWriter;
 use quire_error::Result;
 use quire_executor::Views;
@@ -40,6 +40,8 @@ pub enum CopyEnd {
 enum Reading {
     /// A scan, which keeps a document if a random number below the first number is below the second.
     Scan(CollectionCursor, u64, u64),
+    /// The buckets of a time-series collection, after such a scan of its records.
+    Points(BucketCursor, u64, u64),
     /// Record ids that were drawn, in order, and how many were looked up.
     Draws(Vec<RecordId>, usize),
 }
@@ -73,7 +75,10 @@ pub fn copy(
         }
     }
     // A document that was inserted or deleted meanwhile changes the number.
-    let is_whole = matches!(reading, Reading::Scan(_, of, kept) if kept >= of);
+    let is_whole = match reading {
+        Reading::Scan(_, of, kept) | Reading::Points(_, of, kept) => kept >= of,
+        Reading::Draws(..) => false,
+    };
     let total = if is_whole { copied } else { views.view().counts(from).documents.max(copied) };
     let namespace = from.namespace.clone();
     Ok(CopyEnd::Copied(Copied { namespace, size: SampleSize { sampled: copied, total }, bytes }))
@@ -92,7 +97,7 @@ fn begin(
     let space = ids.end.saturating_sub(ids.start);
     let wanted = u128::from(most) * u128::from(space) / u128::from(total.max(1));
     let draws = u64::try_from(wanted).unwrap_or(u64::MAX);
-    if draws.saturating_mul(DOCS_PER_DRAW) >= total {
+    if draws.saturating_mul(DOCS_PER_DRAW) >= total || view.has_buckets(from)? {
         let cursor = CollectionCursor::new(from, Direction::Forward);
         return Ok(Reading::Scan(cursor, total, most));
     }
@@ -119,6 +124,20 @@ impl Reading {
                 if kept < of {
                     page.retain(|_| random.below(*of) < *kept);
                 }
+                match from.buckets.filter(|_| !more) {
+                    Some(buckets) => {
+                        let all = BucketCursor::by_time(buckets, Span::ALL, Direction::Forward);
+                        *self = Reading::Points(all, *of, *kept);
+                        Ok(true)
+                    }
+                    None => Ok(more),
+                }
+            }
+            Reading::Points(cursor, of, kept) => {
+                let more = view.next_points(from, cursor, page)?;
+                if kept < of {
+                    page.retain(|_| random.below(*of) < *kept);
+                }
                 Ok(more)
             }
             Reading::Draws(drawn, at) => {
@@ -137,7 +156,9 @@ impl Reading {
     /// Returns the fraction of the wanted documents that are copied.
     fn done(&self, total: u64, copied: u64) -> f64 {
         match self {
-            Reading::Scan(_, _, kept) => copied as f64 / (*kept).min(total).max(1) as f64,
+            Reading::Scan(_, _, kept) | Reading::Points(_, _, kept) => {
+                copied as f64 / (*kept).min(total).max(1) as f64
+            }
             Reading::Draws(drawn, at) => *at as f64 / drawn.len().max(1) as f64,
         }
     }

@@ -11,6 +11,7 @@ mod allocator;
 mod analyze_schema;
 mod attacks;
 mod audit;
+mod buckets;
 mod change_streams;
 mod changes;
 mod clustered;

@@ -39,6 +39,9 @@ pub const HISTORY_MEGABYTES: &str = "diagnosticDataCollectionDirectorySizeMB";
 /// Whether lines of the log are without the values of commands and documents (`cached.rs`).
 pub const REDACT_LOG: &str = "redactClientLogData";
 
+/// Whether points of time-series collections are packed.
+pub const TIME_SERIES_CLOSING: &str = "quireTimeSeriesClosing";
+
 /// How long past states are kept.
 pub const HISTORY_SECS: &str = "minSnapshotHistoryWindowInSeconds";
 
@@ -226,6 +229,12 @@ pub static PARAMETERS: &[Parameter] = &[
         Int(256, 1, i32::MAX),
         Always,
         "The memory of the laboratory of explain's whatIf and of adviseIndexes, at most a quarter of the memory of all requests. Quire's own parameter.",
+    ),
+    row(
+        TIME_SERIES_CLOSING,
+        Bool(false),
+        Always,
+        "Packs points of time-series collections into buckets, in the background and by compact. Quire's own parameter.",
     ),
     row(
         REDACT_LOG,
