@@ -112,7 +112,7 @@ pub(super) fn reopen_matching(
 /// of their points, and the last commit.
 ///
 /// # Errors
-/// The errors of the filter, of reading and of the commits.
+/// The errors of the planner, of the filter, of reading and of the commits.
 pub(super) fn drop_matching(
     unit: &mut dyn UnitOfWork,
     collection: Option<&Arc<Collection>>,
@@ -124,6 +124,8 @@ pub(super) fn drop_matching(
     };
     let (times, interrupt) = (affected.times(), Arc::clone(&statement.env.params.interrupt));
     let id = affected.scan.collection.id;
+    // A statement that cannot be planned must not have deleted anything.
+    statement.open(unit.views()?.view(), true)?;
     let (mut dropped, mut last, mut more) = (0, None, true);
     while more {
         let namespace = affected.scan.collection.namespace.clone();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use quire_catalog::key::Part;
 use quire_catalog::{Collection, CollectionId, Namespace, bind_searches};
-use quire_collections::{Attempt, Effect, Image, Keep, LineId, RecordId, Writer};
+use quire_collections::{Attempt, Effect, Image, Keep, LineId, RecordId, View, Writer};
 use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
 use quire_error::{Error, Result};
 use quire_mql::collation::AskedCollation;
@@ -217,17 +217,26 @@ impl Statement {
         let collection = found.id;
         // A statement that writes one point reopens the bucket of that point only.
         let records_only = found.is_time_series() && self.query.request.limit != 1;
-        if records_only {
+        if records_only && found.buckets.is_some() {
+            // A statement that cannot be planned reopens nothing.
+            self.open(views.view(), records_only)?;
             reopen_matching(unit.store(), &found, self)?;
             views = unit.views()?;
         }
-        let request = &self.query.request;
-        let mut query = FindQuery::of_filter(request, self.filter.as_ref());
-        query.compile_sort(&self.env.parse)?;
-        let execution = open_query(&query, &self.env, (views.view(), records_only))?;
+        let execution = self.open(views.view(), records_only)?;
         let meets_again = may_meet_again(&execution.plan, self.update.as_ref());
         self.is_planned = true;
         Ok(Some(Search { collection, meets_again, execution }))
+    }
+
+    /// Plans the statement's query on a view. `records_only` leaves out the buckets of a time-series collection.
+    ///
+    /// # Errors
+    /// The errors of the planner about the sort and the hint.
+    pub fn open(&self, view: View<'_>, records_only: bool) -> Result<Execution> {
+        let mut query = FindQuery::of_filter(&self.query.request, self.filter.as_ref());
+        query.compile_sort(&self.env.parse)?;
+        open_query(&query, &self.env, (view, records_only))
     }
 
     /// Stores the result of the statement for the session: the document before and after.

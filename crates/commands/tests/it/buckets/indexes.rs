@@ -124,6 +124,10 @@ fn whole_buckets_expire_and_are_deleted_by_source_and_time() {
     let server = closing_server();
     let mut client = filled(&server);
     assert_eq!(close(&mut client, "s"), 16);
+    let hinted = doc! { "q": { "m": 3 }, "limit": 0, "hint": "nothing" };
+    let refused = client.run(doc! { "delete": "s", "deletes": [&hinted], "$db": "test" });
+    assert_eq!(number(&refused, "writeErrors.0.code"), Some(2), "{refused:?}");
+    assert_eq!(bucket_count(&mut client, "s"), 16, "a delete that fails deletes nothing");
     let delete = |client: &mut Client, filter: DocBuf| {
         let one = doc! { "q": &filter, "limit": 0 };
         number(&client.works(doc! { "delete": "s", "deletes": [&one], "$db": "test" }), "n")
