@@ -23,7 +23,7 @@ const META_BYTES_MAX: usize = 512;
 pub struct PackedBucket {
     /// What the directory says about it.
     pub entry: BucketEntry,
-    /// Its columns.
+    /// The columns, which give the points and single fields of them.
     pub columns: Bucket<Bytes>,
 }
 

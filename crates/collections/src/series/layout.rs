@@ -34,7 +34,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// All times.
+    /// The span that contains every time.
     pub const ALL: Span = Span { first: i64::MIN, last: i64::MAX };
 
     /// Returns true if no time is in it.

@@ -9,6 +9,7 @@ use quire_error::{Error, Result};
 use quire_storage::Committed;
 
 use crate::UnitOfWork;
+use crate::modify::points::make_records;
 use crate::modify::statement::Statement;
 use crate::record_set::RecordSet;
 
@@ -38,6 +39,7 @@ pub(crate) fn for_all<T>(
     write_one: &mut WriteOne<'_, T>,
     on_commit: &mut dyn FnMut(Vec<T>),
 ) -> Result<Option<Committed>> {
+    make_records(unit, namespace, statement)?;
     let Some(mut search) = statement.search(unit)? else { return Ok(None) };
     let mut written = RecordSet::default();
     let remember = search.meets_again;

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use quire_catalog::Collection;
-use quire_collections::{BucketEntry, PackedBucket, SeriesWrites, Span, Store, drop_buckets};
+use quire_catalog::{Collection, Namespace};
+use quire_collections::{BucketEntry, PackedBucket, SeriesWrites, Span, drop_buckets};
 use quire_document::{Doc, DocBuf};
 use quire_error::Result;
 use quire_mql::filter::Filter;
@@ -18,6 +18,7 @@ use crate::UnitOfWork;
 use crate::env::Scope;
 use crate::modify::statement::Statement;
 use crate::operators::filtering::Matcher;
+use crate::views::Views;
 
 /// The most buckets that a commit drops.
 const BUCKETS_MAX: usize = 100;
@@ -82,16 +83,23 @@ impl Affected {
     }
 }
 
-/// Reopens the buckets that have a point which matches the filter of the statement.
+/// Makes records of the points that a statement of many documents writes: reopens the buckets that have a point which matches
+/// its filter.
 ///
 /// # Errors
-/// The errors of the filter, of reading and of the commits.
-pub(super) fn reopen_matching(
-    store: &Arc<Store>,
-    collection: &Arc<Collection>,
+/// The errors of the planner, of the filter, of reading and of the commits.
+pub(super) fn make_records(
+    unit: &dyn UnitOfWork,
+    namespace: &Namespace,
     statement: &mut Statement,
 ) -> Result<()> {
-    let Some(mut affected) = Affected::of(statement, collection) else { return Ok(()) };
+    let views = unit.views()?;
+    let found = views.view().catalog().lookup(namespace).filter(|found| found.buckets.is_some());
+    let Some(collection) = found.cloned() else { return Ok(()) };
+    let Some(mut affected) = Affected::of(statement, &collection) else { return Ok(()) };
+    // A statement that cannot be planned reopens nothing.
+    statement.open(views.view(), true)?;
+    drop(views);
     let (times, interrupt) = (affected.times(), Arc::clone(&statement.env.params.interrupt));
     let is_wanted = &mut |bucket: &PackedBucket| {
         if !affected.has_source(&bucket.entry, statement)? {
@@ -104,7 +112,7 @@ pub(super) fn reopen_matching(
         }
         Ok(false)
     };
-    store.reopen_buckets(collection, times, &interrupt, is_wanted)?;
+    unit.store().reopen_buckets(&collection, times, &interrupt, is_wanted)?;
     Ok(())
 }
 

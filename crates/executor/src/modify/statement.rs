@@ -22,7 +22,6 @@ use crate::env::Env;
 use crate::examined::{Counters, Examined};
 use crate::execution::{Execution, FoundRecords};
 use crate::holding::reserve_built;
-use crate::modify::points::reopen_matching;
 use crate::opening::open::open_query;
 use crate::operators::filtering::reset;
 use crate::params::ExecParams;
@@ -209,20 +208,14 @@ impl Statement {
 
     /// Plans and opens the statement's query; `None` if the collection does not exist.
     pub fn search(&mut self, unit: &dyn UnitOfWork) -> Result<Option<Search>> {
-        let mut views = unit.views()?;
+        let views = unit.views()?;
         let namespace = Namespace::parse(&self.query.request.namespace)?;
         let Some(found) = views.view().catalog().lookup(&namespace).cloned() else {
             return Ok(None);
         };
         let collection = found.id;
-        // A statement that writes one point reopens the bucket of that point only.
+        // For a statement that writes many points, those that it writes are records (`points.rs`).
         let records_only = found.is_time_series() && self.query.request.limit != 1;
-        if records_only && found.buckets.is_some() {
-            // A statement that cannot be planned reopens nothing.
-            self.open(views.view(), records_only)?;
-            reopen_matching(unit.store(), &found, self)?;
-            views = unit.views()?;
-        }
         let execution = self.open(views.view(), records_only)?;
         let meets_again = may_meet_again(&execution.plan, self.update.as_ref());
         self.is_planned = true;

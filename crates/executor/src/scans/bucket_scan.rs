@@ -9,32 +9,21 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::Bytes;
-use quire_collections::{BucketCursor, BucketEntry, PackedBucket, Span};
-use quire_document::{Doc, DocBuf, ValueBuf};
+use quire_collections::{BucketCursor, BucketEntry, PackedBucket, RecordId};
 use quire_error::Result;
-use quire_mql::filter::Filter;
+use quire_mql::filter::{Filter, Node as Condition};
 use quire_planner::BucketScan;
 use quire_planner::explain::NodeStats;
 use quire_storage::Direction;
 
 use crate::env::Run;
-use crate::operators::filtering::Matcher;
 use crate::operators::{Filling, Operator, Passed, make_and_drop};
 use crate::row::Row;
 use crate::scans::bucket_slices::Slices;
-use crate::table::Table;
+use crate::scans::wanted_buckets::Wanted;
 
 /// The entries of a page of the directory.
 const PAGE_ROWS: usize = 256;
-
-/// What a scan reads, and what it tests.
-pub(crate) struct Wanted {
-    pub table: Table,
-    pub scan: Box<BucketScan>,
-    of_meta: Option<Matcher>,
-    rest: Option<Matcher>,
-    pub stats: NodeStats,
-}
 
 /// A scan of buckets.
 pub(crate) struct Buckets {
@@ -45,7 +34,7 @@ pub(crate) struct Buckets {
 enum Order {
     /// Bucket by bucket.
     Any(Walk),
-    /// By time.
+    /// Slice by slice, in the order of the time.
     ByTime(Slices),
 }
 
@@ -66,98 +55,11 @@ struct Current {
     next: usize,
     end: usize,
     /// The points from `next` on; empty if they must be unpacked again.
-    points: VecDeque<(Bytes, quire_collections::RecordId)>,
-}
-
-impl Wanted {
-    fn new(scan: &BucketScan, compile: impl Fn(&quire_mql::filter::Node) -> Filter) -> Self {
-        let matcher =
-            |condition: &Option<_>| condition.as_ref().map(|it| Matcher::new(compile(it)));
-        Wanted {
-            table: Table::new(&scan.collection),
-            of_meta: matcher(&scan.of_meta),
-            rest: matcher(&scan.rest),
-            scan: Box::new(scan.clone()),
-            stats: NodeStats::default(),
-        }
-    }
-
-    /// Returns the times of the wanted points.
-    pub fn times(&self) -> Span {
-        let (first, last) = self.scan.times;
-        Span { first, last }
-    }
-
-    /// Returns the longest time between two points of a bucket, in milliseconds. Buckets of the past were not longer.
-    pub fn span_ms(&mut self, run: &Run<'_>) -> Result<i64> {
-        let series = self.table.resolve(run)?.options.time_series();
-        Ok(series.map_or(0, |series| i64::from(series.buckets.span_seconds()) * 1000))
-    }
-
-    /// Returns a cursor over the buckets that may have points with times in `times`.
-    pub fn cursor(
-        &mut self,
-        run: &Run<'_>,
-        times: Span,
-        direction: Direction,
-    ) -> Result<Option<BucketCursor>> {
-        let begins = Span { first: times.first.saturating_sub(self.span_ms(run)?), ..times };
-        let collection = self.table.resolve(run)?;
-        let Some(buckets) = collection.buckets else { return Ok(None) };
-        let meta = self.scan.meta.as_ref().map(ValueBuf::as_value);
-        Ok(Some(match meta {
-            Some(meta) => BucketCursor::of_meta(buckets, Some(meta), begins, direction),
-            None => BucketCursor::by_time(buckets, begins, direction),
-        }))
-    }
-
-    /// Returns true if points of the bucket may be wanted. Counts a bucket that is skipped.
-    pub fn may_match(&mut self, entry: &BucketEntry, run: &Run<'_>, times: Span) -> Result<bool> {
-        let mut may = entry.max_ms >= times.first && entry.min_ms <= times.last;
-        if let (true, Some(of_meta)) = (may, &mut self.of_meta) {
-            let series = self.scan.collection.options.time_series();
-            let field = series.and_then(|series| series.meta_field.as_deref());
-            let source = DocBuf::build(|writer| {
-                if let (Some(field), Some(meta)) = (field, &entry.meta) {
-                    writer.append(field, meta);
-                }
-            });
-            may = of_meta.matches(source.as_doc(), run.scope())?;
-        }
-        Ok(may)
-    }
-
-    /// Returns the bucket of an entry; `None` if it has expired since the entry was read.
-    pub fn open(&mut self, run: &Run<'_>, entry: &BucketEntry) -> Result<Option<PackedBucket>> {
-        let view = run.view();
-        let bucket = view.bucket_if_there(self.table.resolve(run)?, entry)?;
-        self.stats.buckets_read += u64::from(bucket.is_some());
-        Ok(bucket)
-    }
-
-    /// Returns points of a bucket, with the fields that are read.
-    pub fn unpack(&self, bucket: &PackedBucket, at: Range<usize>) -> Result<Vec<Bytes>> {
-        if let Some(fields) = &self.scan.fields
-            && let Some(points) = bucket.narrow_points(at.clone(), fields)?
-        {
-            return Ok(points);
-        }
-        bucket.points(at)
-    }
-
-    /// Returns true if a point passes the conditions on points.
-    pub fn matches(&mut self, point: &Bytes, run: &Run<'_>) -> Result<bool> {
-        self.stats.docs_examined += 1;
-        self.stats.bytes_read += point.len() as u64;
-        match &mut self.rest {
-            Some(rest) => rest.matches(Doc::from_valid_bytes(point), run.scope()),
-            None => Ok(true),
-        }
-    }
+    points: VecDeque<(Bytes, RecordId)>,
 }
 
 impl Buckets {
-    pub fn new(scan: &BucketScan, compile: impl Fn(&quire_mql::filter::Node) -> Filter) -> Self {
+    pub fn new(scan: &BucketScan, compile: impl Fn(&Condition) -> Filter) -> Self {
         let order = match scan.by_time {
             None => Order::Any(Walk::default()),
             Some(backward) => Order::ByTime(Slices::new(backward)),

@@ -14,7 +14,7 @@ use quire_storage::Direction;
 use crate::env::Run;
 use crate::operators::Filling;
 use crate::row::Row;
-use crate::scans::bucket_scan::Wanted;
+use crate::scans::wanted_buckets::Wanted;
 
 /// The fewest and the most points that a slice is made for.
 const POINTS_MIN: u64 = 1 << 6;

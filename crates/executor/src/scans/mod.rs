@@ -14,3 +14,4 @@ pub(crate) mod scan_pieces;
 pub(crate) mod search;
 pub(crate) mod split_scan;
 pub(crate) mod tail_scan;
+mod wanted_buckets;
