@@ -76,6 +76,8 @@ impl Keys {
             | Node::RandomPicks { .. }
             | Node::IdHack { .. }
             | Node::RecordStoreFastCount { .. } => true,
+            // Buckets have no keys: the whole plan finds their points.
+            Node::Points { .. } | Node::Buckets(_) => false,
         }
     }
 
