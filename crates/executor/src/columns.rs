@@ -10,12 +10,13 @@ use quire_document::{Collator, Doc, Value, hash};
 use quire_error::{Error, Result};
 use quire_mql::EvalContext;
 use quire_mql::column::{Column, OwnedColumn};
+use quire_mql::expression::Batch;
 use quire_mql::stage::{Group, Needs, StageBody};
 
 use crate::env::Scope;
 use crate::operators::chain::{Chain, StepCounts};
 use crate::operators::filtering::{renew, reset};
-use crate::taking::{Documents, Scratch, Taken, Taker};
+use crate::taking::{Documents, FieldColumns, Scratch, Taken, Taker};
 
 /// The largest size in bytes of the columns of documents that a chain has changed.
 const COLUMNS_BYTES_MAX: usize = 4 << 20;
@@ -27,6 +28,8 @@ pub(crate) struct Grouping {
     pub group: Arc<Group>,
     /// True if keys and arguments depend on nothing in the documents.
     pub only_counts: bool,
+    /// The top-level fields that suffice in place of documents.
+    fields: Option<Vec<String>>,
     hasher: RandomState,
 }
 
@@ -45,7 +48,10 @@ impl Grouping {
         let reads_docs =
             reads.whole_document || !reads.paths.is_empty() || !reads.metadata.is_empty();
         let only_counts = chain.is_empty() && !reads_docs;
-        Grouping { chain, group, only_counts, hasher: RandomState::default() }
+        let is_alone = chain.is_empty() && !chain.reads_metadata;
+        let fields = group.fields_read().filter(|_| is_alone);
+        let fields = fields.map(|names| names.into_iter().map(str::to_owned).collect());
+        Grouping { chain, group, only_counts, fields, hasher: RandomState::default() }
     }
 
     /// Returns the hash of a key.
@@ -60,6 +66,16 @@ impl Grouping {
         let key = |row| keys.get(row).unwrap_or(Value::Null);
         match keys {
             Column::Same(_, count) => vec![self.hash(key(0), collator); *count],
+            // Often many rows after one another have the same time.
+            Column::Date(times) => {
+                let mut hashes = Vec::with_capacity(times.len());
+                for times in times.chunk_by(|a, b| a == b) {
+                    let time = times.first().copied().unwrap_or_default();
+                    let hash = self.hash(Value::Date(time), collator);
+                    hashes.resize(hashes.len() + times.len(), hash);
+                }
+                hashes
+            }
             _ => (0..keys.len()).map(|row| self.hash(key(row), collator)).collect(),
         }
     }
@@ -96,8 +112,15 @@ impl Grouping {
     }
 
     fn batch(&self, docs: &[Doc<'_>], context: &EvalContext<'_>) -> Result<Columns> {
-        let batch = self.group.batch(docs, context)?;
-        let (keys, arguments) = self.group.columns(&batch, context)?;
+        self.columns_of(&self.group.batch(docs, context)?, context)
+    }
+
+    fn columns_of<'a>(
+        &'a self,
+        batch: &'a Batch<'a>,
+        context: &EvalContext<'a>,
+    ) -> Result<Columns> {
+        let (keys, arguments) = self.group.columns(batch, context)?;
         Ok(Columns {
             hashes: self.hashes(&keys, context.collator()),
             keys: keys.owned(),
@@ -110,6 +133,24 @@ impl Grouping {
 impl Taker for Grouping {
     fn take(&self, docs: &Documents<'_>, scratch: &mut Scratch, scope: Scope<'_>) -> Option<Taken> {
         self.columns(docs.docs, &mut scratch.arena, scope).map(Taken::Columns)
+    }
+
+    fn fields(&self) -> Option<&[String]> {
+        self.fields.as_deref()
+    }
+
+    fn take_columns(
+        &self,
+        FieldColumns { rows, columns }: FieldColumns<'_>,
+        scratch: &mut Scratch,
+        scope: Scope<'_>,
+    ) -> Option<Taken> {
+        let Scope { env, variables } = scope;
+        reset(&mut scratch.arena);
+        let context = EvalContext::new(&scratch.arena, Doc::empty(), &env.shared);
+        let batch = self.group.batch_of_columns(rows, columns);
+        let columns = self.columns_of(&batch, &context.with_variables(variables));
+        columns.ok().map(Taken::Columns)
     }
 }
 

@@ -5,6 +5,7 @@ use bumpalo::Bump;
 use quire_collections::RecordId;
 use quire_document::Doc;
 use quire_error::Error;
+use quire_mql::column::Column;
 
 use crate::chunks::Chunks;
 use crate::columns::Columns;
@@ -20,6 +21,23 @@ pub(crate) trait Taker: Sync {
     /// Returns what the stage takes of documents. `None` if one of them fails or they need too much memory
     /// together; the stage then gets the rows themselves.
     fn take(&self, docs: &Documents<'_>, scratch: &mut Scratch, scope: Scope<'_>) -> Option<Taken>;
+
+    /// Returns the top-level fields that suffice in place of documents; `None` if the stage needs documents.
+    fn fields(&self) -> Option<&[String]> {
+        None
+    }
+
+    /// Returns what the stage takes of rows without documents, of which it gets the columns of
+    /// [`fields`](Taker::fields), in that order. `None` as for [`take`](Taker::take).
+    fn take_columns(&self, _: FieldColumns<'_>, _: &mut Scratch, _: Scope<'_>) -> Option<Taken> {
+        None
+    }
+}
+
+/// The fields of rows that were read without documents.
+pub(crate) struct FieldColumns<'c> {
+    pub rows: usize,
+    pub columns: Vec<Column<'c>>,
 }
 
 /// Documents that were read together.

@@ -27,7 +27,7 @@ pub enum Column<'a> {
 /// A column that owns its values, so that it can move to another thread.
 #[derive(Clone, Debug)]
 pub enum OwnedColumn {
-    /// Numbers, or the missing value for all documents.
+    /// Numbers or dates, or the missing value for all documents.
     Plain(Column<'static>),
     /// Strings, concatenated, and the end of each.
     Text(String, Vec<usize>),
@@ -129,6 +129,7 @@ impl<'a> Column<'a> {
             Column::Int(all) => OwnedColumn::Plain(Column::Int(all.clone())),
             Column::Long(all) => OwnedColumn::Plain(Column::Long(all.clone())),
             Column::Double(all) => OwnedColumn::Plain(Column::Double(all.clone())),
+            Column::Date(all) => OwnedColumn::Plain(Column::Date(all.clone())),
             Column::Text(texts) => {
                 let mut all = String::with_capacity(texts.iter().map(|text| text.len()).sum());
                 let end = |text: &&str| {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use quire_columns::{Bucket, Column, pack};
 use quire_document::{Doc, DocWriter, Type, Value, ValueBuf};
 use quire_error::Result;
+use quire_mql::column::Column as Values;
 use quire_mql::time_series::TimeSeriesOptions;
 
 use super::entry::BucketEntry;
@@ -110,6 +111,21 @@ impl PackedBucket {
         Ok(Some(slices(bytes, ends)))
     }
 
+    /// Returns the columns of top-level fields; `None` if one of them can only be read from whole points.
+    ///
+    /// # Errors
+    /// 301 DataCorruptionDetected if they are damaged.
+    pub fn field_columns(&self, fields: &[String]) -> Result<Option<Vec<FieldColumn>>> {
+        let mut columns = Vec::with_capacity(fields.len());
+        for field in fields {
+            match self.columns.column(field)? {
+                Column::Documents => return Ok(None),
+                column => columns.push(FieldColumn(column)),
+            }
+        }
+        Ok(Some(columns))
+    }
+
     /// Returns all points.
     ///
     /// # Errors
@@ -121,6 +137,25 @@ impl PackedBucket {
     /// Returns the id that stands for a point of the bucket where a record id is expected.
     pub fn point_id(&self, at: usize) -> RecordId {
         RecordId::in_bucket(self.entry.number, at)
+    }
+}
+
+/// A field of all points of a bucket.
+#[derive(Debug)]
+pub struct FieldColumn(Column);
+
+impl FieldColumn {
+    /// Returns the values of some points, as expressions read them.
+    pub fn rows(&self, at: Range<usize>) -> Values<'_> {
+        match &self.0 {
+            Column::Ints(all) => Values::Int(all.get(at).unwrap_or_default().to_vec()),
+            Column::Longs(all) => Values::Long(all.get(at).unwrap_or_default().to_vec()),
+            Column::Doubles(all) => Values::Double(all.get(at).unwrap_or_default().to_vec()),
+            Column::Dates(all) => Values::Date(all.get(at).unwrap_or_default().to_vec()),
+            Column::Same(value) => Values::Same(Some(value.as_value()), at.len()),
+            Column::Missing | Column::Documents => Values::Same(None, at.len()),
+            Column::Values(values) => Values::Values(at.map(|at| values.get(at)).collect()),
+        }
     }
 }
 

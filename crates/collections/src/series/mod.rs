@@ -10,7 +10,7 @@ mod entry;
 pub(crate) mod layout;
 mod source;
 
-pub use bucket::PackedBucket;
+pub use bucket::{FieldColumn, PackedBucket};
 pub use cursor::BucketCursor;
 pub use entry::BucketEntry;
 pub use layout::Span;

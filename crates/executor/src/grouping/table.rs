@@ -181,9 +181,16 @@ impl GroupTable {
             self.groups.resize(*count, at);
             return self.take_by_column(arguments);
         }
+        let mut last = 0;
         for (row, hashed) in hashes.iter().enumerate() {
-            let key = keys.get(row).unwrap_or(Value::Null);
-            let at = self.find_or_open(&grouping.group, *hashed, key, cx)?;
+            let at = match keys {
+                Column::Date(times) if row > 0 && times.get(row) == times.get(row - 1) => last,
+                _ => {
+                    let key = keys.get(row).unwrap_or(Value::Null);
+                    self.find_or_open(&grouping.group, *hashed, key, cx)?
+                }
+            };
+            last = at;
             if self.by_column {
                 self.groups.push(at);
                 continue;

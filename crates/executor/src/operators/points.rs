@@ -10,6 +10,7 @@ use quire_planner::explain::NodeStats;
 use crate::env::Run;
 use crate::operators::{BoxedOperator, Filling, Operator, Passed};
 use crate::row::Row;
+use crate::taking::{Given, Taker};
 
 /// The rows that are read ahead of an input.
 const AHEAD: usize = 64;
@@ -30,13 +31,23 @@ impl OneByOne {
 impl Operator for OneByOne {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let Some(input) = self.inputs.get_mut(self.at) else { return Ok(false) };
-        let before = out.len();
         if !input.next(run, max, out)? {
             self.at += 1;
         }
-        self.stats.returned += (out.len() - before) as u64;
         self.stats.is_eof = self.at >= self.inputs.len();
         Ok(!self.stats.is_eof)
+    }
+
+    fn feed(
+        &mut self,
+        run: &mut Run<'_>,
+        taker: &dyn Taker,
+        give: &mut dyn FnMut(Given) -> Result<()>,
+    ) -> Result<()> {
+        match self.inputs.get_mut(self.at) {
+            Some(input) => input.feed(run, taker, give),
+            None => Ok(()),
+        }
     }
 
     fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
@@ -47,7 +58,6 @@ impl Operator for OneByOne {
         if !passed.more {
             self.at += 1;
         }
-        self.stats.returned += passed.rows;
         self.stats.is_eof = self.at >= self.inputs.len();
         Ok(Passed { more: !self.stats.is_eof, ..passed })
     }
@@ -61,8 +71,9 @@ impl Operator for OneByOne {
     }
 
     fn stats(&self) -> NodeStats {
-        let inputs = self.inputs.iter().map(|input| input.stats()).collect();
-        NodeStats { inputs, ..self.stats.clone() }
+        let inputs: Vec<NodeStats> = self.inputs.iter().map(|input| input.stats()).collect();
+        let returned = inputs.iter().map(|input| input.returned).sum();
+        NodeStats { inputs, returned, ..self.stats.clone() }
     }
 }
 

@@ -21,6 +21,7 @@ use crate::operators::{Filling, Operator, Passed, make_and_drop};
 use crate::row::Row;
 use crate::scans::bucket_slices::Slices;
 use crate::scans::wanted_buckets::Wanted;
+use crate::taking::{FieldColumns, Given, Scratch, Taker};
 
 /// The entries of a page of the directory.
 const PAGE_ROWS: usize = 256;
@@ -141,6 +142,38 @@ impl Walk {
         Ok(true)
     }
 
+    /// Gives the columns of the next buckets, up to one whose points are needed, which becomes the current bucket.
+    fn feed(
+        &mut self,
+        wanted: &mut Wanted,
+        run: &mut Run<'_>,
+        (taker, fields): (&dyn Taker, &[String]),
+        give: &mut dyn FnMut(Given) -> Result<()>,
+    ) -> Result<()> {
+        let mut scratch = Scratch::default();
+        while self.current.is_none() && !self.is_done {
+            let Some(entry) = self.next_entry(wanted, run)? else { break };
+            run.env.check_interrupt()?;
+            let Some(bucket) = wanted.open(run, &entry)? else { continue };
+            let at = bucket.within(wanted.times())?;
+            let columns = bucket.field_columns(fields)?;
+            let taken = columns.and_then(|columns| {
+                let columns = columns.iter().map(|column| column.rows(at.clone())).collect();
+                let columns = FieldColumns { rows: at.len(), columns };
+                taker.take_columns(columns, &mut scratch, run.scope())
+            });
+            match taken {
+                Some(taken) => {
+                    wanted.stats.docs_examined += at.len() as u64;
+                    wanted.stats.returned += at.len() as u64;
+                    give(Given::Taken(taken))?;
+                }
+                None => self.current = Some(Current::of(wanted, &bucket, entry, at)?),
+            }
+        }
+        Ok(())
+    }
+
     /// Counts the points of whole buckets, at most `max`. Returns `None` if points must be unpacked for it.
     fn pass(&mut self, wanted: &mut Wanted, run: &mut Run<'_>, max: u64) -> Result<Option<Passed>> {
         if self.current.is_some() || !wanted.scan.takes_whole_buckets() {
@@ -183,6 +216,22 @@ impl Operator for Buckets {
         };
         self.wanted.stats.is_eof = !more;
         Ok(more)
+    }
+
+    /// Reads columns in place of points, if no condition needs points and `taker` only fields.
+    fn feed(
+        &mut self,
+        run: &mut Run<'_>,
+        taker: &dyn Taker,
+        give: &mut dyn FnMut(Given) -> Result<()>,
+    ) -> Result<()> {
+        let Order::Any(walk) = &mut self.order else { return Ok(()) };
+        if self.wanted.scan.takes_whole_buckets()
+            && let Some(fields) = taker.fields()
+        {
+            walk.feed(&mut self.wanted, run, (taker, fields), give)?;
+        }
+        Ok(())
     }
 
     fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {

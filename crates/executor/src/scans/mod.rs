@@ -1,6 +1,7 @@
 //! The leaves of an operator tree, which read a collection or an index. A long scan of a collection
 //! uses several threads: `split_scan`, `scan_pieces`.
 
+pub(crate) mod bucket_bounds;
 pub(crate) mod bucket_scan;
 mod bucket_slices;
 pub(crate) mod collection_scan;

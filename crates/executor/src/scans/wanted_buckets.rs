@@ -13,6 +13,7 @@ use quire_storage::Direction;
 
 use crate::env::Run;
 use crate::operators::filtering::Matcher;
+use crate::scans::bucket_bounds::Ranges;
 use crate::table::Table;
 
 /// A scan of buckets as both orders share it.
@@ -21,6 +22,7 @@ pub(crate) struct Wanted {
     pub scan: Box<BucketScan>,
     of_meta: Option<Matcher>,
     rest: Option<Matcher>,
+    ranges: Ranges,
     pub stats: NodeStats,
 }
 
@@ -32,6 +34,7 @@ impl Wanted {
             table: Table::new(&scan.collection),
             of_meta: matcher(&scan.of_meta),
             rest: matcher(&scan.rest),
+            ranges: Ranges::new(scan.rest.as_ref()),
             scan: Box::new(scan.clone()),
             stats: NodeStats::default(),
         }
@@ -82,12 +85,19 @@ impl Wanted {
         Ok(may)
     }
 
-    /// Returns the bucket of an entry; `None` if it has expired since the entry was read.
+    /// Returns the bucket of an entry; `None` if it has expired since the entry was read, or if no point of it can
+    /// match.
     pub fn open(&mut self, run: &Run<'_>, entry: &BucketEntry) -> Result<Option<PackedBucket>> {
         let view = run.view();
-        let bucket = view.bucket_if_there(self.table.resolve(run)?, entry)?;
-        self.stats.buckets_read += u64::from(bucket.is_some());
-        Ok(bucket)
+        let Some(bucket) = view.bucket_if_there(self.table.resolve(run)?, entry)? else {
+            return Ok(None);
+        };
+        if !self.ranges.may_match(&bucket) {
+            self.stats.buckets_skipped += 1;
+            return Ok(None);
+        }
+        self.stats.buckets_read += 1;
+        Ok(Some(bucket))
     }
 
     /// Returns points of a bucket, with the fields that are read.

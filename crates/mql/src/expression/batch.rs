@@ -19,9 +19,12 @@ use std::borrow::Cow;
 /// document, with an arena for only one document's results.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Documents with the values that an extractor has read from them.
+/// Rows with the values that an extractor names: documents from which it has read them, or fields that
+/// are stored as columns, without documents.
 #[derive(Debug)]
 pub struct Batch<'a> {
+    rows: usize,
+    /// Empty without documents.
     docs: &'a [Doc<'a>],
     columns: Vec<Column<'a>>,
 }
@@ -33,17 +36,23 @@ impl<'a> Batch<'a> {
         extractor: &Extractor,
         cx: &EvalContext<'a>,
     ) -> Result<Batch<'a>> {
-        Ok(Batch { docs, columns: extractor.columns(docs, cx)? })
+        Ok(Batch { rows: docs.len(), docs, columns: extractor.columns(docs, cx)? })
     }
 
-    /// Returns the number of documents.
-    pub fn len(&self) -> usize {
-        self.docs.len()
+    /// Returns a batch of `rows` rows without documents. `columns` are those of the extractor's
+    /// [`fields`](Extractor::fields), and expressions must read nothing else of the rows.
+    pub(crate) const fn of_columns(rows: usize, columns: Vec<Column<'a>>) -> Batch<'a> {
+        Batch { rows, docs: &[], columns }
     }
 
-    /// Returns true if there are no documents.
-    pub fn is_empty(&self) -> bool {
-        self.docs.is_empty()
+    /// Returns the number of rows.
+    pub const fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns true if there are no rows.
+    pub const fn is_empty(&self) -> bool {
+        self.rows == 0
     }
 
     /// Returns the context of document `row`.
@@ -115,9 +124,10 @@ impl Expression {
                 }
                 None
             }
-            ExpressionNode::Call(call) => match Kernel::of(call) {
-                Some(kernel) => run_kernel(kernel, call, batch, cx)?,
-                None => None,
+            ExpressionNode::Call(call) => match (Kernel::of(call), call.operator.columns) {
+                (Some(kernel), _) => run_kernel(kernel, call, batch, cx)?,
+                (None, Some(columns)) => columns(call, batch, cx)?,
+                (None, None) => None,
             },
             ExpressionNode::Form(form) => form.columns(batch, cx)?,
             _ => None,

@@ -97,6 +97,16 @@ impl Extractor {
         self.root.names.iter()
     }
 
+    /// Returns the names of the slots in their order; `None` if a path leads into a value.
+    pub(crate) fn fields(&self) -> Option<Vec<&str>> {
+        let mut fields = vec![""; self.slots.len()];
+        for (path, slot) in &self.slots {
+            let [name] = &**path else { return None };
+            *fields.get_mut(*slot as usize)? = name;
+        }
+        Some(fields)
+    }
+
     /// Returns the values of all slots; `fields` are the values of `names`, in the same order.
     pub(crate) fn extract_from<'a>(
         &self,

@@ -1,6 +1,8 @@
 //! The type of the registry's rows: an operator's name, arguments, function and documentation.
 
+use super::batch::Batch;
 use super::tree::{Expression, ExpressionNode};
+use crate::column::Column;
 use crate::context::{EvalContext, ParseContext};
 use quire_document::Value;
 use quire_error::Result;
@@ -18,6 +20,8 @@ pub struct Operator {
     pub arity: Arity,
     /// The functions that parse and evaluate it.
     pub run: Run,
+    /// Evaluates a call for all rows of a batch, where that is faster than row by row.
+    pub columns: Option<ColumnsFn>,
     /// True if the result differs from call to call, so that it is never folded.
     pub volatile: bool,
     /// True if constant arguments are evaluated only when a document is read, so that it is never
@@ -85,6 +89,10 @@ impl Field {
 /// Evaluates a call: `None` is a missing result.
 pub type RunFn = for<'a> fn(&'a Call, &EvalContext<'a>) -> Result<Option<Value<'a>>>;
 
+/// Evaluates a call for all rows of a batch; `None` if it must be evaluated row by row.
+pub type ColumnsFn =
+    for<'a> fn(&'a Call, &'a Batch<'a>, &EvalContext<'a>) -> Result<Option<Column<'a>>>;
+
 /// Parses an operator's whole argument into a tree.
 pub type ParseFn = fn(&'static Operator, Value<'_>, &ParseContext) -> Result<Expression>;
 
@@ -134,6 +142,7 @@ impl Operator {
             doc: "",
             arity,
             run,
+            columns: None,
             volatile: false,
             unfolded: false,
             stable: true,
@@ -152,6 +161,12 @@ impl Operator {
     /// Sets the sentence of documentation.
     pub const fn doc(mut self, text: &'static str) -> Self {
         self.doc = text;
+        self
+    }
+
+    /// Sets the function that evaluates a call for all rows of a batch.
+    pub const fn columns(mut self, columns: ColumnsFn) -> Self {
+        self.columns = Some(columns);
         self
     }
 

@@ -129,6 +129,25 @@ impl Group {
         Batch::new(docs, &self.extractor, cx)
     }
 
+    /// Returns the top-level fields whose values are all that the groups need of a document; `None` if
+    /// they need more, such as a path into a value, the whole document or metadata.
+    pub fn fields_read(&self) -> Option<Vec<&str>> {
+        let mut reads = Dependencies::default();
+        self.add_dependencies(&mut reads);
+        let fields = self.extractor.fields()?;
+        let are_all = !reads.whole_document
+            && reads.metadata.is_empty()
+            && reads.paths.iter().all(|path| fields.contains(&path.as_str()));
+        are_all.then_some(fields)
+    }
+
+    /// Returns a batch of `rows` rows with the columns of [`fields_read`](Group::fields_read), in that
+    /// order.
+    pub fn batch_of_columns<'a>(&self, rows: usize, columns: Vec<Column<'a>>) -> Batch<'a> {
+        debug_assert_eq!(columns.len(), self.extractor.len());
+        Batch::of_columns(rows, columns)
+    }
+
     /// Returns the keys of a batch, and the argument of each accumulator.
     ///
     /// # Errors

@@ -4,7 +4,9 @@ use super::arguments::{does_not_fit, millis, present, type_name, whole, zone};
 use super::moment::{Moment, days_carried, days_in_month, local_millis};
 use super::units::{Unit, parse_weekday};
 use super::zone::Zone;
+use crate::column::Column;
 use crate::context::EvalContext;
+use crate::expression::batch::Batch;
 use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
 use crate::expression::tree::Expression;
 use crate::text;
@@ -24,6 +26,7 @@ pub(in crate::expression) const OPERATORS: &[Operator] = &[
         .doc("The number of boundaries of a time unit between two dates.")
         .since("5.0"),
     Operator::function("$dateTrunc", Arity::Named(&TRUNC), truncate)
+        .columns(truncate_column)
         .doc("A date truncated to a time unit.")
         .since("5.0"),
 ];
@@ -203,28 +206,58 @@ const TRUNC: Fields = Fields {
     unknown: 5439008,
 };
 
+/// How `$dateTrunc` truncates.
+struct Bins {
+    unit: Unit,
+    size: i64,
+    first_day: i64,
+    zone: Zone,
+}
+
 fn truncate<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    let name = call.name();
     let null = Ok(Some(Value::Null));
     let Some(date) = present(call, 0, cx)? else { return null };
+    let Some(bins) = bins(call, cx)? else { return null };
+    let date = required_date(call.name(), "date", date)?;
+    truncated(date, &bins).map(|date| Some(Value::Date(date)))
+}
+
+/// Truncates a column of dates, for which the other arguments are evaluated once.
+fn truncate_column<'a>(
+    call: &'a Call,
+    batch: &'a Batch<'a>,
+    cx: &EvalContext<'a>,
+) -> Result<Option<Column<'a>>> {
+    let Some(date) = call.arg(0) else { return Ok(None) };
+    if (1..5).any(|at| call.arg(at).is_some_and(|argument| !argument.is_constant())) {
+        return Ok(None);
+    }
+    let dates = date.columns(batch, cx)?;
+    let Column::Date(dates) = &*dates else { return Ok(None) };
+    let Some(bins) = bins(call, cx)? else { return Ok(None) };
+    let truncated = dates.iter().map(|date| truncated(*date, &bins));
+    Ok(Some(Column::Date(truncated.collect::<Result<_>>()?)))
+}
+
+/// Returns the bins of the arguments besides the date; `None` if one of them is null.
+fn bins<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Bins>> {
     let size = match call.has(2) {
         false => 1,
         true => match present(call, 2, cx)? {
             Some(size) => bin_size(size)?,
-            None => return null,
+            None => return Ok(None),
         },
     };
-    let Some(unit) = present(call, 1, cx)? else { return null };
-    let unit = Unit::parse(name, unit)?;
-    let Some(first_day) = start_of_week(call, 4, unit, cx)? else { return null };
+    let Some(unit) = present(call, 1, cx)? else { return Ok(None) };
+    let unit = Unit::parse(call.name(), unit)?;
+    let Some(first_day) = start_of_week(call, 4, unit, cx)? else { return Ok(None) };
     // For other units it only matters whether it is null, and only if the date is not a constant.
     let constant = call.arg(0).is_none_or(Expression::is_constant);
     if unit != Unit::Week && !constant && call.has(4) && present(call, 4, cx)?.is_none() {
-        return null;
+        return Ok(None);
     }
-    let Some(zone) = zone(call, 3, cx)? else { return null };
-    let date = required_date(name, "date", date)?;
-    truncated(date, unit, size, first_day, &zone).map(|date| Some(Value::Date(date)))
+    let zone = zone(call, 3, cx)?;
+    Ok(zone.map(|zone| Bins { unit, size, first_day, zone }))
 }
 
 fn bin_size(value: Value<'_>) -> Result<i64> {
@@ -246,15 +279,16 @@ fn bin_size(value: Value<'_>) -> Result<i64> {
 
 /// Truncates a date to the start of its bin. Bins are counted from the beginning of 2000; weeks
 /// from the first `first_day` of 2000.
-fn truncated(date: i64, unit: Unit, size: i64, first_day: i64, zone: &Zone) -> Result<i64> {
+fn truncated(date: i64, bins: &Bins) -> Result<i64> {
+    let Bins { unit, size, first_day, ref zone } = *bins;
     const BIN_MAX: i64 = 100_000_000_000;
     let too_large = |code| Error::location(code, "$dateTrunc unsupported binSize value: too large");
     let start_2000 = days_carried(2000, 1, 1);
-    let moment = Moment::new(date, zone);
     if let Some(months) = unit.months() {
         if size > BIN_MAX {
             return Err(too_large(5439006));
         }
+        let moment = Moment::new(date, zone);
         let length = size * months;
         let since = (moment.civil.year - 2000) * 12 + i64::from(moment.civil.month) - 1;
         let days = days_carried(2000, since.div_euclid(length) * length + 1, 1);
@@ -272,7 +306,8 @@ fn truncated(date: i64, unit: Unit, size: i64, first_day: i64, zone: &Zone) -> R
                 }
                 _ => (size, start_2000),
             };
-            let days = (moment.days - reference).div_euclid(length) * length + reference;
+            let days =
+                (Moment::new(date, zone).days - reference).div_euclid(length) * length + reference;
             zone.to_utc(local_millis(days, [0; 4])).ok_or_else(does_not_fit)
         }
         unit => {
