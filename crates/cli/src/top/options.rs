@@ -121,7 +121,7 @@ mod tests {
             (&["--sort", "name"][..], "--sort is time, examined or count"),
             (&["--every", "0"], "--every takes 0.1"),
             (&["--limit", "0"], "--limit takes"),
-            (&["--all"], "unexpected option"),
+            (&["--all"], "invalid option"),
             (&["now"], "unexpected argument"),
         ] {
             let error = parse(words).err().unwrap_or_default();

@@ -215,7 +215,7 @@ mod tests {
     fn sample(number: i64, name: &str) -> DocBuf {
         doc! {
             "name": name, "a": (number as i32), "b": [1, { "c": number, "d": (number as f64 / 3.0) }],
-            "still": [1, 2, 3], "at": Value::Date(number), "on": true, "last": (-number),
+            "still": [1, 2, 3], "at": Value::Date(number), "on": true, "last": (number.wrapping_neg()),
         }
     }
 
