@@ -150,8 +150,9 @@ mod tests {
     use quire_mql::{Filter, ParseContext};
 
     fn divided(filter: DocBuf) -> BucketScan {
-        let options = doc! { "timeseries": { "timeField": "t", "metaField": "m" } };
-        let options = CollectionOptions::from_document(options).unwrap();
+        let series = doc! { "timeField": "t", "metaField": "m" };
+        let series = TimeSeriesOptions::parse("create.timeseries", series.as_doc()).unwrap();
+        let options = CollectionOptions::of_series(series);
         let namespace = Namespace::new("db", "points").unwrap();
         let collection =
             Collection::new(CollectionId(1), Uuid::default(), namespace, options, IndexId(1));
