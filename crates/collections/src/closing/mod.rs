@@ -5,7 +5,39 @@ mod dropping;
 mod pass;
 mod reopening;
 
+use quire_catalog::CollectionId;
+use quire_storage::CommitOptions;
+
+use crate::failure::Attempt;
+use crate::write::Attempts;
+use crate::{Failure, Store, Writer, is_in_doubt};
+
 pub use dropping::drop_buckets;
 pub use pass::{ClosePolicy, Closed, Closing};
 
 pub(crate) use dropping::{expire_buckets, has_expired_bucket};
+
+impl Store {
+    /// Commits the writes that move points of a collection, so that readers know when they moved.
+    fn commit_move(
+        &self,
+        writer: Writer,
+        collection: CollectionId,
+        attempts: &Attempts<'_>,
+    ) -> Attempt<()> {
+        let gate = self.series_gate(collection);
+        let moving = gate.moving();
+        match writer.commit(CommitOptions::buffered().ended_by(attempts.interrupt())) {
+            Ok(committed) => moving.end(Some(committed.version)),
+            Err(Failure::Error(error)) if is_in_doubt(&error) => {
+                moving.end_unknown();
+                return Err(error.into());
+            }
+            Err(failure) => {
+                moving.end(None);
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+}

@@ -19,10 +19,7 @@ use crate::layout::damaged;
 use crate::series::layout::POINTS_MAX;
 use crate::series::{source_index, stays_row, takes_buckets};
 use crate::write::{Attempts, ClosingPoints};
-use crate::{
-    Failure, IndexCursor, IndexEntry, IndexRange, RecordId, Store, StoredDoc, Writer, WriterMode,
-    is_in_doubt,
-};
+use crate::{IndexCursor, IndexEntry, IndexRange, RecordId, Store, StoredDoc, Writer, WriterMode};
 
 /// The sum of the lengths of the points at which a bucket is full.
 const BYTES_MAX: usize = 1 << 20;
@@ -187,20 +184,7 @@ impl Store {
         let range = place.clone().unwrap_or_else(|| IndexRange::whole(index));
         let stepped = step.run(&mut writer, range)?;
         if stepped.points > 0 {
-            let gate = self.series_gate(collection.id);
-            let moving = gate.moving();
-            let options = CommitOptions::buffered().ended_by(attempts.interrupt());
-            match writer.commit(options) {
-                Ok(committed) => moving.end(Some(committed.version)),
-                Err(Failure::Error(error)) if is_in_doubt(&error) => {
-                    moving.end_unknown();
-                    return Err(error.into());
-                }
-                Err(failure) => {
-                    moving.end(None);
-                    return Err(failure);
-                }
-            }
+            self.commit_move(writer, collection.id, attempts)?;
         }
         Ok(stepped)
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use quire_catalog::Collection;
 use quire_error::Result;
-use quire_storage::{CommitOptions, Direction, Interrupt, Space};
+use quire_storage::{Direction, Interrupt, Space};
 
 use crate::failure::{Attempt, from_storage};
 use crate::series::layout::data_key;
 use crate::series::{BucketCursor, BucketEntry, PackedBucket, Span};
 use crate::write::Attempts;
-use crate::{Failure, RecordId, Store, WriterMode, is_in_doubt};
+use crate::{RecordId, Store, WriterMode};
 
 /// The buckets of a page of the directory.
 const PAGE_ROWS: usize = 256;
@@ -128,19 +128,7 @@ impl Store {
             return Ok(false);
         };
         writer.reopen_bucket(&collection, buckets, &bucket)?;
-        let gate = self.series_gate(collection.id);
-        let moving = gate.moving();
-        match writer.commit(CommitOptions::buffered().ended_by(attempts.interrupt())) {
-            Ok(committed) => moving.end(Some(committed.version)),
-            Err(Failure::Error(error)) if is_in_doubt(&error) => {
-                moving.end_unknown();
-                return Err(error.into());
-            }
-            Err(failure) => {
-                moving.end(None);
-                return Err(failure);
-            }
-        }
+        self.commit_move(writer, collection.id, attempts)?;
         Ok(true)
     }
 }

@@ -40,8 +40,8 @@ pub(super) fn wake(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     bell.leave(stop);
 }
 
-/// Forces commits to stable storage for which nobody has waited, so that they are news. An engine with a
-/// ticker has done so long before.
+/// Makes all visible commits durable, because triggers see only durable ones. An engine on disk does so
+/// every 100 ms by itself; one that only syncs when somebody waits does not.
 fn make_durable(service: &Service) {
     let visible = service.engine.version();
     if service.engine.durable_version() < visible {

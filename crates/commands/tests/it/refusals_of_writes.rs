@@ -227,9 +227,15 @@ fn query_settings_are_read_on_a_database() {
         on_test(doc! { "aggregate": target, "pipeline": [stage], "cursor": {} })
     };
     assert_eq!(code(&client.run(run(Value::String("t"), &stage))), 73);
-    assert_eq!(code(&client.run(run(Value::String("t"), &inside))), 40600);
+    let joined = doc! { "$lookup": { "from": "t", "pipeline": [&stage], "as": "r" } };
+    let united = doc! { "$unionWith": { "coll": "t", "pipeline": [&stage] } };
+    for inner in [&inside, &joined, &united] {
+        assert_eq!(code(&client.run(run(Value::String("t"), inner))), 73, "{inner:?}");
+    }
     assert_eq!(code(&client.run(run(Value::Int32(1), &inside))), 40600);
     assert_eq!(code(&client.run(run(Value::Int32(1), &stage))), 0);
+    let sessions = doc! { "$facet": { "a": [{ "$listLocalSessions": {} }] } };
+    assert_eq!(code(&client.run(run(Value::String("t"), &sessions))), 73);
 }
 
 /// A null is no value for a field that has to be there.

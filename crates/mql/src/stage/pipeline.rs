@@ -1,6 +1,6 @@
 //! Parses the pipeline of a command, and pipelines inside stages.
 
-use super::facts::{Reads, Source, Standing, check_facet, check_first, check_place, check_source};
+use super::facts::{Reads, Standing, check_facet, check_first, check_place, check_source};
 use super::registry::{StageRow, find_stage, first_only};
 use super::{HideMetadata, Stage, StageBody};
 use crate::context::ParseContext;
@@ -52,11 +52,10 @@ pub fn parse_pipeline<'s>(
         }
         let cx = &mut cx;
         let (row, operand) = row_of(stage)?;
-        // A `$documents` after the first stage is a 40602, and a `$querySettings` in a `$facet` of a
-        // collection a 40600, so their source is checked after their position.
-        let is_late = row.facts.reads == Reads::Literal
-            || row.facts.source == Source::Database(ErrorCode::InvalidNamespace);
-        if !is_late {
+        // A `$documents` after the first stage is a 40602, so its source is checked after its
+        // position.
+        let written = row.facts.reads == Reads::Literal;
+        if !written {
             check_source(row, cx)?;
         }
         check_place(row, cx)?;
@@ -71,7 +70,7 @@ pub fn parse_pipeline<'s>(
             }
             _ => {}
         }
-        if is_late {
+        if written {
             check_source(row, cx)?;
         }
         let filter = operand.as_document().filter(|_| row.name == "$match" && at > 0);
