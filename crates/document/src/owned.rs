@@ -122,7 +122,13 @@ impl ArrayBuf {
 
     /// Builds an array with a writer.
     pub fn build(fill: impl FnOnce(&mut ArrayWriter<'_>)) -> Self {
-        let mut bytes = Vec::with_capacity(64);
+        Self::build_sized(64, fill)
+    }
+
+    /// Builds an array of about `bytes_expected` bytes with a writer. A large array that grows in
+    /// steps would be copied, and would leave as many pages again to the allocator.
+    pub fn build_sized(bytes_expected: usize, fill: impl FnOnce(&mut ArrayWriter<'_>)) -> Self {
+        let mut bytes = Vec::with_capacity(bytes_expected);
         unlimited(|| fill(&mut ArrayWriter::new(&mut bytes)));
         ArrayBuf(bytes)
     }

@@ -32,16 +32,16 @@ pub(super) fn on_scarcity(is_scarce: bool) {
     }
 }
 
-/// Returns the number of arenas.
+/// Returns the number of arenas that threads use. One more has the pieces of at least 8 MiB; it
+/// returns their pages at once, as jemalloc has set it up.
 #[cfg(not(target_env = "msvc"))]
 fn arenas() -> u32 {
     let (mut arenas, mut size) = (0_u32, size_of::<u32>());
     let (old, none) = ((&raw mut arenas).cast(), std::ptr::null_mut());
     // SAFETY: jemalloc reads the name up to its zero byte and writes a `u32`, the type of this
     // option, if `size` is that of the type. Otherwise it writes at most `size` bytes.
-    let _ = unsafe {
-        tikv_jemalloc_sys::mallctl(c"arenas.narenas".as_ptr(), old, &raw mut size, none, 0)
-    };
+    let _ =
+        unsafe { tikv_jemalloc_sys::mallctl(c"opt.narenas".as_ptr(), old, &raw mut size, none, 0) };
     arenas
 }
 

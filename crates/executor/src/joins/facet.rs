@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quire_collections::{Helpers, RecordId, SpillReader, SpillWriter};
-use quire_document::{ArrayBuf, Doc, DocBuf};
+use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 use quire_mql::stage::Facet;
 use quire_planner::explain::NodeStats;
@@ -20,7 +20,7 @@ use crate::chunks::Chunks;
 use crate::env::{Env, Run, Scope};
 use crate::holding::{Holding, refused, reserve_built};
 use crate::joins::facet_heads::{Collected, Head};
-use crate::joins::rows::drain;
+use crate::joins::rows::{ELEMENT_BYTES, drain};
 use crate::operators::chain::StepCounts;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
@@ -339,7 +339,7 @@ fn run_branch(
     })?;
     // The rows and a copy of them.
     holding.cover(bytes.saturating_mul(2))?;
-    let documents = ArrayBuf::build(|writer| {
+    let documents = ArrayBuf::build_sized(bytes + found.len() * ELEMENT_BYTES, |writer| {
         found.iter().for_each(|row| {
             writer.push(row.doc());
         });
@@ -374,15 +374,19 @@ impl Operator for FacetOp {
             return Ok(!self.stats.is_eof);
         }
         let input = self.collect(run)?;
-        let mut doc = DocBuf::new();
         let all = run_all(&self.branches, &input, run)?;
         drop(input);
-        reserve_built(all.iter().map(|found| found.documents.as_bytes().len()).sum())?;
+        let bytes = all.iter().map(|found| found.documents.as_bytes().len()).sum();
+        reserve_built(bytes)?;
+        let names: usize = self.stage.branches.iter().map(|(name, _)| name.len() + 2).sum();
+        let mut doc = Vec::with_capacity(bytes + names + 5);
+        let mut writer = DocWriter::new(&mut doc);
         for ((name, _), found) in self.stage.branches.iter().zip(all) {
-            doc.append(name, &found.documents);
+            writer.append(name, &found.documents);
             self.branch_stats.push(found.stats);
         }
-        out.push(Row::made(doc));
+        writer.finish();
+        out.push(Row::made(DocBuf::from_valid_bytes(doc)));
         self.stats.returned = 1;
         self.stats.is_eof = true;
         Ok(false)

@@ -18,6 +18,7 @@ use crate::holding::{Holding, reserve_built};
 use crate::joins::foreign::{Asked, ForeignSide, Places, collator_of};
 use crate::joins::keyed_rows::KeyedRows;
 use crate::joins::keys::{encode_into, for_each_local};
+use crate::joins::rows::ELEMENT_BYTES;
 use crate::operators::filtering::renew;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
@@ -198,7 +199,9 @@ impl GraphLookupOp {
     fn result(&self, row: &Row, search: &Search) -> Result<DocBuf> {
         let depth_path: Option<Vec<&str>> =
             self.stage.depth_field.as_ref().map(|path| path.components().collect());
-        let found = ArrayBuf::build(|writer| {
+        let bytes: usize =
+            search.found.iter().map(|(row, _)| row.doc().len() + ELEMENT_BYTES).sum();
+        let found = ArrayBuf::build_sized(64 + bytes, |writer| {
             for (row, depth) in &search.found {
                 match &depth_path {
                     None => {

@@ -20,7 +20,7 @@ use crate::env::{Env, Run};
 use crate::holding::{Holding, reserve_built};
 use crate::joins::foreign::{Asked, ForeignSide, Places, collator_of};
 use crate::joins::keys::{encode_into, for_each_local};
-use crate::joins::rows::{Rows, collect};
+use crate::joins::rows::{ELEMENT_BYTES, Rows, collect};
 use crate::operators::filtering::renew;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
@@ -271,10 +271,14 @@ impl LookupOp {
             Found::Rows(self.through_tail(everything, &local, run)?)
         } else {
             let everything = self.side.everything();
-            if self.constant.is_none() {
-                reserve_built(everything.iter().map(Row::size).sum())?;
-            }
-            let constant = self.constant.get_or_insert_with(|| array_of(everything.iter()));
+            let constant = match &self.constant {
+                Some(constant) => constant,
+                None => {
+                    let bytes = everything.iter().map(Row::size).sum();
+                    reserve_built(bytes)?;
+                    self.constant.insert(array_of(everything.iter(), bytes))
+                }
+            };
             reserve_built(constant.as_bytes().len())?;
             return joined_row(&self.stage, &local.row, constant).map(Some);
         };
@@ -354,7 +358,8 @@ impl LookupOp {
             return Ok(None);
         }
         reserve_built(bytes + row.size())?;
-        joined_row(&self.stage, &row, &array_of(self.documents(&found))).map(Some)
+        let array = array_of(self.documents(&found), bytes + found.len() * ELEMENT_BYTES);
+        joined_row(&self.stage, &row, &array).map(Some)
     }
 
     /// Returns the joined documents.
@@ -443,13 +448,14 @@ fn only_streams(node: &Node) -> bool {
     }
 }
 
-fn array_of<'r>(rows: impl Iterator<Item = &'r Row>) -> ArrayBuf {
+/// Returns an array of documents, which take about `bytes` bytes with their names.
+fn array_of<'r>(rows: impl Iterator<Item = &'r Row>, bytes: usize) -> ArrayBuf {
     let fill = |writer: &mut ArrayWriter<'_>| {
         rows.for_each(|row| {
             writer.push(row.doc());
         });
     };
-    ArrayBuf::build(fill)
+    ArrayBuf::build_sized(64 + bytes, fill)
 }
 
 /// Returns the row with an array at the path of the result.

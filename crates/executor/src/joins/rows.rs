@@ -87,6 +87,9 @@ pub(super) fn drain(
     })
 }
 
+/// About what an element of an array takes besides its document: its type and its name.
+pub(super) const ELEMENT_BYTES: usize = 8;
+
 /// Pulls all rows of an operator, and calls `keep` for each. `None` if they take more than
 /// [`STAGE_BYTES_MAX`] together.
 pub(super) fn collect(

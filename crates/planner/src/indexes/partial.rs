@@ -53,10 +53,12 @@ fn implied(filter: &Node, wanted: &PathNode, collator: Option<&dyn Collator>) ->
 }
 
 /// Returns true for a negation that implies the test: `{a: {$ne: null}}` implies `{a: {$exists:
-/// true}}`.
+/// true}}`. On a path of several names it does not: `{a: []}` and `{a: [5]}` pass `{"a.b": {$ne:
+/// null}}` without having `a.b`.
 fn negation_implies(child: &Node, wanted: &PathNode) -> bool {
     let Node::Path(given) = child else { return false };
     given.path == wanted.path
+        && given.path.len() == 1
         && matches!(wanted.test, Test::Exists)
         && matches!(given.test, Test::Compare(Comparison::Eq, _) | Test::In(_))
         && wants_null(&given.test)
