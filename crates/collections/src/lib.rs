@@ -66,7 +66,7 @@ pub use changes::{
 pub use check::{CheckOptions, Conformance, check, check_collection};
 pub use check::{PatternCheck, PatternCost, Quantiles, check_pattern, pattern_cost};
 pub use chunk_size::ChunkSize;
-pub use closing::{ClosePolicy, Closed, Closing, drop_buckets};
+pub use closing::{ClosePolicy, Closed, Closing, PointsMark, drop_buckets};
 pub use ddl::PATTERNS;
 pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
@@ -98,7 +98,7 @@ pub use retry::{Effect, Image, Keep, Remembered, RetryLog, SessionKey, load_retr
 pub use rules::{Budget, Deferred, Proposal, Rule, RuleWriter, Rules};
 pub use scan::CollectionCursor;
 pub use series::{BucketCursor, BucketEntry, FieldColumn, PackedBucket, Span, takes_buckets};
-pub use series_gate::SeriesWrites;
+pub use series_gate::{SeriesReading, SeriesWrites};
 pub use sorted_runs::{MergedRuns, RunWriter, SortedRecord, SortedRuns, Workspace};
 pub use spill::{SpillPages, SpillReader, SpillWriter};
 pub use store::{ChangeLogMode, Store, StoreOptions};

@@ -1,18 +1,25 @@
-//! The gate of a collection between closing and the writes that need points as records, and the mark by which
+//! The gate of a collection between closing, the writes that need points as records, and readers; and the mark by which
 //! readers know that points have moved between records and buckets.
 //!
 //! A reader that takes a newer view in the middle of its scan would miss a point that went from the records, which it
-//! still has to read, to the buckets, which it has read. It asks `Store::moved_since` after it took the newer view, and
-//! stays at the older state if points may have moved between the two.
+//! still has to read, to the buckets, which it has read. So closing waits until no execution is open that reads the
+//! collection (docs/adr/0048-closing-waits-for-readers.md). Other moves do not wait: a reader asks `Store::moved_since`
+//! after it took a newer view, and stays at the older state if points may have moved between the two.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, RwLock};
 use quire_catalog::CollectionId;
 use quire_storage::Version;
 
-/// The gates of all collections in which points have moved or were about to, since the store was opened.
+/// The longest time for which closing waits for the executions that are open, and keeps new ones from beginning.
+const READERS_WAIT: Duration = Duration::from_millis(50);
+/// The longest time for which a new execution waits while points are closed: a commit can take long.
+const CLOSING_WAIT: Duration = Duration::from_millis(200);
+
+/// The gates of all collections in which points have moved or were read, since the store was opened.
 #[derive(Default)]
 pub(crate) struct SeriesGates(Mutex<HashMap<CollectionId, Arc<SeriesGate>>>);
 
@@ -22,6 +29,18 @@ pub(crate) struct SeriesGate {
     /// Held for writing while points are closed, and for reading while a statement needs them as records.
     turn: RwLock<()>,
     moves: Mutex<Moves>,
+    readers: Mutex<Readers>,
+    /// Notified when `readers` changes.
+    readers_changed: Condvar,
+}
+
+/// The executions that read a collection.
+#[derive(Default)]
+struct Readers {
+    /// The number of those that are open.
+    open: usize,
+    /// True while closing waits for them or moves points.
+    is_closing: bool,
 }
 
 /// The commits that move points between records and buckets.
@@ -37,6 +56,12 @@ struct Moves {
 
 /// A commit that moves points.
 pub(crate) struct Moving<'g>(&'g SeriesGate);
+
+/// Marks an execution that reads a collection as open, until it is dropped. It may be dropped by another thread.
+pub struct SeriesReading(Arc<SeriesGate>);
+
+/// Keeps readers out while points are closed, until it is dropped.
+struct ReadersOut<'g>(&'g SeriesGate);
 
 /// Keeps the points of a collection that are records from being closed, until it is dropped.
 pub struct SeriesWrites {
@@ -57,10 +82,45 @@ impl SeriesGates {
 }
 
 impl SeriesGate {
-    /// Runs `work` while no statement needs points as records; `None` if one does now.
-    pub fn closing<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+    /// Runs `work` while no statement needs points as records; `None` if one does now. Unless `is_forced`, also `None` if
+    /// an execution that reads the collection is open and does not end soon.
+    pub fn closing<T>(&self, is_forced: bool, work: impl FnOnce() -> T) -> Option<T> {
         let _turn = self.turn.try_write()?;
+        let _readers_out = if is_forced { None } else { Some(self.keep_readers_out()?) };
         Some(work())
+    }
+
+    /// Waits until no execution is open, for a moment at most. None begins until the result is dropped.
+    fn keep_readers_out(&self) -> Option<ReadersOut<'_>> {
+        let until = Instant::now() + READERS_WAIT;
+        let mut readers = self.readers.lock();
+        readers.is_closing = true;
+        // It ends the mark also if this gives up.
+        let readers_out = ReadersOut(self);
+        while readers.open > 0 {
+            if self.readers_changed.wait_until(&mut readers, until).timed_out() && readers.open > 0
+            {
+                drop(readers);
+                return None;
+            }
+        }
+        drop(readers);
+        Some(readers_out)
+    }
+
+    /// Marks an execution as open. Waits while points are closed, for a moment at most.
+    pub fn reading(self: &Arc<Self>) -> SeriesReading {
+        let is_closing = |readers: &mut Readers| readers.is_closing;
+        let mut readers = self.readers.lock();
+        self.readers_changed.wait_while_for(&mut readers, is_closing, CLOSING_WAIT);
+        readers.open += 1;
+        drop(readers);
+        SeriesReading(Arc::clone(self))
+    }
+
+    /// Returns the version of the latest commit that moved points.
+    pub fn last_move(&self) -> Version {
+        self.moves.lock().last
     }
 
     fn moved_since(&self, version: Version) -> bool {
@@ -94,6 +154,20 @@ impl Drop for Moving<'_> {
     }
 }
 
+impl Drop for ReadersOut<'_> {
+    fn drop(&mut self) {
+        self.0.readers.lock().is_closing = false;
+        self.0.readers_changed.notify_all();
+    }
+}
+
+impl Drop for SeriesReading {
+    fn drop(&mut self) {
+        self.0.readers.lock().open -= 1;
+        self.0.readers_changed.notify_all();
+    }
+}
+
 impl SeriesWrites {
     pub(crate) fn new(gate: Arc<SeriesGate>) -> Self {
         SeriesWrites { gate }
@@ -108,6 +182,8 @@ impl SeriesWrites {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -131,9 +207,38 @@ mod tests {
         let gate = SeriesGates::default().of(CollectionId(7));
         let writes = SeriesWrites { gate: Arc::clone(&gate) };
         writes.run(|| {
-            assert!(gate.closing(|| ()).is_none());
-            writes.run(|| assert!(gate.closing(|| ()).is_none()));
+            assert!(gate.closing(true, || ()).is_none());
+            writes.run(|| assert!(gate.closing(true, || ()).is_none()));
         });
-        assert!(gate.closing(|| ()).is_some());
+        assert!(gate.closing(true, || ()).is_some());
+    }
+
+    #[test]
+    fn closing_gives_way_to_open_readers_unless_it_is_forced() {
+        let gate = SeriesGates::default().of(CollectionId(7));
+        let (one, other) = (gate.reading(), gate.reading());
+        assert!(gate.closing(false, || ()).is_none());
+        assert!(gate.closing(true, || ()).is_some());
+        drop(one);
+        assert!(gate.closing(false, || ()).is_none());
+        std::thread::spawn(move || drop(other)).join().unwrap();
+        assert!(gate.closing(false, || ()).is_some());
+    }
+
+    #[test]
+    fn a_reader_begins_after_points_were_closed() {
+        let gate = SeriesGates::default().of(CollectionId(7));
+        let moved = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let closed = gate.closing(false, || {
+                scope.spawn(|| {
+                    let _reading = gate.reading();
+                    assert!(moved.load(Ordering::Relaxed));
+                });
+                moved.store(true, Ordering::Relaxed);
+            });
+            assert!(closed.is_some());
+        });
+        assert!(gate.closing(false, || ()).is_some());
     }
 }

@@ -27,7 +27,7 @@ use crate::lines::Lines;
 use crate::log_record::{saved_range, saved_record_id};
 use crate::low_water::RecordIds;
 use crate::past_catalogs::PastCatalogs;
-use crate::series_gate::{SeriesGate, SeriesGates, SeriesWrites};
+use crate::series_gate::{SeriesGate, SeriesGates, SeriesReading, SeriesWrites};
 
 /// The external resources of a store.
 #[derive(Clone)]
@@ -336,6 +336,11 @@ impl Store {
     /// Returns the gate for a statement that needs points of a collection as records.
     pub fn series_writes(&self, collection: &Collection) -> SeriesWrites {
         SeriesWrites::new(self.series_gate(collection.id))
+    }
+
+    /// Marks an execution that reads a time-series collection as open, so that closing waits for its end.
+    pub fn reading_series(&self, collection: CollectionId) -> SeriesReading {
+        self.series_gate(collection).reading()
     }
 
     /// Returns true if points of a collection may have moved between records and buckets in a commit after

@@ -216,8 +216,9 @@ impl Statistics for ViewStatistics<'_> {
         if self.records_only {
             return Ok(false);
         }
-        self.series.add(collection);
-        self.view.has_buckets(collection)
+        let has_buckets = self.view.has_buckets(collection)?;
+        self.series.add(collection, has_buckets);
+        Ok(has_buckets)
     }
 
     fn draws(&self, collection: &Collection, size: u64) -> bool {

@@ -2,14 +2,14 @@
 //! commits move points between records and buckets.
 //!
 //! An execution takes newer views from time to time. As long as no points have moved, it goes on as over any other
-//! collection. When points may have moved since its last view, it stays at the state of that view from then on, as a
-//! snapshot read does.
+//! collection. Closing waits until no such execution is open. When other statements have moved points since its last view,
+//! or closing has waited too long, it stays at the state of that view from then on, as a snapshot read does.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use quire_catalog::{Collection, CollectionId};
-use quire_collections::{Store, View};
+use quire_collections::{SeriesReading, Store, View};
 use quire_error::Result;
 use quire_storage::{ClusterTime, Version};
 
@@ -23,15 +23,24 @@ pub(crate) struct Steady {
     time: ClusterTime,
     /// True if the execution stays at that view.
     stays: bool,
+    /// True while nothing was read yet, if the plan is right also for a newer view to which points have moved.
+    may_renew: bool,
+    /// Keeps closing waiting.
+    _reading: Vec<SeriesReading>,
 }
 
 /// Collects the time-series collections that are looked up while a request is planned.
 #[derive(Default)]
-pub(crate) struct SeenSeries(RefCell<Vec<CollectionId>>);
+pub(crate) struct SeenSeries {
+    collections: RefCell<Vec<CollectionId>>,
+    /// True if one of them has no buckets, so that its plan reads records only.
+    has_rows_only: Cell<bool>,
+}
 
 impl SeenSeries {
-    pub fn add(&self, collection: &Collection) {
-        let mut seen = self.0.borrow_mut();
+    pub fn add(&self, collection: &Collection, has_buckets: bool) {
+        self.has_rows_only.set(self.has_rows_only.get() || !has_buckets);
+        let mut seen = self.collections.borrow_mut();
         if !seen.contains(&collection.id) {
             seen.push(collection.id);
         }
@@ -39,14 +48,18 @@ impl SeenSeries {
 
     /// Returns the state of an execution whose plan was made on `view`; `None` if it reads no time series.
     pub fn steady(self, view: &View<'_>) -> Option<Box<Steady>> {
-        let collections = self.0.into_inner();
+        let collections = self.collections.into_inner();
+        let may_renew = !self.has_rows_only.get();
         (!collections.is_empty()).then(|| {
+            let store = Arc::clone(view.shared_store());
             Box::new(Steady {
-                store: Arc::clone(view.shared_store()),
+                _reading: collections.iter().map(|id| store.reading_series(*id)).collect(),
+                store,
                 collections,
                 version: view.version(),
                 time: view.cluster_time(),
                 stays: false,
+                may_renew,
             })
         })
     }
@@ -61,6 +74,11 @@ impl Steady {
         let mut over = SteadyViews { steady: self, views, own: None };
         over.follow()?;
         Ok(over)
+    }
+
+    fn go_on_at(&mut self, view: &View<'_>) {
+        self.version = view.version();
+        self.time = view.cluster_time();
     }
 
     /// Returns true if points may have moved since the last view. A newer view was taken before this call.
@@ -80,18 +98,23 @@ pub(crate) struct SteadyViews<'v> {
 impl SteadyViews<'_> {
     /// Goes on with the views of the call, unless points have moved.
     fn follow(&mut self) -> Result<()> {
-        let Steady { store, time, .. } = &*self.steady;
+        let may_renew = std::mem::take(&mut self.steady.may_renew);
         if self.views.is_pinned() || self.own.is_some() {
             return Ok(());
         }
+        if may_renew && self.steady.has_moved() {
+            // Between the view of the plan and the mark that keeps closing waiting.
+            self.views.renew()?;
+            self.steady.go_on_at(&self.views.view());
+        }
+        let Steady { store, time, .. } = &*self.steady;
         let newer = self.views.view().version();
         let is_same = newer == self.steady.version;
         if self.steady.stays || !is_same && self.steady.has_moved() {
             self.own = Some(FreshViews::at(store, *time)?);
             self.steady.stays = true;
         } else {
-            self.steady.version = newer;
-            self.steady.time = self.views.view().cluster_time();
+            self.steady.go_on_at(&self.views.view());
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ mod dropping;
 mod pass;
 mod reopening;
 
-use quire_catalog::CollectionId;
-use quire_storage::CommitOptions;
+use quire_catalog::{Collection, CollectionId};
+use quire_storage::{CommitOptions, Counts, Version};
 
 use crate::failure::Attempt;
 use crate::write::Attempts;
@@ -17,7 +17,25 @@ pub use pass::{ClosePolicy, Closed, Closing};
 
 pub(crate) use dropping::{expire_buckets, has_expired_bucket};
 
+/// A state of the points of a collection: while it stays the same, mostly no point was inserted, deleted or moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PointsMark {
+    counts: Counts,
+    moved: Version,
+    span_seconds: Option<i32>,
+}
+
 impl Store {
+    /// Returns the state of the points of a collection.
+    pub fn points_mark(&self, collection: &Collection) -> PointsMark {
+        let series = collection.options.time_series();
+        PointsMark {
+            counts: self.counts(collection),
+            moved: self.series_gate(collection.id).last_move(),
+            span_seconds: series.map(|series| series.buckets.span_seconds()),
+        }
+    }
+
     /// Commits the writes that move points of a collection, so that readers know when they moved.
     fn commit_move(
         &self,

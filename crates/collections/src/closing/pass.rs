@@ -38,6 +38,8 @@ pub struct ClosePolicy {
     pub now_ms: i64,
     /// True to close all points that can be closed, however few and new they are.
     pub everything: bool,
+    /// True to close points also while executions that read them are open.
+    pub is_forced: bool,
 }
 
 /// What a pass has closed.
@@ -56,6 +58,9 @@ pub struct Closing {
     /// Where the next step begins; `None` for the beginning.
     place: Option<IndexRange>,
     closed: Closed,
+    is_held_up: bool,
+    /// When the points that are enough for a bucket, and too new, are old; `i64::MAX` if there are none.
+    next_due_ms: i64,
 }
 
 /// The entries of one source that are next to each other in the index.
@@ -73,12 +78,23 @@ struct Stepped {
     /// Where the next step begins; `None` at the end.
     next: Option<IndexRange>,
     points: usize,
+    /// True if the step has found a bucket and the collection has no number for buckets yet.
+    needs_number: bool,
+    /// When the points that are too new are old.
+    due_ms: i64,
+}
+
+impl Stepped {
+    /// A step that has closed nothing.
+    fn to(next: Option<IndexRange>) -> Self {
+        Stepped { next, points: 0, needs_number: false, due_ms: i64::MAX }
+    }
 }
 
 /// One step of a pass: what it reads on.
 struct Step<'s> {
     collection: &'s Collection,
-    buckets: IndexId,
+    buckets: Option<IndexId>,
     series: &'s TimeSeriesOptions,
     index: &'s Arc<Index>,
     policy: ClosePolicy,
@@ -88,7 +104,14 @@ impl Closing {
     /// Begins a pass over a collection.
     pub fn new(collection: &Arc<Collection>, policy: ClosePolicy) -> Self {
         let collection = Arc::clone(collection);
-        Closing { collection, policy, place: None, closed: Closed::default() }
+        Closing {
+            collection,
+            policy,
+            place: None,
+            closed: Closed::default(),
+            is_held_up: false,
+            next_due_ms: i64::MAX,
+        }
     }
 
     /// Makes the next step, which closes one bucket or none. Returns false at the end of the pass, which is also when a
@@ -98,18 +121,35 @@ impl Closing {
     /// The errors of reading and of the commit; the error of an interrupt. What was closed before stays closed.
     pub fn step(&mut self, store: &Arc<Store>, interrupt: &Arc<Interrupt>) -> Result<bool> {
         let collection = &self.collection;
-        if !takes_buckets(collection) || !store.prepare_buckets(collection, interrupt)? {
+        if !takes_buckets(collection) {
             return Ok(false);
         }
         let gate = store.series_gate(collection.id);
         let step = || store.closing_step(collection, &self.place, self.policy, interrupt);
-        let Some(Stepped { next, points }) = gate.closing(step).transpose()? else {
+        let stepped = gate.closing(self.policy.is_forced, step).transpose()?;
+        let Some(Stepped { next, points, needs_number, due_ms }) = stepped else {
+            self.is_held_up = true;
             return Ok(false);
         };
+        if needs_number && !store.prepare_buckets(collection, interrupt)? {
+            return Ok(false);
+        }
+        self.next_due_ms = self.next_due_ms.min(due_ms);
         self.closed.buckets += u64::from(points > 0);
         self.closed.points += points as u64;
         self.place = next;
         Ok(self.place.is_some())
+    }
+
+    /// Returns true if the pass has ended because statements or open executions need the points where they are.
+    pub fn is_held_up(&self) -> bool {
+        self.is_held_up
+    }
+
+    /// Returns the time, in milliseconds since 1970, before which another pass finds nothing to close that this one did
+    /// not find, if no points change.
+    pub fn next_due_ms(&self) -> i64 {
+        self.next_due_ms
     }
 
     /// Returns what the pass has closed.
@@ -171,15 +211,13 @@ impl Store {
         let turn = attempts.begin()?;
         let mut writer = self.writer(WriterMode::Statement)?;
         writer.set_turn(turn);
-        let ended = Stepped { next: None, points: 0 };
+        let ended = Stepped::to(None);
         let found =
             writer.collection(&collection.namespace).filter(|found| found.id == collection.id);
         let Some(collection) = found.filter(|found| takes_buckets(found)) else { return Ok(ended) };
         let Some(series) = collection.options.time_series() else { return Ok(ended) };
-        let (Some(index), Some(buckets)) = (source_index(&collection, series), collection.buckets)
-        else {
-            return Ok(ended);
-        };
+        let Some(index) = source_index(&collection, series) else { return Ok(ended) };
+        let buckets = collection.buckets;
         let step = Step { collection: &collection, buckets, series, index, policy };
         let range = place.clone().unwrap_or_else(|| IndexRange::whole(index));
         let stepped = step.run(&mut writer, range)?;
@@ -195,7 +233,7 @@ impl Step<'_> {
     fn run(&self, writer: &mut Writer, range: IndexRange) -> Attempt<Stepped> {
         let mut cursor = IndexCursor::new(self.index, range, Direction::Forward);
         let (mut run, mut page, mut seen) = (Run::default(), Vec::new(), 0);
-        let mut more = true;
+        let (mut more, mut due_ms) = (true, i64::MAX);
         while more {
             page.clear();
             more = cursor.next_page(&writer.view(), PAGE_ROWS, &mut page)?;
@@ -207,8 +245,9 @@ impl Step<'_> {
                     continue;
                 }
                 if let Some(stepped) = self.close(writer, &run)? {
-                    return Ok(stepped);
+                    return Ok(Stepped { due_ms, ..stepped });
                 }
+                due_ms = due_ms.min(self.due_ms(&run));
                 run = Run::default();
                 run.push(prefix, time, entry);
             }
@@ -218,11 +257,22 @@ impl Step<'_> {
                     || cursor.remaining().clone(),
                     |(first, _)| self.beginning_at(first),
                 );
-                return Ok(Stepped { next: Some(next), points: 0 });
+                return Ok(Stepped { due_ms, ..Stepped::to(Some(next)) });
             }
         }
         let closed = self.close(writer, &run)?;
-        Ok(closed.unwrap_or(Stepped { next: None, points: 0 }))
+        let due_ms = due_ms.min(self.due_ms(&run));
+        Ok(Stepped { due_ms, ..closed.unwrap_or(Stepped::to(None)) })
+    }
+
+    /// Returns when the points of a run are old, if they are enough for a bucket; otherwise `i64::MAX`.
+    fn due_ms(&self, run: &Run) -> i64 {
+        match run.entries.last() {
+            Some((_, last)) if run.entries.len() >= POINTS_MIN => {
+                last.saturating_add(self.span_ms()).saturating_add(1)
+            }
+            _ => i64::MAX,
+        }
     }
 
     fn span_ms(&self) -> i64 {
@@ -261,7 +311,7 @@ impl Step<'_> {
 
     /// Closes the points of a run, if they make a bucket.
     fn close(&self, writer: &mut Writer, run: &Run) -> Attempt<Option<Stepped>> {
-        let ClosePolicy { now_ms, everything } = self.policy;
+        let ClosePolicy { now_ms, everything, .. } = self.policy;
         let (Some((begin, first)), Some((end, last))) = (run.entries.first(), run.entries.last())
         else {
             return Ok(None);
@@ -275,16 +325,20 @@ impl Step<'_> {
         if rows.is_empty() || !everything && rows.len() < POINTS_MIN {
             return Ok(None);
         }
+        let Some(buckets) = self.buckets else {
+            let again = Stepped::to(Some(self.beginning_at(begin)));
+            return Ok(Some(Stepped { needs_number: true, ..again }));
+        };
         let times = (self.time(rows.first())?, self.time(rows.last())?);
         let meta = rows.first().and_then(|(_, doc)| self.meta(doc)).map(ValueBuf::new);
         let closing = ClosingPoints { rows: &rows, times, meta };
-        writer.close_points(self.collection, (self.buckets, self.series), closing)?;
+        writer.close_points(self.collection, (buckets, self.series), closing)?;
         // Points of the run that did not fit into this bucket may make another one.
         let next = match rows.len() == run.entries.len() {
             true => self.range_after(end, end.record),
             false => self.beginning_at(begin),
         };
-        Ok(Some(Stepped { next: Some(next), points: rows.len() }))
+        Ok(Some(Stepped { points: rows.len(), ..Stepped::to(Some(next)) }))
     }
 
     /// Returns the documents of a run that fit into one bucket: they have the same meta value, byte for byte.

@@ -3,13 +3,13 @@
 
 use super::*;
 use bytes::Bytes;
-use quire_catalog::CollectionOptions;
+use quire_catalog::{CollectionOptions, format_key};
 use quire_collections::{BucketCursor, ClosePolicy, Closed, Closing, Span};
 use quire_document::Value;
 use quire_storage::simulated::{Crash, Faults, SimulatedDisk};
-use quire_storage::{Mode, Page, ScanRequest, Space, begin, prefix_end};
+use quire_storage::{Engine, Mode, Page, ScanRequest, Snapshot, Space, begin, prefix_end};
 
-const EVERYTHING: ClosePolicy = ClosePolicy { now_ms: 0, everything: true };
+const EVERYTHING: ClosePolicy = ClosePolicy { now_ms: 0, everything: true, is_forced: false };
 
 fn series(store: &Arc<Store>) -> Arc<Collection> {
     let series = doc! { "timeField": "t", "metaField": "m", "granularity": "seconds" };
@@ -62,7 +62,7 @@ fn points_are_closed_source_by_source_when_they_fill_a_bucket_or_are_old() {
     let store = store();
     series(&store);
     let all = fill(&store, 300);
-    let policy = |now_ms| ClosePolicy { now_ms, everything: false };
+    let policy = |now_ms| ClosePolicy { now_ms, everything: false, is_forced: false };
     assert_eq!(close(&store, policy(1_000_000)).unwrap(), Closed::default(), "they are new");
     let closed = close(&store, policy(i64::MAX)).unwrap();
     assert_eq!(closed, Closed { buckets: 3, points: 300 });
@@ -87,6 +87,64 @@ fn nothing_is_closed_while_a_statement_needs_records() {
     let closed = store.series_writes(&collection).run(|| close(&store, EVERYTHING));
     assert_eq!(closed.unwrap(), Closed::default());
     assert_eq!(close(&store, EVERYTHING).unwrap().points, 30);
+}
+
+/// Changes the number of the format in its record. Returns the number before.
+fn set_format(engine: &Arc<dyn Engine>, format: u8) -> u8 {
+    let mut txn = begin(engine, Mode::Write).unwrap();
+    let record = txn.get(Space::Meta, &format_key()).unwrap().unwrap();
+    let name = b"format\0";
+    let at = record.windows(name.len()).position(|bytes| bytes == name).unwrap() + name.len();
+    let mut changed = record.to_vec();
+    changed[at] = format;
+    txn.put(Space::Meta, Bytes::copy_from_slice(&format_key()), changed.into()).unwrap();
+    txn.commit(CommitOptions::buffered()).unwrap();
+    record[at]
+}
+
+/// Format 4 has time-series collections whose points are all records.
+#[test]
+fn data_of_format_4_get_buckets_and_format_5() {
+    let engine = quire_storage::open_memory().unwrap();
+    let store = open(Arc::clone(&engine));
+    series(&store);
+    let all = fill(&store, 300);
+    drop(store);
+    set_format(&engine, 4);
+    let store = open(Arc::clone(&engine));
+    assert_eq!(points(&store), all);
+    let old = ClosePolicy { now_ms: i64::MAX, everything: false, is_forced: false };
+    assert_eq!(close(&store, old).unwrap().points, 300);
+    assert_eq!(points(&store), all);
+    assert_clean(&store);
+    assert_eq!(set_format(&engine, 5), 5, "an earlier version must not open them");
+    drop(store);
+    let store = open(engine);
+    assert_eq!(points(&store), all);
+    assert!(records(&store, "d.s").is_empty());
+}
+
+#[test]
+fn a_pass_that_finds_nothing_gives_no_number_and_says_when_it_can() {
+    let store = store();
+    let collection = series(&store);
+    fill(&store, 300);
+    let at = |now_ms| ClosePolicy { now_ms, everything: false, is_forced: false };
+    let mark = store.points_mark(&collection);
+    let mut closing = Closing::new(&collection, at(400_000));
+    while closing.step(&store, &Interrupt::new()).unwrap() {}
+    assert_eq!(closing.closed(), Closed::default());
+    assert!(store.catalog().lookup(&ns("d.s")).unwrap().buckets.is_none());
+    assert_eq!(store.points_mark(&collection), mark);
+    // The newest point of the first source.
+    let due = 297_000 + 3_600_000 + 1;
+    assert_eq!(closing.next_due_ms(), due);
+    assert_eq!(close(&store, at(due - 1)).unwrap().points, 0);
+    assert_eq!(close(&store, at(due)).unwrap().points, 100);
+    let moved = store.points_mark(&collection);
+    assert_ne!(moved, mark);
+    reopen(&store).unwrap();
+    assert_ne!(store.points_mark(&collection), moved);
 }
 
 #[test]

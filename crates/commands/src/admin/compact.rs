@@ -9,7 +9,7 @@ use crate::frame::parameters::table::TIME_SERIES_CLOSING;
 use crate::frame::reply::{from_storage, number};
 use crate::frame::service::{Topology, now_ms};
 use crate::jobs::closing::close_points;
-use quire_collections::{ClosePolicy, reclaimable_bytes, takes_buckets};
+use quire_collections::{ClosePolicy, Closing, reclaimable_bytes, takes_buckets};
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{Engine, Maintenance};
@@ -42,8 +42,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         && cx.service.parameters.flag(TIME_SERIES_CLOSING)
         && !options.dry_run
     {
-        let policy = ClosePolicy { now_ms: now_ms(), everything: true };
-        close_points(cx.service, collection, policy, &cx.interrupt)?;
+        let policy = ClosePolicy { now_ms: now_ms(), everything: true, is_forced: true };
+        close_points(cx.service, &mut Closing::new(collection, policy), &cx.interrupt)?;
     }
     let engine = &*cx.service.engine;
     engine.maintenance(Maintenance::Flush).map_err(from_storage)?;

@@ -1,14 +1,19 @@
-//! Closing of time-series collections in the background, which `quireTimeSeriesClosing` turns on. A pass is as long as the
-//! collections have sources, and its place is worth nothing after a restart, so it is no job of the runner.
+//! Closing of time-series collections in the background, unless `quireTimeSeriesClosing` turns it off. A pass is as long
+//! as the collections have sources, and its place is worth nothing after a restart, so it is no job of the runner.
+//!
+//! Closing waits for open executions that read the collection, for an hour at most
+//! (docs/adr/0048-closing-waits-for-readers.md). A collection in which nothing has changed since a pass found nothing to
+//! close is left alone until its points are old enough.
 
 use crate::frame::log::{LogLine, Severity};
 use crate::frame::parameters::table::TIME_SERIES_CLOSING;
 use crate::frame::service::{Service, now_ms};
-use quire_catalog::Collection;
-use quire_collections::{ClosePolicy, Closed, Closing, takes_buckets};
+use quire_catalog::{Collection, CollectionId};
+use quire_collections::{ClosePolicy, Closed, Closing, PointsMark, takes_buckets};
 use quire_document::DocBuf;
 use quire_error::Result;
 use quire_storage::Interrupt;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,43 +21,85 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_secs(10);
 /// A pass that took long is followed by a pause this many times as long.
 const PAUSE_TIMES: u32 = 10;
+/// The longest time for which closing waits for executions that read a collection.
+const HELD_UP_MAX: Duration = Duration::from_secs(3600);
+
+/// What earlier passes have found in a collection.
+#[derive(Default)]
+struct Watched {
+    /// When executions began to keep closing waiting.
+    held_up_since: Option<Instant>,
+    /// The state in which a pass found nothing to close, and the time at which that can change, in milliseconds since 1970.
+    idle: Option<(PointsMark, i64)>,
+    /// True if the collection was there in the last round.
+    is_there: bool,
+}
 
 /// Closes points until `stop`.
 pub(super) fn close(service: &Arc<Service>, stop: &Arc<Interrupt>) {
-    let mut pause = PAUSE;
+    let (mut pause, mut watched) = (PAUSE, HashMap::new());
     while let Ok(false) = stop.wait(Some(pause), || false) {
         let began = Instant::now();
         if service.parameters.flag(TIME_SERIES_CLOSING) && !service.write_block.is_on() {
-            pass(service, stop);
+            round(service, &mut watched, stop);
         }
         pause = PAUSE.max(began.elapsed() * PAUSE_TIMES);
     }
 }
 
-fn pass(service: &Arc<Service>, stop: &Arc<Interrupt>) {
-    let policy = ClosePolicy { now_ms: now_ms(), everything: false };
+/// Makes a pass over each time-series collection.
+fn round(
+    service: &Arc<Service>,
+    watched: &mut HashMap<CollectionId, Watched>,
+    stop: &Arc<Interrupt>,
+) {
     for collection in service.store.catalog().collections().filter(|found| takes_buckets(found)) {
-        let closed = close_points(service, collection, policy, stop);
+        let watched = watched.entry(collection.id).or_default();
+        watched.is_there = true;
+        let passed = pass(service, collection, watched, stop);
         if stop.check().is_err() {
             return;
         }
-        if let Err(error) = closed {
+        if let Err(error) = passed {
             log_failure(service, collection, &error.to_string());
         }
     }
+    watched.retain(|_, watched| std::mem::take(&mut watched.is_there));
 }
 
-/// Closes points of a collection, and lets `fsync` block writes between two buckets.
+/// Closes points of a collection, unless there is nothing to close.
+fn pass(
+    service: &Arc<Service>,
+    collection: &Arc<Collection>,
+    watched: &mut Watched,
+    stop: &Arc<Interrupt>,
+) -> Result<()> {
+    let (now_ms, mark) = (now_ms(), service.store.points_mark(collection));
+    if watched.idle.as_ref().is_some_and(|(idle, until)| *idle == mark && now_ms < *until) {
+        return Ok(());
+    }
+    let is_forced = watched.held_up_since.is_some_and(|since| since.elapsed() > HELD_UP_MAX);
+    let mut closing =
+        Closing::new(collection, ClosePolicy { now_ms, everything: false, is_forced });
+    let closed = close_points(service, &mut closing, stop)?;
+    watched.held_up_since = match closing.is_held_up() {
+        true => watched.held_up_since.or(Some(Instant::now())),
+        false => None,
+    };
+    let is_idle = closed == Closed::default() && !closing.is_held_up();
+    watched.idle = is_idle.then(|| (mark, closing.next_due_ms()));
+    Ok(())
+}
+
+/// Makes the rest of a pass, and lets `fsync` block writes between two buckets. Returns what the pass has closed.
 ///
 /// # Errors
 /// Those of closing.
 pub(crate) fn close_points(
     service: &Service,
-    collection: &Arc<Collection>,
-    policy: ClosePolicy,
+    closing: &mut Closing,
     interrupt: &Arc<Interrupt>,
 ) -> Result<Closed> {
-    let mut closing = Closing::new(collection, policy);
     loop {
         let _writing = service.write_gate.enter(interrupt)?;
         if !closing.step(&service.store, interrupt)? {

@@ -232,7 +232,7 @@ pub static PARAMETERS: &[Parameter] = &[
     ),
     row(
         TIME_SERIES_CLOSING,
-        Bool(false),
+        Bool(true),
         Always,
         "Packs points of time-series collections into buckets, in the background and by compact. Quire's own parameter.",
     ),

@@ -24,14 +24,45 @@ fn count(client: &mut Client, filter: DocBuf) -> usize {
 }
 
 #[test]
-fn closing_is_off_unless_it_was_turned_on() {
+fn closing_is_on_unless_it_was_turned_off() {
     let server = Server::new();
     let mut client = filled(&server);
+    client.works(doc! { "setParameter": 1, "quireTimeSeriesClosing": false, "$db": "admin" });
     assert_eq!(close(&mut client, "s"), 0);
     client.works(doc! { "setParameter": 1, "quireTimeSeriesClosing": true, "$db": "admin" });
     assert!(close(&mut client, "s") > 0);
     client.works(doc! { "setParameter": 1, "quireTimeSeriesClosing": false, "$db": "admin" });
     assert_eq!(count(&mut client, doc! { "m": 2 }), 100);
+}
+
+#[test]
+fn changes_of_the_options_and_refused_commands_leave_buckets_as_they_are() {
+    let server = closing_server();
+    let mut client = filled(&server);
+    let buckets = close(&mut client, "s");
+    let points = all(&mut client, doc! { "find": "s" }, 1000);
+    let longer = doc! { "bucketMaxSpanSeconds": 20, "bucketRoundingSeconds": 20 };
+    client.works(doc! { "collMod": "s", "timeseries": &longer, "$db": "test" });
+    for refused in [
+        doc! { "renameCollection": "test.s", "to": "test.r", "$db": "admin" },
+        doc! { "convertToCapped": "s", "size": 100_000, "$db": "test" },
+        doc! { "cloneCollectionAsCapped": "s", "toCollection": "r", "size": 100_000, "$db": "test" },
+    ] {
+        assert_eq!(code(&client.run(refused.clone())), 166, "{refused:?}");
+    }
+    assert_eq!(bucket_count(&mut client, "s"), buckets);
+    assert_eq!(all(&mut client, doc! { "find": "s" }, 1000), points);
+    // New points use the longer span.
+    let later: Vec<DocBuf> = (0..200)
+        .map(|n| doc! { "t": Value::Date(100_000 + n * 99), "m": 1, "_id": (n + 1000) })
+        .collect();
+    insert(&mut client, "s", &later);
+    assert_eq!(close(&mut client, "s"), buckets + 1);
+    assert_eq!(count(&mut client, doc! { "m": 1 }), 300);
+    assert!(check(server.0.store(), false).unwrap().findings.is_empty());
+    client.works(doc! { "drop": "s", "$db": "test" });
+    assert!(check(server.0.store(), false).unwrap().findings.is_empty());
+    assert_eq!(count(&mut client, doc! {}), 0);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Cursors and other readers while points move between records and buckets.
 
 use super::{all, bucket_count, close, closing_server, create, insert, sorted};
-use crate::{Client, at, number};
-use quire_collections::check;
-use quire_document::{DocBuf, Value, doc};
+use crate::{Client, Server, at, number};
+use quire_catalog::Namespace;
+use quire_collections::{ClosePolicy, Closing, check};
+use quire_document::{DocBuf, Value, array, doc};
+use quire_storage::Interrupt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn point(n: i64) -> DocBuf {
@@ -85,6 +87,42 @@ fn a_cursor_returns_each_point_once_while_points_are_closed_and_reopened() {
             assert!(check(server.0.store(), false).unwrap().findings.is_empty());
         }
     }
+}
+
+/// Makes a pass as the background does. Returns the number of closed points, and whether readers held it up.
+fn pass(server: &Server) -> (u64, bool) {
+    let store = server.0.store();
+    let namespace = Namespace::parse("test.s").unwrap();
+    let collection = store.catalog().lookup(&namespace).cloned().unwrap();
+    let policy = ClosePolicy { now_ms: 0, everything: true, is_forced: false };
+    let mut closing = Closing::new(&collection, policy);
+    while closing.step(store, &Interrupt::new()).unwrap() {}
+    (closing.closed().points, closing.is_held_up())
+}
+
+#[test]
+fn closing_waits_until_no_cursor_is_open() {
+    let server = closing_server();
+    let mut client = server.client(1);
+    filled(&mut client, "s", 400);
+    for command in [doc! { "find": "s" }, doc! { "find": "s", "sort": { "v": 1 } }] {
+        let mut seen = 0;
+        let found = read(&mut client, command, &mut |batch| {
+            seen = batch;
+            assert_eq!(pass(&server), (0, true), "batch {batch}");
+        });
+        assert!(found.len() == 400 && seen >= 39, "{} {seen}", found.len());
+    }
+    let stages = array![{ "$project": { "v": 1 } }];
+    let cursor = doc! { "batchSize": 10 };
+    let reply = client
+        .works(doc! { "aggregate": "s", "pipeline": &stages, "cursor": &cursor, "$db": "test" });
+    assert_eq!(pass(&server), (0, true));
+    let id = number(&reply, "cursor.id").unwrap();
+    client.works(doc! { "killCursors": "s", "cursors": [id], "$db": "test" });
+    assert_eq!(pass(&server), (400, false));
+    assert_eq!(pass(&server), (0, false));
+    assert_eq!(all(&mut client, doc! { "find": "s" }, 1000).len(), 400);
 }
 
 /// Ends the other threads when it is dropped.
