@@ -233,13 +233,16 @@ impl Backend for LsmBackend {
 
     fn wants_work(&self) -> bool {
         self.store().is_ok_and(|store| {
-            self.heads.tombstones.any_due(&store, self.written.load(Ordering::Relaxed))
+            self.heads.settling.any_due(&store)
+                || self.heads.tombstones.any_due(&store, self.written.load(Ordering::Relaxed))
         })
     }
 
     fn work(&self, stop: &dyn Fn() -> bool) -> Result<()> {
         let written = self.written.load(Ordering::Relaxed);
-        self.heads.tombstones.compact(&*self.store()?, written, stop)
+        let store = self.store()?;
+        self.heads.tombstones.compact(&store, written, stop)?;
+        self.heads.settling.settle(&store, stop)
     }
 
     /// If the last key cannot be read, the key ranges in the metadata of the tables are used.

@@ -145,6 +145,23 @@ impl Memtable {
         samples
     }
 
+    /// Returns about `count` keys at equal distances, and the number of all keys, by an estimate.
+    pub fn sample_keys(&self, count: usize) -> (Vec<Vec<u8>>, u64) {
+        let rows = self.rows.read();
+        let step = rows.leaves().div_ceil(count).max(1);
+        let (mut sample, mut keys) = (Vec::new(), 0);
+        for leaf in (0..rows.leaves()).step_by(step) {
+            let mut last: Option<&[u8]> = None;
+            for key in rows.rows_of(leaf).map(|row| row.key) {
+                // The versions of a key lie side by side.
+                keys += u64::from(last != Some(key));
+                last = Some(key);
+            }
+            sample.extend(last.map(<[u8]>::to_vec));
+        }
+        (sample, keys * step as u64)
+    }
+
     /// Adds the changes of batch `seqno`, whose record is in the log file `log`: each key with its
     /// value, or without one if it is deleted. Only one thread may write at a time, and no snapshot
     /// may see the batch before the call returns.

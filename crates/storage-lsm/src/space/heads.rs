@@ -5,18 +5,24 @@ use std::time::Duration;
 use quire_storage::Space;
 
 use crate::space::gaps::Gaps;
+use crate::space::settling::Settling;
 use crate::space::tombstones::Tombstones;
 use crate::table::trees::of_space;
 
-/// The gaps to skip, and the tombstones to merge away.
+/// The gaps to skip, and the tombstones and overwritten rows to merge away.
 pub(crate) struct Heads {
     gaps: [Gaps; 4],
     pub tombstones: Tombstones,
+    pub settling: Settling,
 }
 
 impl Heads {
     pub fn new(slow: Duration) -> Self {
-        Self { gaps: Space::ALL.map(|_| Gaps::new(slow)), tombstones: Tombstones::default() }
+        Self {
+            gaps: Space::ALL.map(|_| Gaps::new(slow)),
+            tombstones: Tombstones::default(),
+            settling: Settling::default(),
+        }
     }
 
     pub fn gaps(&self, space: Space) -> &Gaps {

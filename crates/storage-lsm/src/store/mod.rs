@@ -445,6 +445,19 @@ impl Store {
         self.publish_tables(space, None)
     }
 
+    /// Merges or moves a few tables of a space to the level below, whatever their size. Returns false if nothing was left to
+    /// do, if another merge has the tables, or if the disk has no room.
+    pub fn settle_step(&self, space: Space) -> Result<bool> {
+        let has_changed = match self.trees.settle(space, &|bytes| self.has_room_for(bytes)) {
+            Err(StorageError::Full) => return Ok(false),
+            settled => settled?,
+        };
+        if has_changed {
+            self.publish_tables(space, None)?;
+        }
+        Ok(has_changed)
+    }
+
     /// Drops the tables of a space that lie wholly inside a range.
     pub fn drop_tables(&self, space: Space, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<()> {
         self.trees.drop_tables(space, bounds)?;

@@ -71,19 +71,29 @@ impl Cut {
     /// would wait forever for the merge of the first level. So the strategy has the smallest size,
     /// from the wanted one on, with which the same tables are chosen.
     pub fn levels(&self, tree: &Tree, is_alone: bool) -> Merge {
+        self.next_merge(tree, is_alone, &|bytes| self.levels_cut_at(bytes))
+    }
+
+    /// Returns the strategy for the next step of a merge of all levels into the last one. It takes the tables of the
+    /// lowest level above the last that has some: those whose merge reads the fewest bytes, or those that can be moved.
+    pub fn settling(&self, tree: &Tree, is_alone: bool) -> Merge {
+        self.next_merge(tree, is_alone, &settling_cut_at)
+    }
+
+    fn next_merge(&self, tree: &Tree, is_alone: bool, cut_at: &dyn Fn(u64) -> Leveled) -> Merge {
         let version = tree.current_version();
         let chosen = |levels: &Leveled| {
             let choice = levels.choose(&version, &tree.config, &Default::default());
             if let Choice::Merge(input) = choice { Some(input.table_ids) } else { None }
         };
-        let usual = self.levels_cut_at(self.file_bytes);
+        let usual = cut_at(self.file_bytes);
         let Some(tables) = chosen(&usual) else { return Merge { levels: usual, bytes: 0 } };
         let inputs = version.iter_tables().filter(|it| tables.contains(&it.id()));
         let input_bytes = inputs.map(|table| table.metadata.file_size).sum();
         let merged = version.iter_tables().filter(|it| !is_alone || tables.contains(&it.id()));
         let mut bytes = self.of(merged);
         while bytes < self.file_bytes {
-            let levels = self.levels_cut_at(bytes);
+            let levels = cut_at(bytes);
             if chosen(&levels).as_ref() == Some(&tables) {
                 return Merge { levels, bytes: input_bytes };
             }
@@ -102,6 +112,12 @@ impl Cut {
             .with_table_target_size(bytes)
             .with_level_ratio_policy(vec![ratio * smaller, ratio])
     }
+}
+
+/// Returns the strategy for which every level is too large, because no flushed table is few enough: lsm-tree computes the
+/// sizes of all levels from that number.
+fn settling_cut_at(bytes: u64) -> Leveled {
+    Leveled::default().with_l0_threshold(0).with_table_target_size(bytes)
 }
 
 /// Returns a strategy that moves flushed tables which overlap with nothing below, and never merges:

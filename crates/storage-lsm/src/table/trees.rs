@@ -102,10 +102,25 @@ impl Trees {
     /// Merges tables of a space as far as the levels need it. Returns true if the list of tables
     /// has changed. Fails with `Full` if `has_room` returns false for the bytes of the tables.
     pub fn compact(&self, space: Space, has_room: &dyn Fn(u64) -> bool) -> Result<bool> {
+        self.merge(space, has_room, &|tree, is_alone| CUT.levels(tree, is_alone))
+    }
+
+    /// Merges or moves a few tables of a space to the level below, until all are in the last one. Otherwise as
+    /// [`compact`](Self::compact).
+    pub fn settle(&self, space: Space, has_room: &dyn Fn(u64) -> bool) -> Result<bool> {
+        self.merge(space, has_room, &|tree, is_alone| CUT.settling(tree, is_alone))
+    }
+
+    fn merge(
+        &self,
+        space: Space,
+        has_room: &dyn Fn(u64) -> bool,
+        next: &dyn Fn(&Tree, bool) -> Merge,
+    ) -> Result<bool> {
         let tree = self.of(space);
         let before = tree.current_version().id();
         let merged = self.count_merge(space, |is_alone| {
-            let Merge { levels, bytes } = CUT.levels(tree, is_alone);
+            let Merge { levels, bytes } = next(tree, is_alone);
             // Beside another merge it is not known which tables it will be.
             if is_alone && bytes > 0 && !has_room(bytes) {
                 return Err(std::io::Error::from(ErrorKind::StorageFull).into());
