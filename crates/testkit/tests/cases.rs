@@ -1,7 +1,7 @@
 //! Every recorded case is one test, run in each of four ways: on the memory engine and on disk, in
 //! process and over a socket. A case on the list of expected failures must fail. The reads of every
-//! case are then repeated in other ways, and all its statements inside transactions; the results
-//! must be equal.
+//! case are then repeated in other ways, all its statements inside transactions, and those on time-series collections with
+//! closed points; the results must be equal.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use quire_testkit::client::{Connect, InProcess};
 use quire_testkit::expected::Expected;
 use quire_testkit::servers::{self, Ways};
 use quire_testkit::variants::Report;
-use quire_testkit::{runner, transacted, variants};
+use quire_testkit::{closed, runner, transacted, variants};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -38,8 +38,11 @@ fn main() -> ExitCode {
         failed += tally.problems.len();
         run += tally.agree + tally.known;
     }
-    let repeated: [(&str, &Repeat); 2] =
-        [("reads repeated in other ways", &repeat_reads), ("inside transactions", &transact)];
+    let repeated: [(&str, &Repeat); 3] = [
+        ("reads repeated in other ways", &repeat_reads),
+        ("inside transactions", &transact),
+        ("with closed points", &close),
+    ];
     for (what, repeat) in repeated {
         let (compared, differences) = on_two_threads(&files, &wanted, repeat);
         println!("{what}: {compared}, {} differ", differences.len());
@@ -75,6 +78,10 @@ fn transact(
     case: &Case,
 ) -> Result<Report, String> {
     transacted::run(plain, other, file, case)
+}
+
+fn close([plain, other]: &[InProcess; 2], file: &CaseFile, case: &Case) -> Result<Report, String> {
+    closed::run(plain, other, file, case)
 }
 
 /// Runs the cases again on two threads, each with its own servers in memory. Returns the number of

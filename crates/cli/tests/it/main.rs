@@ -30,6 +30,7 @@ mod retries;
 mod serving;
 mod status;
 mod streams_crash;
+mod time_series;
 mod tls;
 mod top;
 mod tour;

@@ -10,6 +10,7 @@ mod patterns;
 mod sessions;
 mod shop;
 mod threads;
+mod time_series;
 mod transactions;
 mod watching;
 
