@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// The shortest interval between two passes.
 const PAUSE: Duration = Duration::from_secs(10);
-/// A pass that took long is followed by a pause this many times as long.
+/// A round whose search for points to close took long is followed by a pause this many times as long.
 const PAUSE_TIMES: u32 = 10;
 /// The longest time for which closing waits for executions that read a collection.
 const HELD_UP_MAX: Duration = Duration::from_secs(3600);
@@ -39,59 +39,64 @@ struct Watched {
 pub(super) fn close(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     let (mut pause, mut watched) = (PAUSE, HashMap::new());
     while let Ok(false) = stop.wait(Some(pause), || false) {
-        let began = Instant::now();
+        let (began, mut useful) = (Instant::now(), Duration::ZERO);
         if service.parameters.flag(TIME_SERIES_CLOSING) && !service.write_block.is_on() {
-            round(service, &mut watched, stop);
+            useful = round(service, &mut watched, stop);
         }
-        pause = PAUSE.max(began.elapsed() * PAUSE_TIMES);
+        let searching = began.elapsed().saturating_sub(useful);
+        pause = PAUSE.max(searching * PAUSE_TIMES);
     }
 }
 
-/// Makes a pass over each time-series collection.
+/// Makes a pass over each time-series collection. Returns the time of the steps that closed points.
 fn round(
     service: &Arc<Service>,
     watched: &mut HashMap<CollectionId, Watched>,
     stop: &Arc<Interrupt>,
-) {
+) -> Duration {
+    let mut useful = Duration::ZERO;
     for collection in service.store.catalog().collections().filter(|found| takes_buckets(found)) {
         let watched = watched.entry(collection.id).or_default();
         watched.is_there = true;
         let passed = pass(service, collection, watched, stop);
         if stop.check().is_err() {
-            return;
+            return useful;
         }
-        if let Err(error) = passed {
-            log_failure(service, collection, &error.to_string());
+        match passed {
+            Ok(took) => useful += took,
+            Err(error) => log_failure(service, collection, &error.to_string()),
         }
     }
     watched.retain(|_, watched| std::mem::take(&mut watched.is_there));
+    useful
 }
 
-/// Closes points of a collection, unless there is nothing to close.
+/// Closes points of a collection, unless there is nothing to close. Returns the time of the steps that closed some.
 fn pass(
     service: &Arc<Service>,
     collection: &Arc<Collection>,
     watched: &mut Watched,
     stop: &Arc<Interrupt>,
-) -> Result<()> {
+) -> Result<Duration> {
     let (now_ms, mark) = (now_ms(), service.store.points_mark(collection));
     if watched.idle.as_ref().is_some_and(|(idle, until)| *idle == mark && now_ms < *until) {
-        return Ok(());
+        return Ok(Duration::ZERO);
     }
     let is_forced = watched.held_up_since.is_some_and(|since| since.elapsed() > HELD_UP_MAX);
     let mut closing =
         Closing::new(collection, ClosePolicy { now_ms, everything: false, is_forced });
-    let closed = close_points(service, &mut closing, stop)?;
+    let useful = close_points(service, &mut closing, stop)?;
     watched.held_up_since = match closing.is_held_up() {
         true => watched.held_up_since.or(Some(Instant::now())),
         false => None,
     };
-    let is_idle = closed == Closed::default() && !closing.is_held_up();
+    let is_idle = closing.closed() == Closed::default() && !closing.is_held_up();
     watched.idle = is_idle.then(|| (mark, closing.next_due_ms()));
-    Ok(())
+    Ok(useful)
 }
 
-/// Makes the rest of a pass, and lets `fsync` block writes between two buckets. Returns what the pass has closed.
+/// Makes the rest of a pass, and lets `fsync` block writes between two buckets. Returns the time of the steps that closed
+/// points.
 ///
 /// # Errors
 /// Those of closing.
@@ -99,11 +104,17 @@ pub(crate) fn close_points(
     service: &Service,
     closing: &mut Closing,
     interrupt: &Arc<Interrupt>,
-) -> Result<Closed> {
+) -> Result<Duration> {
+    let mut useful = Duration::ZERO;
     loop {
         let _writing = service.write_gate.enter(interrupt)?;
-        if !closing.step(&service.store, interrupt)? {
-            return Ok(closing.closed());
+        let (began, before) = (Instant::now(), closing.closed());
+        let has_more = closing.step(&service.store, interrupt)?;
+        if closing.closed() != before {
+            useful += began.elapsed();
+        }
+        if !has_more {
+            return Ok(useful);
         }
     }
 }
