@@ -102,7 +102,8 @@ pub fn parse_pipeline<'s>(
 }
 
 /// Fails with 16410 for a filter on a path such as `a.$b` before a stage that determines which fields
-/// the pipeline reads: mongod then fetches these fields, and `a.$b` is no path of a field.
+/// the pipeline reads: mongod then fetches these fields, and `a.$b` is no path of a field. A `$group`
+/// is the exception, because mongod runs it in one plan with the filter.
 fn check_dollar_paths(stages: &[Stage]) -> Result<()> {
     let is_name = |name: &str| !name.starts_with('$') || matches!(name, "$id" | "$ref" | "$db");
     let mut wrong = None;
@@ -110,6 +111,9 @@ fn check_dollar_paths(stages: &[Stage]) -> Result<()> {
         if let Stage::Match(filter) = stage {
             let paths = filter.filter().paths().unwrap_or_default();
             wrong = wrong.or(paths.into_iter().find(|path| !path.split('.').all(is_name)));
+        }
+        if let Stage::Group(_) = stage {
+            break;
         }
         if let Some(path) = wrong
             && stage.needs().exhaustive
