@@ -92,7 +92,7 @@ pub use key_order::{order_digits, shared_bytes};
 pub use layout::{Record, RecordId, StoredDoc, VisitedDoc};
 pub use lines::LineId;
 pub use policy::WritePolicy;
-pub use prepare::prepare_insert;
+pub use prepare::{EmptyTimestamps, prepare_insert, prepare_insert_with};
 pub use recorded::RecordedRow;
 pub use retry::{Effect, Image, Keep, Remembered, RetryLog, SessionKey, load_retry_log};
 pub use rules::{Budget, Deferred, Proposal, Rule, RuleWriter, Rules};

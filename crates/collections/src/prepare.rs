@@ -5,11 +5,32 @@ use quire_error::{Error, ErrorCode, Result};
 
 use crate::Store;
 
+/// What happens to the fields `Timestamp(0, 0)` of a document, except its `_id` and those of nested
+/// documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EmptyTimestamps {
+    /// The current time takes their place.
+    #[default]
+    Filled,
+    /// They stay (`bypassEmptyTsReplacement`).
+    Kept,
+}
+
 /// Returns a document in the form in which an insert stores it: `_id` first, generated if it is
 /// missing, and empty timestamps filled in. Errors: 53 InvalidIdField, 52 DollarPrefixedFieldName,
 /// 10334 BSONObjectTooLarge, 15 Overflow. The document is copied into `buffer` only if something
 /// changes.
 pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) -> Result<Doc<'d>> {
+    prepare_insert_with(store, doc, EmptyTimestamps::Filled, buffer)
+}
+
+/// As [`prepare_insert`], with the choice of what happens to empty timestamps.
+pub fn prepare_insert_with<'d>(
+    store: &Store,
+    doc: Doc<'d>,
+    timestamps: EmptyTimestamps,
+    buffer: &'d mut Vec<u8>,
+) -> Result<Doc<'d>> {
     if doc.len() > limits::USER_DOCUMENT_BYTES_MAX {
         return Err(Error::new(
             ErrorCode::BSONObjectTooLarge,
@@ -31,7 +52,9 @@ pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) 
     }
     let is_stamped =
         |element: Element<'_>| element.key_bytes() != b"_id" && is_empty_timestamp(&element);
-    if first_is_id && !(has_timestamps && doc.iter().any(is_stamped)) {
+    let fills =
+        has_timestamps && timestamps == EmptyTimestamps::Filled && doc.iter().any(is_stamped);
+    if first_is_id && !fills {
         return Ok(doc);
     }
     buffer.clear();
@@ -41,7 +64,7 @@ pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) 
         None => writer.append("_id", store.new_object_id()),
     };
     for element in doc.iter().filter(|element| element.key_bytes() != b"_id") {
-        match is_empty_timestamp(&element) {
+        match fills && is_empty_timestamp(&element) {
             true => writer.append(element.key(), store.new_stamp()),
             false => writer.append_element(element),
         };

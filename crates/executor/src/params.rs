@@ -55,6 +55,8 @@ pub struct ExecParams {
     pub api_strict: bool,
     /// Provides the documents of stages about the server, in pipelines inside of other stages.
     pub server_rows: Option<Weak<dyn ServerRows>>,
+    /// True if a replacement keeps its empty timestamps (`bypassEmptyTsReplacement`).
+    pub keeps_empty_timestamps: bool,
     /// True to run pipelines without rewriting them.
     pub as_written: bool,
     /// Runs the candidate plan with this number instead of the chosen one: tests compare the
@@ -88,6 +90,7 @@ impl ExecParams {
             no_table_scan: false,
             api_strict: false,
             server_rows: None,
+            keeps_empty_timestamps: false,
             as_written: false,
             considered: None,
             plan_cache: true,

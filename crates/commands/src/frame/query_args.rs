@@ -3,7 +3,7 @@
 
 use crate::frame::args::{Arg, fields};
 use quire_catalog::{Uuid, debug_value};
-use quire_collections::WritePolicy;
+use quire_collections::{EmptyTimestamps, WritePolicy};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::AskedCollation;
@@ -62,6 +62,14 @@ pub fn write_policy(arg: &Arg<'_>) -> Result<WritePolicy> {
     match !arg.is_null() && arg.safe_bool()? {
         true => Ok(WritePolicy::Bypassing),
         false => Ok(WritePolicy::Client),
+    }
+}
+
+/// Reads `bypassEmptyTsReplacement`. Null means false.
+pub fn empty_timestamps(arg: &Arg<'_>) -> Result<EmptyTimestamps> {
+    match !arg.is_null() && arg.bool()? {
+        true => Ok(EmptyTimestamps::Kept),
+        false => Ok(EmptyTimestamps::Filled),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::cursors::cursor_reply::{Opening, Rows};
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::context::Context;
-use crate::frame::query_args::{flag, hint, owned, write_policy};
+use crate::frame::query_args::{empty_timestamps, flag, hint, owned, write_policy};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
 use crate::write::delete::{self, DeleteStatement};
@@ -12,11 +12,11 @@ use crate::write::update::{self, UpdateStatement, checked_update, run_one};
 use crate::write::write_reply::{IdRoom, STATEMENTS_MAX, Shortening};
 use crate::write::writes::{fails_command, write_repeated};
 use quire_catalog::{Namespace, Uuid};
-use quire_collections::{WritePolicy, is_in_doubt};
+use quire_collections::{EmptyTimestamps, WritePolicy, is_in_doubt};
 use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_executor::UnitOfWork;
-use quire_executor::modify::insert_many;
+use quire_executor::modify::{InsertOptions, insert_many};
 use quire_session::{Source, Unit};
 use std::time::Instant;
 
@@ -59,6 +59,7 @@ struct Options {
     batch_size: Option<u64>,
     statements: StatementIds,
     policy: WritePolicy,
+    timestamps: EmptyTimestamps,
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -75,6 +76,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
                     crate::frame::query_args::batch_size("bulkWrite.cursor", arg.document()?)?;
             }
             "bypassDocumentValidation" => options.policy = write_policy(&arg)?,
+            "bypassEmptyTsReplacement" => options.timestamps = empty_timestamps(&arg)?,
             "ordered" | "errorsOnly" | "cursor" => {}
             _ if options.statements.read(&arg)? => {}
             _ => return Err(arg.unknown()),
@@ -110,7 +112,7 @@ fn perform(
     for (at, op) in ops.iter().enumerate() {
         let Some(target) = namespaces.get(op.place) else { continue };
         let place = (&mut unit, at);
-        let ended = one(cx, target, op, options.let_vars.as_doc(), place, &mut totals);
+        let ended = one(cx, target, op, options, place, &mut totals);
         match ended {
             Ok(_) if options.errors_only => {}
             Ok(row) => rows.push(DocBuf::build(|writer| {
@@ -166,18 +168,19 @@ fn one(
     cx: &Context<'_>,
     target: &Target,
     op: &Op<'_>,
-    let_vars: Doc<'_>,
+    options: &Options,
     (unit, place): (&mut Unit, usize),
     totals: &mut Totals,
 ) -> Result<DocBuf> {
     let (namespace, began) = (&target.namespace, Instant::now());
+    let let_vars = options.let_vars.as_doc();
     if let Some(uuid) = &target.uuid {
         cx.service.store.catalog().check_uuid(namespace, uuid)?;
     }
     match &op.action {
         Action::Insert(doc) => {
             if unit.repeated(place)?.is_none() {
-                let inserted = insert_one(cx, namespace, *doc, (unit, place));
+                let inserted = insert_one(cx, namespace, *doc, options.timestamps, (unit, place));
                 cx.end_bulk_statement(
                     Class::Insert,
                     namespace,
@@ -199,6 +202,7 @@ fn one(
                 None => {
                     totals.room.check()?;
                     let mut params = cx.exec_params();
+                    params.keeps_empty_timestamps = options.timestamps == EmptyTimestamps::Kept;
                     params.cluster_time = params.cluster_time.map(|time| of_operation(time, place));
                     let ended = run_one(cx, namespace, statement, let_vars, (unit, place, &params));
                     let tally = ended.as_ref().map(update::tally);
@@ -236,10 +240,12 @@ fn insert_one(
     cx: &Context<'_>,
     namespace: &Namespace,
     doc: Doc<'_>,
+    timestamps: EmptyTimestamps,
     (unit, place): (&mut Unit, usize),
 ) -> Result<()> {
     cx.begin_statements(unit, place..place + 1)?;
-    let mut outcome = insert_many(unit, namespace, &[doc], true, &cx.interrupt)?;
+    let how = InsertOptions { timestamps, ..InsertOptions::ORDERED };
+    let mut outcome = insert_many(unit, namespace, &[doc], how, &cx.interrupt)?;
     if let Some((_, error)) = outcome.errors.pop() {
         return Err(error);
     }

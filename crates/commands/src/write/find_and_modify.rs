@@ -3,13 +3,14 @@
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use crate::frame::fingerprint::FIND_AND_MODIFY;
-use crate::frame::query_args::{collation, hint, owned, write_policy};
+use crate::frame::query_args::{collation, empty_timestamps, hint, owned, write_policy};
 use crate::write::find_and_modify_arguments::Arguments;
 use crate::write::projecting::Projecting;
 use crate::write::repeated;
 use crate::write::statement_ids::StatementIds;
 use crate::write::update::{array_filters, checked_update};
 use crate::write::write_reply::write_target;
+use quire_collections::EmptyTimestamps;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 use quire_executor::UnitOfWork;
@@ -56,7 +57,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Ok(());
     }
     cx.begin_statements(&mut unit, 0..1)?;
-    let ended = find_and_modify(&mut unit, &request, &cx.exec_params());
+    let mut params = cx.exec_params();
+    params.keeps_empty_timestamps = arguments.timestamps == EmptyTimestamps::Kept;
+    let ended = find_and_modify(&mut unit, &request, &params);
     let outcome = match ended {
         Ok(outcome) => outcome,
         Err(error) => return Err(cx.failed_write(&unit, of_plan(error))),
@@ -110,6 +113,7 @@ pub fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
             "new" if !arg.is_null() => found.new = arg.safe_bool()?,
             "upsert" if !arg.is_null() => found.upsert = arg.safe_bool()?,
             "bypassDocumentValidation" => found.policy = write_policy(&arg)?,
+            "bypassEmptyTsReplacement" => found.timestamps = empty_timestamps(&arg)?,
             "hint" => found.hint = hint(&arg)?,
             "collation" => found.collation = collation(&arg)?,
             "update" | "arrayFilters" | "remove" | "new" | "upsert" => {}

@@ -1,6 +1,6 @@
 //! The arguments of `findAndModify`, for its command, its projection and the reply to a retry.
 
-use quire_collections::WritePolicy;
+use quire_collections::{EmptyTimestamps, WritePolicy};
 use quire_document::{Doc, DocBuf, Value};
 use quire_mql::collation::AskedCollation;
 use quire_planner::Hint;
@@ -32,4 +32,6 @@ pub struct Arguments<'a> {
     pub let_vars: DocBuf,
     /// `bypassDocumentValidation`, as the policy of the write.
     pub policy: WritePolicy,
+    /// `bypassEmptyTsReplacement`.
+    pub timestamps: EmptyTimestamps,
 }

@@ -5,7 +5,7 @@ use crate::frame::context::Context;
 use crate::write::write_reply::{WriteErrors, WriteOptions, Written, statements, write_target};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
-use quire_executor::modify::{insert_commits, insert_many};
+use quire_executor::modify::{InsertOptions, insert_commits, insert_many};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut options, mut documents) = (WriteOptions::default(), None);
@@ -33,7 +33,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     cx.begin_statements(&mut unit, 0..pending.len())?;
     // The first error aborts a transaction.
     let ordered = options.ordered || cx.in_transaction();
-    let mut outcome = insert_many(&mut unit, &namespace, pending, ordered, &cx.interrupt)?;
+    let how = InsertOptions { ordered, timestamps: options.timestamps };
+    let mut outcome = insert_many(&mut unit, &namespace, pending, how, &cx.interrupt)?;
     match outcome.errors.is_empty() {
         true => unit.note(outcome.committed.as_ref()),
         false => unit.note_some(outcome.committed.as_ref()),

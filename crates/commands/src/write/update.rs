@@ -11,6 +11,7 @@ use crate::write::write_reply::{
 };
 use crate::write::writes::check_single;
 use quire_catalog::Namespace;
+use quire_collections::EmptyTimestamps;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_executor::ExecParams;
@@ -131,7 +132,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let ended = match unit.repeated(at)? {
             Some(before) => Ok(repeated::update(&before)?),
             None => room.check().and_then(|()| {
-                let params = cx.exec_params();
+                let mut params = cx.exec_params();
+                params.keeps_empty_timestamps = options.timestamps == EmptyTimestamps::Kept;
                 run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut unit, at, &params))
             }),
         };

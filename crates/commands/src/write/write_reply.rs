@@ -4,12 +4,12 @@
 use crate::frame::args::{Arg, missing};
 use crate::frame::context::Context;
 use crate::frame::profiler::SYSTEM_PROFILE;
-use crate::frame::query_args::write_policy;
+use crate::frame::query_args::{empty_timestamps, write_policy};
 use crate::frame::reply::write_write_error;
 use crate::write::statement_ids::StatementIds;
 use crate::write::writes::{fails_command, write_repeated};
 use quire_catalog::{Namespace, SYSTEM_VIEWS};
-use quire_collections::WritePolicy;
+use quire_collections::{EmptyTimestamps, WritePolicy};
 use quire_document::limits::USER_DOCUMENT_BYTES_MAX;
 use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
@@ -31,12 +31,15 @@ pub struct WriteOptions {
     pub statements: StatementIds,
     /// `bypassDocumentValidation`, as the policy of the writes.
     pub policy: WritePolicy,
+    /// `bypassEmptyTsReplacement`.
+    pub timestamps: EmptyTimestamps,
 }
 
 impl Default for WriteOptions {
     fn default() -> Self {
         let (statements, policy) = (StatementIds::default(), WritePolicy::default());
-        WriteOptions { ordered: true, statements, policy }
+        let timestamps = EmptyTimestamps::default();
+        WriteOptions { ordered: true, statements, policy, timestamps }
     }
 }
 
@@ -47,10 +50,11 @@ impl WriteOptions {
             "ordered" if !arg.is_null() => self.ordered = arg.bool()?,
             "bypassDocumentValidation" => self.policy = write_policy(arg)?,
             "ordered" => {}
-            "isTimeseriesNamespace" | "bypassEmptyTsReplacement" if !arg.is_null() => {
+            "bypassEmptyTsReplacement" => self.timestamps = empty_timestamps(arg)?,
+            "isTimeseriesNamespace" if !arg.is_null() => {
                 arg.bool()?;
             }
-            "isTimeseriesNamespace" | "bypassEmptyTsReplacement" => {}
+            "isTimeseriesNamespace" => {}
             "encryptionInformation" | "collectionUUID" => {
                 return Err(Error::not_built(arg.name()));
             }

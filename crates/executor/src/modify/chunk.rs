@@ -149,8 +149,8 @@ fn write_chunk<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::modify::insert_many;
     use crate::modify::statement::Query;
+    use crate::modify::{InsertOptions, insert_many};
     use crate::params::ExecParams;
     use crate::unit::testing::Committing;
     use quire_collections::{Store, StoreOptions};
@@ -173,7 +173,7 @@ mod tests {
         let docs: Vec<DocBuf> = (0..DOCS).map(|id| doc! { "_id": (id as i32), "n": 0 }).collect();
         let docs: Vec<Doc<'_>> = docs.iter().map(DocBuf::as_doc).collect();
         let mut unit = Committing(&store);
-        insert_many(&mut unit, &namespace, &docs, true, &interrupt).unwrap();
+        insert_many(&mut unit, &namespace, &docs, InsertOptions::ORDERED, &interrupt).unwrap();
 
         let query =
             Query::new("db.c", Doc::empty(), Doc::empty(), None, &Default::default(), false);

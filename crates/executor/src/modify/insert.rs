@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use quire_catalog::Namespace;
-use quire_collections::{Attempt, ChunkSize, Effect, Failure, Keep, Store, Writer, prepare_insert};
+use quire_collections::{
+    Attempt, ChunkSize, Effect, EmptyTimestamps, Failure, Keep, Store, Writer, prepare_insert,
+    prepare_insert_with,
+};
 use quire_document::Doc;
 use quire_error::{Error, ErrorClass, Result};
 use quire_storage::{Committed, Interrupt};
@@ -12,6 +15,21 @@ use smallvec::SmallVec;
 use crate::UnitOfWork;
 use crate::modify::chunk::{CHUNK_BYTES, CHUNK_DOCS};
 use crate::modify::is_conflict;
+
+/// How the documents of an insert are stored.
+#[derive(Clone, Copy, Debug)]
+pub struct InsertOptions {
+    /// True to end with the first error.
+    pub ordered: bool,
+    /// What happens to empty timestamps.
+    pub timestamps: EmptyTimestamps,
+}
+
+impl InsertOptions {
+    /// An ordered insert that fills in empty timestamps.
+    pub const ORDERED: InsertOptions =
+        InsertOptions { ordered: true, timestamps: EmptyTimestamps::Filled };
+}
 
 /// The result of an insert.
 #[derive(Debug, Default)]
@@ -32,9 +50,10 @@ pub fn insert_many(
     unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
     docs: &[Doc<'_>],
-    ordered: bool,
+    options: InsertOptions,
     interrupt: &Arc<Interrupt>,
 ) -> Result<InsertOutcome> {
+    let ordered = options.ordered;
     unit.admit_inserts(namespace)?;
     let statements: SmallVec<[i32; 8]> = unit.statements().into();
     let mut outcome = InsertOutcome::default();
@@ -57,7 +76,7 @@ pub fn insert_many(
                 size.lost();
             }
             let part = rest.get(..size.rows()).unwrap_or(rest);
-            insert_chunk(writer, namespace, part, ids, ordered)
+            insert_chunk(writer, namespace, part, ids, options)
         })?;
         size.won();
         let Some(chunk) = chunk else {
@@ -107,7 +126,7 @@ fn insert_chunk(
     namespace: &Namespace,
     docs: &[Doc<'_>],
     statements: &[i32],
-    ordered: bool,
+    options: InsertOptions,
 ) -> Attempt<Option<Chunk>> {
     let Some(collection) = writer.collection(namespace) else { return Ok(None) };
     let store = Arc::clone(writer.store());
@@ -116,16 +135,16 @@ fn insert_chunk(
     let bytes_before = writer.buffered_bytes();
     for (at, doc) in docs.iter().enumerate() {
         chunk.done = at + 1;
-        let ended =
-            prepare_insert(&store, *doc, &mut buffer).map_err(Failure::from).and_then(|doc| {
-                writer.insert(&collection, doc)?;
-                if let Some(statement) = statements.get(at)
-                    && let Some(id) = doc.get("_id")
-                {
-                    writer.remember(*statement, Effect::Insert, Keep::Id(id));
-                }
-                Ok(())
-            });
+        let prepared = prepare_insert_with(&store, *doc, options.timestamps, &mut buffer);
+        let ended = prepared.map_err(Failure::from).and_then(|doc| {
+            writer.insert(&collection, doc)?;
+            if let Some(statement) = statements.get(at)
+                && let Some(id) = doc.get("_id")
+            {
+                writer.remember(*statement, Effect::Insert, Keep::Id(id));
+            }
+            Ok(())
+        });
         match ended {
             Ok(()) => chunk.inserted += 1,
             Err(failure) if is_conflict(&failure) => return Err(failure),
@@ -135,7 +154,7 @@ fn insert_chunk(
                     return Err(error.into());
                 }
                 chunk.errors.push((at, error));
-                if ordered {
+                if options.ordered {
                     break;
                 }
             }

@@ -24,7 +24,7 @@ pub use delete::{DeleteOutcome, DeleteRequest, delete};
 pub use find_and_modify::{
     FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify,
 };
-pub use insert::{InsertOutcome, insert_many};
+pub use insert::{InsertOptions, InsertOutcome, insert_many};
 pub use results::write_results;
 pub use update::{UpdateOutcome, UpdateRequest, check_update, try_update, update};
 pub use upsert::check_upsert_filter;

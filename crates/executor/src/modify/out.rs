@@ -11,7 +11,7 @@ use quire_mql::stage::Out;
 use quire_mql::time_series::TimeSeriesOptions;
 use quire_storage::{CommitOptions, Interrupt};
 
-use crate::modify::insert::insert_many;
+use crate::modify::insert::{InsertOptions, insert_many};
 use crate::unit::UnitOfWork;
 
 /// A running replacement of a collection.
@@ -53,7 +53,8 @@ impl Replacing {
         docs: &[Doc<'_>],
         interrupt: &Arc<Interrupt>,
     ) -> Result<()> {
-        let outcome = insert_many(unit, &self.temporary.namespace, docs, true, interrupt)?;
+        let outcome =
+            insert_many(unit, &self.temporary.namespace, docs, InsertOptions::ORDERED, interrupt)?;
         match outcome.errors.into_iter().next() {
             None => Ok(()),
             Some((_, error)) => Err(error),

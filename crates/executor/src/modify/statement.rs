@@ -182,7 +182,10 @@ impl Statement {
         } else {
             None
         };
-        let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
+        let mut update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
+        if let Some(update) = update.as_mut().filter(|_| params.keeps_empty_timestamps) {
+            update.keep_empty_timestamps();
+        }
         Ok(Statement {
             env: Arc::new(env),
             compares_ids: by_id.is_some() || compares_ids(&query.request, collection),

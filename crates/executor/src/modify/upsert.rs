@@ -1,7 +1,7 @@
 //! The insert of an upsert, and when a lost race means that the search is repeated.
 
 use quire_catalog::Namespace;
-use quire_collections::{Effect, prepare_insert};
+use quire_collections::{Effect, EmptyTimestamps, prepare_insert_with};
 use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Committed;
@@ -35,7 +35,9 @@ pub(crate) fn upsert(
             let Some(collection) = writer.collection(namespace) else { return Ok(None) };
             let mut buffer = Vec::new();
             let store = writer.store().clone();
-            let prepared = prepare_insert(&store, doc.as_doc(), &mut buffer)?;
+            // As in mongod, only a replacement fills in empty timestamps, and has done so.
+            let kept = EmptyTimestamps::Kept;
+            let prepared = prepare_insert_with(&store, doc.as_doc(), kept, &mut buffer)?;
             let id = writer.insert(&collection, prepared)?;
             let stored = writer.as_stored(&collection, id, prepared.to_owned())?;
             statement.remember(writer, Effect::Insert, None, Some(stored.as_doc()));

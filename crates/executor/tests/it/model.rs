@@ -9,7 +9,9 @@ use quire_collections::check;
 use quire_document::literal::print;
 use quire_document::testing::Generator;
 use quire_document::{Value, ValueBuf, doc};
-use quire_executor::modify::{DeleteRequest, UpdateRequest, delete, insert_many, update};
+use quire_executor::modify::{
+    DeleteRequest, InsertOptions, UpdateRequest, delete, insert_many, update,
+};
 use quire_executor::open;
 use quire_mql::update::UpdateSpec;
 use quire_mql::{EvalContext, Filter, ParseContext, Shared, Update};
@@ -172,8 +174,14 @@ impl Run {
             }
         }
         let docs = [doc.as_doc()];
-        let outcome =
-            insert_many(&mut self.target(), &ns(NAME), &docs, true, &Interrupt::new()).unwrap();
+        let outcome = insert_many(
+            &mut self.target(),
+            &ns(NAME),
+            &docs,
+            InsertOptions::ORDERED,
+            &Interrupt::new(),
+        )
+        .unwrap();
         let refused = is_parallel(&doc) || self.model.contains_key(&id);
         assert_eq!(outcome.errors.is_empty(), !refused, "{}", print(doc.as_doc()));
         if !refused {

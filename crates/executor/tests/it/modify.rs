@@ -10,8 +10,8 @@ use quire_collections::{
 use quire_document::{Doc, DocBuf, Value, doc};
 use quire_error::Result;
 use quire_executor::modify::{
-    DeleteRequest, FindAndModifyRequest, FoundChange, InsertOutcome, UpdateOutcome, UpdateRequest,
-    delete, find_and_modify, insert_many, update, write_results,
+    DeleteRequest, FindAndModifyRequest, FoundChange, InsertOptions, InsertOutcome, UpdateOutcome,
+    UpdateRequest, delete, find_and_modify, insert_many, update, write_results,
 };
 use quire_executor::{ExecParams, FreshViews, UnitOfWork, open};
 use quire_mql::collation::AskedCollation;
@@ -42,7 +42,8 @@ impl World {
 
     fn insert(&self, docs: &[DocBuf], ordered: bool) -> InsertOutcome {
         let docs: Vec<Doc<'_>> = docs.iter().map(DocBuf::as_doc).collect();
-        insert_many(&mut self.target(), &self.ns, &docs, ordered, &Interrupt::new()).unwrap()
+        let options = InsertOptions { ordered, ..InsertOptions::ORDERED };
+        insert_many(&mut self.target(), &self.ns, &docs, options, &Interrupt::new()).unwrap()
     }
 
     fn index(&self, spec: &DocBuf) {
@@ -289,7 +290,8 @@ fn a_merge_does_not_read_its_own_writes() {
     world.insert(&docs, true);
     let one = Namespace::parse("d.one").unwrap();
     let single = doc! { "_id": 1 };
-    insert_many(&mut world.target(), &one, &[single.as_doc()], true, &Interrupt::new()).unwrap();
+    let (docs, options) = ([single.as_doc()], InsertOptions::ORDERED);
+    insert_many(&mut world.target(), &one, &docs, options, &Interrupt::new()).unwrap();
     let without_id = doc! { "$project": { "_id": 0, "a": 1 } };
     let merge = doc! { "$merge": { "into": "t" } };
     let joined = doc! { "$lookup": { "from": "t", "pipeline": [], "as": "all" } };

@@ -5,7 +5,8 @@ use super::*;
 use quire_collections::{Effect, Image, RetryLog, SessionKey, load_retry_log};
 use quire_document::{Value, doc};
 use quire_executor::modify::{
-    FindAndModifyRequest, FoundChange, UpdateRequest, find_and_modify, insert_many, update,
+    FindAndModifyRequest, FoundChange, InsertOptions, UpdateRequest, find_and_modify, insert_many,
+    update,
 };
 use quire_storage::rng::Rng;
 use quire_storage::simulated::{Crash, Faults, SimulatedDisk};
@@ -131,7 +132,9 @@ fn chunks_of_an_insert_are_remembered_by_document() {
     let statements: Vec<i32> = (100..2600).collect();
     let commit = CommitOptions::buffered();
     let mut into = target(&store, &mut log, &statements, &commit);
-    let outcome = insert_many(&mut into, &ns("d.t"), &docs, true, &Interrupt::new()).unwrap();
+    let outcome =
+        insert_many(&mut into, &ns("d.t"), &docs, InsertOptions::ORDERED, &Interrupt::new())
+            .unwrap();
     assert_eq!(outcome.inserted, 2500);
     let again = self::log(&store);
     assert_eq!((again.number(), again.len()), (Some(5), 2500));

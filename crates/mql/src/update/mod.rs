@@ -123,6 +123,14 @@ impl Update {
         Ok(Update { kind })
     }
 
+    /// Makes a replacement keep its empty timestamps, in whose place it otherwise writes the time of
+    /// the update.
+    pub fn keep_empty_timestamps(&mut self) {
+        if let Kind::Replacement(replacement) = &mut self.kind {
+            replacement.keep_stamps();
+        }
+    }
+
     /// Returns true for a replacement document.
     pub fn is_replacement(&self) -> bool {
         matches!(self.kind, Kind::Replacement(_))

@@ -30,6 +30,11 @@ impl Replacement {
         Ok(Replacement { document: document.to_owned(), stamps })
     }
 
+    /// Keeps the timestamps that are otherwise replaced.
+    pub(super) fn keep_stamps(&mut self) {
+        self.stamps = false;
+    }
+
     /// Returns true if `original` counts as modified by `written`: if it differs from the
     /// replacement, or a timestamp was set.
     pub(super) fn changes(&self, original: Doc<'_>, written: Doc<'_>) -> bool {
