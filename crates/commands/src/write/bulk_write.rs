@@ -15,8 +15,8 @@ use quire_catalog::{Namespace, Uuid};
 use quire_collections::{EmptyTimestamps, WritePolicy, is_in_doubt};
 use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
-use quire_executor::UnitOfWork;
 use quire_executor::modify::{InsertOptions, insert_many};
+use quire_executor::{ExecParams, UnitOfWork};
 use quire_session::{Source, Unit};
 use std::time::Instant;
 
@@ -163,6 +163,14 @@ fn of_operation(time: Timestamp, place: usize) -> Timestamp {
     Timestamp { increment: time.increment.saturating_add(later), ..time }
 }
 
+/// Returns the parameters of the update at this position.
+fn params_of(cx: &Context<'_>, options: &Options, place: usize) -> ExecParams {
+    let mut params = cx.exec_params();
+    params.keeps_empty_timestamps = options.timestamps == EmptyTimestamps::Kept;
+    params.cluster_time = params.cluster_time.map(|time| of_operation(time, place));
+    params
+}
+
 /// Runs the operation at this position and returns its counters.
 fn one(
     cx: &Context<'_>,
@@ -201,9 +209,7 @@ fn one(
                 Some(before) => crate::write::repeated::update(&before)?,
                 None => {
                     totals.room.check()?;
-                    let mut params = cx.exec_params();
-                    params.keeps_empty_timestamps = options.timestamps == EmptyTimestamps::Kept;
-                    params.cluster_time = params.cluster_time.map(|time| of_operation(time, place));
+                    let params = params_of(cx, options, place);
                     let ended = run_one(cx, namespace, statement, let_vars, (unit, place, &params));
                     let tally = ended.as_ref().map(update::tally);
                     cx.end_bulk_statement(Class::Update, namespace, op.written, began, tally);
