@@ -67,6 +67,11 @@ pub(super) fn by_difference(before: Doc<'_>, after: Doc<'_>) -> UpdateDescriptio
     walk.found
 }
 
+/// Returns true if two elements have the same type and bytes.
+fn is_same(was: Element<'_>, now: Element<'_>) -> bool {
+    was.kind() == now.kind() && was.value_bytes() == now.value_bytes()
+}
+
 /// The state of comparing two documents.
 #[derive(Default)]
 struct Walk {
@@ -108,10 +113,7 @@ impl Walk {
                 self.updated(now);
                 None
             }
-            (Some(was), Some(now)) => {
-                let equal = was.kind() == now.kind() && was.value_bytes() == now.value_bytes();
-                (!equal).then_some((was, now))
-            }
+            (Some(was), Some(now)) => (!is_same(was, now)).then_some((was, now)),
         }
     }
 
@@ -184,7 +186,9 @@ impl Walk {
 
     fn all_fields(&mut self, before: Doc<'_>, after: Doc<'_>) {
         if names(before).eq(names(after)) {
-            for (was, now) in before.iter().zip(after.iter()) {
+            // Most fields are the same: a path is made only for those that are not.
+            let pairs = before.iter().zip(after.iter());
+            for (was, now) in pairs.filter(|(was, now)| !is_same(*was, *now)) {
                 self.below(PathStep::Field(now.key().to_owned()), |walk| {
                     walk.whole(Some(was), now)
                 });
@@ -199,6 +203,9 @@ impl Walk {
         }
         for now in after.iter() {
             let was = old.get(now.key_bytes()).copied();
+            if was.is_some_and(|was| is_same(was, now)) {
+                continue;
+            }
             self.below(PathStep::Field(now.key().to_owned()), |walk| walk.whole(was, now));
         }
     }
