@@ -7,6 +7,7 @@ mod examples;
 mod lifecycle;
 mod plain;
 mod random;
+mod sides;
 mod together;
 
 use crate::transactions;
