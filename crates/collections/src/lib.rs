@@ -95,7 +95,7 @@ pub use policy::WritePolicy;
 pub use prepare::{EmptyTimestamps, prepare_insert, prepare_insert_with};
 pub use recorded::RecordedRow;
 pub use retry::{Effect, Image, Keep, Remembered, RetryLog, SessionKey, load_retry_log};
-pub use rules::{Budget, Deferred, Proposal, Rule, RuleWriter, Rules};
+pub use rules::{Budget, Deferred, Proposal, Rule, RuleTask, RuleWriter, Rules};
 pub use scan::CollectionCursor;
 pub use series::{BucketCursor, BucketEntry, FieldColumn, PackedBucket, Span, takes_buckets};
 pub use series_gate::{SeriesReading, SeriesWrites};

@@ -284,6 +284,17 @@ impl RetryLog {
 }
 
 impl RetryRow {
+    /// Returns the state to which [`roll_back`](Self::roll_back) returns.
+    pub fn mark(&self) -> (usize, usize) {
+        (self.value.len(), self.statements.len())
+    }
+
+    /// Forgets the results that were added after a mark.
+    pub fn roll_back(&mut self, (bytes, statements): (usize, usize)) {
+        self.value.truncate(bytes);
+        self.statements.truncate(statements);
+    }
+
     /// Adds the result of a statement.
     pub fn add(&mut self, statement: i32, effect: Effect, keep: Keep<'_>) {
         self.statements.push(statement);

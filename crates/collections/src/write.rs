@@ -96,6 +96,8 @@ pub struct WriterSavepoint {
     counts: SmallVec<[Delta; 2]>,
     grown: usize,
     run: Option<Run>,
+    /// The bytes and the statements of the session's row.
+    retry: Option<(usize, usize)>,
 }
 
 /// A state within one write to which an error rolls back.
@@ -319,6 +321,7 @@ impl Writer {
             counts: self.counts.clone(),
             grown: self.grown.len(),
             run: self.log.mark(),
+            retry: self.retry.as_ref().map(RetryRow::mark),
         }
     }
 
@@ -331,6 +334,9 @@ impl Writer {
         self.counts = to.counts;
         self.grown.truncate(to.grown);
         self.log.roll_back(to.run);
+        if let (Some(row), Some(mark)) = (&mut self.retry, to.retry) {
+            row.roll_back(mark);
+        }
     }
 
     /// Lets the commit use a place in the queue of a key that was waited for.

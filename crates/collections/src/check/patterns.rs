@@ -93,7 +93,7 @@ fn compare(
         match settled {
             Settled::Same if problem.is_none() => continue,
             Settled::Changed(new) if repair => {
-                RuleWriter::replace(writer, collection, record.id, doc, new.as_doc())?;
+                RuleWriter::replace(writer, collection, record.id, (doc, new.as_doc()), None)?;
                 found.repaired += 1;
             }
             Settled::Same | Settled::Changed(_) | Settled::Deleted => {}

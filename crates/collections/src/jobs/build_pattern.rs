@@ -150,7 +150,8 @@ impl Build {
             let written = match settled {
                 Ok(Settled::Same) => continue,
                 Ok(Settled::Changed(new)) => {
-                    RuleWriter::replace(writer, &self.owner, record.id, doc, new.as_doc())
+                    let by = Some(&self.pattern);
+                    RuleWriter::replace(writer, &self.owner, record.id, (doc, new.as_doc()), by)
                 }
                 Ok(Settled::Deleted) => RuleWriter::delete(writer, &self.owner, record.id, doc),
                 Err(failure) => return stopped(failure),

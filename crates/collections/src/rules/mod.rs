@@ -23,6 +23,7 @@ mod validation;
 
 use std::sync::Arc;
 
+use quire_catalog::patterns::Pattern;
 use quire_catalog::{Collection, Namespace};
 use quire_document::{Doc, DocBuf};
 use quire_error::Result;
@@ -89,8 +90,8 @@ pub trait Rule: Send + Sync {
         Ok(())
     }
 
-    /// Adds tasks for other documents, which [`run`](Self::run) does later in the same transaction,
-    /// or in a later one. Writes no documents, but may change its own rows.
+    /// Adds tasks for other documents, which run later in the same transaction, or in a later one.
+    /// Writes no documents, but may change its own rows.
     ///
     /// # Errors
     /// A failure undoes the write.
@@ -98,20 +99,40 @@ pub trait Rule: Send + Sync {
         &self,
         change: &Change<'_>,
         writer: &mut dyn RuleWriter,
-        tasks: &mut Vec<DocBuf>,
+        tasks: &mut Vec<Box<dyn RuleTask>>,
     ) -> Attempt<()> {
         let _ = (change, writer, tasks);
         Ok(())
     }
 
-    /// Does a task of [`derive`](Self::derive) until [`RuleWriter::is_spent`]. Returns the task that
-    /// is left then. Only one document may be written after the budget is spent.
+    /// Returns a task of [`derive`](Self::derive) that an earlier commit has encoded; `None` if there
+    /// is nothing to do for it any more.
+    ///
+    /// # Errors
+    /// 301 DataCorruptionDetected for another document.
+    fn resume(&self, task: Doc<'_>) -> Result<Option<Box<dyn RuleTask>>> {
+        let _ = task;
+        Ok(None)
+    }
+}
+
+/// Work on other documents that follows from a write. It becomes bytes only if it is left to a later
+/// commit.
+pub trait RuleTask: Send {
+    /// Does the task until [`RuleWriter::is_spent`]. Returns true if something is left of it then.
+    /// Only one document may be written after the budget is spent.
     ///
     /// # Errors
     /// A failure undoes the write that caused the task.
-    fn run(&self, task: Doc<'_>, writer: &mut dyn RuleWriter) -> Attempt<Option<DocBuf>> {
-        let _ = (task, writer);
-        Ok(None)
+    fn run(&mut self, writer: &mut dyn RuleWriter) -> Attempt<bool>;
+
+    /// Returns what is left of the task as a document, from which [`Rule::resume`] makes it again.
+    fn encode(&self) -> DocBuf;
+
+    /// Returns the key of the one document that the task writes; `None` if it may write several. Of two
+    /// tasks with the same key only the later one need run.
+    fn key(&self) -> Option<&[u8]> {
+        None
     }
 }
 
@@ -129,6 +150,9 @@ pub struct Proposal<'p> {
     /// The update that has made `after` of `before`; `None` for an insert, and for a write that no
     /// update of a client has caused.
     pub update: Option<&'p Update>,
+    /// The pattern of the collection that writes the document, and has computed it; `None` for any
+    /// other write.
+    pub by: Option<&'p Pattern>,
     /// The origin of the write.
     pub policy: WritePolicy,
     /// The time of the statement in milliseconds since 1970, the value of `$$NOW`.
@@ -150,7 +174,8 @@ pub trait RuleWriter {
     /// Those of [`Writer::insert`](crate::Writer::insert).
     fn insert(&mut self, collection: &Collection, doc: Doc<'_>) -> Attempt<RecordId>;
 
-    /// Replaces a document by another one with the same `_id`. `old` is the current document.
+    /// Replaces a document by another one with the same `_id`. `change` is the current document
+    /// and the new one. `by` is the pattern of the collection that has computed the new one.
     ///
     /// # Errors
     /// Those of [`Writer::replace`](crate::Writer::replace).
@@ -158,8 +183,8 @@ pub trait RuleWriter {
         &mut self,
         collection: &Collection,
         id: RecordId,
-        old: Doc<'_>,
-        new: Doc<'_>,
+        change: (Doc<'_>, Doc<'_>),
+        by: Option<&Arc<Pattern>>,
     ) -> Attempt<()>;
 
     /// Deletes a document. `old` is the current document.
@@ -201,6 +226,9 @@ pub trait RuleWriter {
     /// Returns true if the commit's budget for derived writes is used up.
     fn is_spent(&self) -> bool;
 }
+
+/// A task, and the rule that has queued it.
+pub(crate) type RuleWithTask = (Arc<dyn Rule>, Box<dyn RuleTask>);
 
 /// The compiled rules of one collection; at least one.
 pub struct Rules {
@@ -284,7 +312,7 @@ impl Rules {
         &self,
         change: &Change<'_>,
         writer: &mut dyn RuleWriter,
-    ) -> Attempt<Vec<(Arc<dyn Rule>, DocBuf)>> {
+    ) -> Attempt<Vec<RuleWithTask>> {
         let (mut all, mut tasks) = (Vec::new(), Vec::new());
         for rule in &self.rules {
             rule.derive(change, writer, &mut tasks)?;

@@ -5,6 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quire_catalog::patterns::Pattern;
 use quire_catalog::{Collection, CollectionId, Namespace, Uuid, collection_key};
 use quire_document::{Doc, DocBuf};
 use quire_error::{Error, ErrorCode};
@@ -13,20 +14,28 @@ use quire_storage::Space;
 
 use super::Writer;
 use crate::changes::{Change, UpdatedDoc};
-use crate::failure::Attempt;
+use crate::failure::{Attempt, Failure};
 use crate::job::{Job, JobId};
-use crate::rules::{Budget, DERIVED, Deferred, Proposal, Rule, RuleWriter, Rules};
+use crate::rules::{Budget, DERIVED, Deferred, Proposal, Rule, RuleTask, RuleWriter, Rules};
 use crate::{RecordId, View, WritePolicy};
 
 /// The longest chain of derived writes: a task at this depth may not cause another one. Only rules
 /// that write each other's collections in a circle get there.
 const DEPTH_MAX: u32 = 16;
 
+/// The most tasks that wait while a statement gathers them, so that a commit exceeds its budget by this
+/// number of documents at most.
+const GATHERED_MAX: usize = 16;
+
 /// The derived writes of one writer.
 #[derive(Default)]
 pub(super) struct Derived {
     /// The tasks that wait for the end of the client's write.
-    queue: VecDeque<Task>,
+    queue: VecDeque<Queued>,
+    /// How the tasks of a statement of many documents wait.
+    gathering: Gathering,
+    /// The pattern that has computed the document that a task writes now.
+    by: Option<Arc<Pattern>>,
     /// What the commit may still write.
     budget: Budget,
     /// The depth of the task that runs now; `None` if none runs.
@@ -37,12 +46,57 @@ pub(super) struct Derived {
     replaced: HashSet<(CollectionId, RecordId)>,
 }
 
+/// Whether the tasks of a write run at its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Gathering {
+    /// Tasks run at the end of their write.
+    #[default]
+    Off,
+    /// Tasks wait for those of the statement's other writes.
+    On,
+    /// Tasks waited, and one was refused.
+    Refused,
+}
+
 /// A task of a rule in the transaction that caused it.
-struct Task {
+struct Queued {
     rule: Arc<dyn Rule>,
     collection: Uuid,
     depth: u32,
-    task: DocBuf,
+    task: Box<dyn RuleTask>,
+}
+
+impl Derived {
+    /// Adds a task, in the place of one with the same key if there is one among the last.
+    fn push(&mut self, queued: Queued) {
+        let waiting = match queued.task.key() {
+            Some(key) => {
+                let mut last = self.queue.iter_mut().rev().take(GATHERED_MAX);
+                last.find(|waiting| waiting.task.key() == Some(key))
+            }
+            None => None,
+        };
+        match waiting {
+            Some(waiting) => {
+                waiting.depth = waiting.depth.max(queued.depth);
+                waiting.task = queued.task;
+            }
+            None => self.queue.push_back(queued),
+        }
+    }
+
+    /// Returns true if the tasks in the queue wait for more.
+    fn waits(&self) -> bool {
+        self.gathering == Gathering::On
+            && self.queue.len() < GATHERED_MAX
+            && self.queue.iter().all(|queued| queued.task.key().is_some())
+    }
+
+    /// Returns true if a task must be left to a later commit.
+    fn defers(&self, task: &dyn RuleTask) -> bool {
+        let has_waited = self.gathering == Gathering::On && task.key().is_some();
+        self.budget.is_spent() && !has_waited
+    }
 }
 
 impl Writer {
@@ -132,8 +186,10 @@ impl Writer {
     ) -> Attempt<Option<DocBuf>> {
         let store = Arc::clone(&self.store);
         let (policy, now_ms) = (self.policy, self.now_ms());
+        let by = self.derived.as_mut().and_then(|derived| derived.by.take());
+        let by = by.as_deref();
         let proposal =
-            Proposal { store: &store, collection, before, after, update, policy, now_ms };
+            Proposal { store: &store, collection, before, after, update, by, policy, now_ms };
         rules.admit(&proposal, self)
     }
 
@@ -158,10 +214,41 @@ impl Writer {
             if next >= DEPTH_MAX {
                 return Err(too_deep(rule.name()).into());
             }
-            let task = Task { rule, collection, depth: next, task };
-            self.derived.get_or_insert_default().queue.push_back(task);
+            let queued = Queued { rule, collection, depth: next, task };
+            self.derived.get_or_insert_default().push(queued);
         }
-        if depth.is_none() { self.run_tasks() } else { Ok(()) }
+        match &self.derived {
+            Some(derived) if derived.running.is_none() && !derived.waits() => self.run_tasks(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs `work`, which writes many documents of a collection. A task that several of these writes
+    /// cause, as that of a parent with many new children, runs once for all of them. If one is refused,
+    /// undoes everything and runs `work` again with each task at the end of its write, so that the
+    /// error is that of the document that has caused it.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub fn gathered<T>(
+        &mut self,
+        collection: &Collection,
+        mut work: impl FnMut(&mut Self) -> Attempt<T>,
+    ) -> Attempt<T> {
+        if collection.patterns.readers.is_empty() {
+            return work(self);
+        }
+        let before = self.savepoint();
+        self.derived.get_or_insert_default().gathering = Gathering::On;
+        let ended = work(self).and_then(|done| self.run_tasks().map(|()| done));
+        let derived = self.derived.get_or_insert_default();
+        derived.queue.clear();
+        let was = std::mem::take(&mut derived.gathering);
+        if was == Gathering::Refused && !matches!(ended, Err(Failure::Conflict(_))) {
+            self.rollback_to(before);
+            return work(self);
+        }
+        ended
     }
 
     /// Counts a write of a rule against the budget if a task makes it.
@@ -185,21 +272,21 @@ impl Writer {
         if let Some(derived) = &mut self.derived {
             derived.running = None;
             derived.queue.clear();
+            if ended.is_err() && derived.gathering == Gathering::On {
+                derived.gathering = Gathering::Refused;
+            }
         }
         ended
     }
 
     fn run_queue(&mut self) -> Attempt<()> {
         while let Some(derived) = &mut self.derived
-            && let Some(Task { rule, collection, depth, task }) = derived.queue.pop_front()
+            && let Some(Queued { rule, collection, depth, mut task }) = derived.queue.pop_front()
         {
             derived.running = Some(depth);
-            let left = match derived.budget.is_spent() {
-                true => Some(task),
-                false => rule.run(task.as_doc(), self)?,
-            };
-            if let Some(task) = left {
-                let rule = rule.name().to_owned();
+            let is_left = derived.defers(&*task) || task.run(self)?;
+            if is_left {
+                let (rule, task) = (rule.name().to_owned(), task.encode());
                 self.defer(&Deferred { collection, rule, depth, task })?;
             }
         }
@@ -223,12 +310,13 @@ impl Writer {
         };
         let rule = Rules::of(&collection).and_then(|rules| rules.named(&deferred.rule));
         let Some(rule) = rule.map(Arc::clone) else { return Ok(()) };
-        let (collection, depth, task) = (collection.uuid, deferred.depth, deferred.task.clone());
-        let task = Task { rule, collection, depth, task };
+        let (collection, depth) = (collection.uuid, deferred.depth);
+        let Some(task) = rule.resume(deferred.task.as_doc())? else { return Ok(()) };
+        let queued = Queued { rule, collection, depth, task };
         self.undone_on_error(|writer| {
             let derived = writer.derived.get_or_insert_default();
             derived.is_deferred = true;
-            derived.queue.push_back(task);
+            derived.queue.push_back(queued);
             writer.run_tasks()
         })
     }
@@ -265,8 +353,8 @@ impl RuleWriter for Writer {
         &mut self,
         collection: &Collection,
         id: RecordId,
-        old: Doc<'_>,
-        new: Doc<'_>,
+        (old, new): (Doc<'_>, Doc<'_>),
+        by: Option<&Arc<Pattern>>,
     ) -> Attempt<()> {
         let is_first = self.derived.as_mut().is_some_and(|derived| {
             derived.running.is_some() && derived.replaced.insert((collection.id, id))
@@ -274,7 +362,10 @@ impl RuleWriter for Writer {
         if is_first {
             self.spend(collection, new.len());
         }
-        Writer::update(self, collection, id, old, new, &Update::difference())
+        self.derived.get_or_insert_default().by = by.cloned();
+        let written = Writer::update(self, collection, id, old, new, &Update::difference());
+        self.derived.get_or_insert_default().by = None;
+        written
     }
 
     fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()> {

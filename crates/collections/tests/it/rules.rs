@@ -6,7 +6,7 @@ use super::*;
 use quire_catalog::{CollectionOptions, Uuid};
 use quire_collections::{
     Attempt, Change, ChangeListener, ChangeLog, CollectionCursor, Deferred, Proposal, Rule,
-    RuleWriter, Rules, Stepped, WritePolicy, derive_step,
+    RuleTask, RuleWriter, Rules, Stepped, WritePolicy, derive_step,
 };
 use quire_document::Value;
 use quire_document::literal::print;
@@ -102,28 +102,54 @@ impl Rule for Copies {
         &self,
         change: &Change<'_>,
         _: &mut dyn RuleWriter,
-        tasks: &mut Vec<DocBuf>,
+        tasks: &mut Vec<Box<dyn RuleTask>>,
     ) -> Attempt<()> {
         if let Some(after) = change.after() {
-            tasks.push(doc! { "from": 0, "n": int(after, "n") });
+            tasks.push(self.task(0, int(after, "n")));
         }
         Ok(())
     }
 
-    fn run(&self, task: Doc<'_>, writer: &mut dyn RuleWriter) -> Attempt<Option<DocBuf>> {
+    fn resume(&self, task: Doc<'_>) -> Result<Option<Box<dyn RuleTask>>> {
+        Ok(Some(self.task(int(task, "from"), int(task, "n"))))
+    }
+}
+
+impl Copies {
+    fn task(&self, from: i32, n: i32) -> Box<dyn RuleTask> {
+        Box::new(Copy { to: self.to, from, below: self.below, n })
+    }
+}
+
+/// A task of `Copies`.
+struct Copy {
+    to: &'static str,
+    from: i32,
+    below: i32,
+    n: i32,
+}
+
+impl RuleTask for Copy {
+    fn run(&mut self, writer: &mut dyn RuleWriter) -> Attempt<bool> {
         let to = writer.collection(&ns(self.to)).ok_or_else(|| Error::internal("no target"))?;
-        let n = int(task, "n");
-        for id in int(task, "from")..self.below {
+        while self.from < self.below {
             if writer.is_spent() {
-                return Ok(Some(doc! { "from": id, "n": n }));
+                return Ok(true);
             }
-            let new = doc! { "_id": id, "n": n };
-            match writer.view().get_by_id(&to, id.into())? {
-                Some(old) => writer.replace(&to, old.id, old.doc.as_doc(), new.as_doc())?,
+            let new = doc! { "_id": self.from, "n": self.n };
+            match writer.view().get_by_id(&to, self.from.into())? {
+                Some(old) => {
+                    writer.replace(&to, old.id, (old.doc.as_doc(), new.as_doc()), None)?;
+                }
                 None => writer.insert(&to, new.as_doc()).map(drop)?,
             }
+            self.from += 1;
         }
-        Ok(None)
+        Ok(false)
+    }
+
+    fn encode(&self) -> DocBuf {
+        doc! { "from": self.from, "n": self.n }
     }
 }
 

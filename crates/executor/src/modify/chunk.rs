@@ -67,7 +67,9 @@ pub(crate) fn for_all<T>(
                     return Ok(Chunk { done: rest.len(), ..Chunk::new() });
                 };
                 let part = rest.get(..size.rows()).unwrap_or(rest);
-                write_chunk(writer, &collection, part, statement, write_one)
+                writer.gathered(&collection, |writer| {
+                    write_chunk(writer, &collection, part, statement, write_one)
+                })
             })?;
             size.won();
             on_commit(chunk.answers);

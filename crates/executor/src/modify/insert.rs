@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quire_catalog::Namespace;
+use quire_catalog::{Collection, Namespace};
 use quire_collections::{
     Attempt, ChunkSize, Effect, EmptyTimestamps, Failure, Keep, Store, Writer, prepare_insert,
     prepare_insert_with,
@@ -129,6 +129,20 @@ fn insert_chunk(
     options: InsertOptions,
 ) -> Attempt<Option<Chunk>> {
     let Some(collection) = writer.collection(namespace) else { return Ok(None) };
+    let insert = |writer: &mut Writer| insert_into(writer, &collection, docs, statements, options);
+    match docs {
+        [_] => insert(writer).map(Some),
+        _ => writer.gathered(&collection, insert).map(Some),
+    }
+}
+
+fn insert_into(
+    writer: &mut Writer,
+    collection: &Collection,
+    docs: &[Doc<'_>],
+    statements: &[i32],
+    options: InsertOptions,
+) -> Attempt<Chunk> {
     let store = Arc::clone(writer.store());
     let mut chunk = Chunk { inserted: 0, errors: Vec::new(), done: 0 };
     let mut buffer = Vec::new();
@@ -137,7 +151,7 @@ fn insert_chunk(
         chunk.done = at + 1;
         let prepared = prepare_insert_with(&store, *doc, options.timestamps, &mut buffer);
         let ended = prepared.map_err(Failure::from).and_then(|doc| {
-            writer.insert(&collection, doc)?;
+            writer.insert(collection, doc)?;
             if let Some(statement) = statements.get(at)
                 && let Some(id) = doc.get("_id")
             {
@@ -163,5 +177,5 @@ fn insert_chunk(
             break;
         }
     }
-    Ok(Some(chunk))
+    Ok(chunk)
 }

@@ -125,14 +125,29 @@ impl Merging {
                 }
             }
         };
+        let found = index.as_ref().map(|(target, index)| (&**target, &**index));
+        let chunk = match found {
+            Some((target, _)) => {
+                writer.gathered(target, |writer| self.write_docs(writer, found, docs))
+            }
+            None => self.write_docs(writer, found, docs),
+        };
+        chunk.map(Some)
+    }
+
+    fn write_docs(
+        &self,
+        writer: &mut Writer,
+        target: Option<(&Collection, &Index)>,
+        docs: &[Doc<'_>],
+    ) -> Attempt<Chunk> {
         let mut chunk = Chunk { done: 0, error: None };
         let bytes_before = writer.buffered_bytes();
         let mut arena = Bump::new();
         for doc in docs {
             chunk.done += 1;
             arena.reset();
-            let found = index.as_ref().map(|(target, index)| (&**target, &**index));
-            match self.write_one(writer, found, *doc, &arena) {
+            match self.write_one(writer, target, *doc, &arena) {
                 Ok(()) => {}
                 Err(failure) if is_conflict(&failure) => return Err(failure),
                 Err(failure) => {
@@ -145,7 +160,7 @@ impl Merging {
                 break;
             }
         }
-        Ok(Some(chunk))
+        Ok(chunk)
     }
 
     fn write_one(

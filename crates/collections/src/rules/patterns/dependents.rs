@@ -19,6 +19,8 @@ const PAGE: usize = 128;
 pub(super) struct Dependents {
     index: Arc<Index>,
     cursor: IndexCursor,
+    /// The first page, if it was read to count the entries, and true if more follow.
+    counted: Option<(Vec<IndexEntry>, bool)>,
 }
 
 impl Dependents {
@@ -39,15 +41,22 @@ impl Dependents {
             None => range,
         };
         let cursor = IndexCursor::new(&index, range, Direction::Forward);
-        Ok(Dependents { index, cursor })
+        Ok(Dependents { index, cursor, counted: None })
     }
 
     /// Returns true if there are more than `limit` entries.
-    pub fn exceed(&self, writer: &dyn RuleWriter, limit: u32) -> Attempt<bool> {
+    pub fn exceed(&mut self, writer: &dyn RuleWriter, limit: u32) -> Attempt<bool> {
+        let mut page = Vec::new();
+        let more = self.cursor.next_page(&writer.view(), PAGE, &mut page)?;
+        let found = page.len();
+        self.counted = Some((page, more));
+        let mut left = (limit as usize + 1).saturating_sub(found);
+        if left == 0 {
+            return Ok(true);
+        }
         let range = self.cursor.remaining().clone();
         let mut cursor = IndexCursor::new(&self.index, range, Direction::Forward);
-        let mut left = limit as usize + 1;
-        while !cursor.is_done() {
+        while more && !cursor.is_done() {
             let (passed, _) = cursor.pass_page(&writer.view(), left)?;
             left = left.saturating_sub(passed);
             if left == 0 {
@@ -89,8 +98,16 @@ impl Dependents {
     ) -> Attempt<Option<Vec<u8>>> {
         let mut entries = Vec::new();
         loop {
-            entries.clear();
-            let more = self.cursor.next_page(&writer.view(), PAGE, &mut entries)?;
+            let more = match self.counted.take() {
+                Some((page, more)) => {
+                    entries = page;
+                    more
+                }
+                None => {
+                    entries.clear();
+                    self.cursor.next_page(&writer.view(), PAGE, &mut entries)?
+                }
+            };
             for entry in &entries {
                 if writer.is_spent() {
                     return Ok(Some(self.position(entry)));

@@ -45,9 +45,9 @@ impl<'g> Groups<'g> {
         Groups { prefix: pattern_prefix(from, owner, pattern), rollup, empty }
     }
 
-    /// Returns the stored group of a value; `None` if there is no row, or a damaged one.
-    pub fn read(&self, view: &View<'_>, value: Value<'_>) -> Result<Option<ChildGroup>> {
-        let row = stored(view, &self.key(value))?;
+    /// Returns the stored group with a key; `None` if there is no row, or a damaged one.
+    pub fn read(&self, view: &View<'_>, key: &[u8]) -> Result<Option<ChildGroup>> {
+        let row = stored(view, key)?;
         Ok(row.and_then(|row| {
             let doc = crate::meta::meta_doc(&row).ok()?;
             ChildGroup::load(self.rollup, doc)
@@ -58,18 +58,18 @@ impl<'g> Groups<'g> {
     pub fn write(
         &self,
         writer: &mut dyn RuleWriter,
-        value: Value<'_>,
+        key: &[u8],
         group: &ChildGroup,
     ) -> Attempt<()> {
-        let key = self.key(value);
         let row = Some(group.save()).filter(|row| row != self.empty);
-        if row.is_none() && stored(&writer.view(), &key)?.is_none() {
+        if row.is_none() && stored(&writer.view(), key)?.is_none() {
             return Ok(());
         }
-        writer.put_row(&key, row)
+        writer.put_row(key, row)
     }
 
-    fn key(&self, value: Value<'_>) -> Vec<u8> {
+    /// Returns the key of the row of a value.
+    pub fn key(&self, value: Value<'_>) -> Vec<u8> {
         let mut key = self.prefix.clone();
         let start = key.len();
         quire_document::key::append(value, false, &mut key);

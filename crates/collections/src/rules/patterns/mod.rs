@@ -126,8 +126,9 @@ pub(crate) fn depend(
     pattern: &Pattern,
     value: Value<'_>,
 ) {
-    observe(writer, owner, pattern, value);
-    writer.mark_key(&guarded(owner, pattern, value, b'r'));
+    let mut key = guarded(owner, pattern, value);
+    writer.guard_key(key.of(b'w'));
+    writer.mark_key(key.of(b'r'));
 }
 
 /// Makes this commit conflict with every commit that has claimed the value ([`claim`]) since its
@@ -138,7 +139,7 @@ pub(crate) fn observe(
     pattern: &Pattern,
     value: Value<'_>,
 ) {
-    writer.guard_key(&guarded(owner, pattern, value, b'w'));
+    writer.guard_key(guarded(owner, pattern, value).of(b'w'));
 }
 
 /// Makes this commit, which changes what a pattern reads for one value, conflict with every commit
@@ -149,8 +150,9 @@ pub(crate) fn claim(
     pattern: &Pattern,
     value: Value<'_>,
 ) {
-    writer.guard_key(&guarded(owner, pattern, value, b'r'));
-    writer.mark_key(&guarded(owner, pattern, value, b'w'));
+    let mut key = guarded(owner, pattern, value);
+    writer.guard_key(key.of(b'r'));
+    writer.mark_key(key.of(b'w'));
 }
 
 /// Returns the key that every commit marks which refers to a document by a pattern with `onDelete:
@@ -162,14 +164,26 @@ pub(crate) fn any_reference(owner: CollectionId, pattern: &Pattern) -> Vec<u8> {
     key
 }
 
-/// Returns the key of one side of (pattern, value).
-fn guarded(owner: CollectionId, pattern: &Pattern, value: Value<'_>, side: u8) -> Vec<u8> {
-    let mut key = vec![GUARDED, side];
+/// The keys of the two sides of (pattern, value), which differ in one byte.
+struct Guarded(Vec<u8>);
+
+impl Guarded {
+    fn of(&mut self, side: u8) -> &[u8] {
+        if let Some(byte) = self.0.get_mut(1) {
+            *byte = side;
+        }
+        &self.0
+    }
+}
+
+fn guarded(owner: CollectionId, pattern: &Pattern, value: Value<'_>) -> Guarded {
+    let mut key = Vec::with_capacity(64);
+    key.extend_from_slice(&[GUARDED, 0]);
     key.extend_from_slice(&owner.to_bytes());
     key.extend_from_slice(pattern.name.as_bytes());
     key.push(0);
     quire_document::key::append(value, false, &mut key);
-    key
+    Guarded(key)
 }
 
 /// Returns the index with which the documents that have a value at `path` are found: an ordinary

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quire_catalog::patterns::{Pattern, PatternKind, Rollup as Definition};
 use quire_catalog::{Collection, CollectionId, Namespace};
 use quire_document::path::Path;
-use quire_document::{Doc, DocBuf, Value, ValueBuf, equal, identical};
+use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
 use quire_mql::rollup::{ChildGroup, Rollup};
 use quire_storage::Direction;
 
@@ -16,6 +16,7 @@ use super::declared::Declared;
 use super::dependents::Dependents;
 use super::groups::Groups;
 use super::task::PatternTask;
+use super::values::same;
 use super::{Upkeep, client_wrote, depend, observe, usable_index, values};
 use crate::failure::Attempt;
 use crate::rules::{Proposal, RuleWriter};
@@ -39,7 +40,7 @@ pub(in crate::rules) struct Computed {
 }
 
 /// The value of each derived path; `None` for an absent one.
-type Values = Vec<Option<ValueBuf>>;
+pub(super) type Values = Vec<Option<ValueBuf>>;
 
 impl Declared for Computed {
     const RULE: &'static str = "rollup";
@@ -103,7 +104,8 @@ impl Upkeep for Computed {
                 let group = self.computed_group(from.as_deref(), value, writer)?;
                 // What is stored may be damaged; the children are what counts.
                 if let Some(from) = &from {
-                    self.groups(from.id, collection.id).write(writer, value, &group)?;
+                    let groups = self.groups(from.id, collection.id);
+                    groups.write(writer, &groups.key(value), &group)?;
                 }
                 self.results(&group)
             }
@@ -122,6 +124,11 @@ impl Computed {
     /// Returns the compiled accumulators.
     pub fn rollup(&self) -> &Arc<Rollup> {
         &self.rollup
+    }
+
+    /// Returns true if a value has at most one parent.
+    pub fn has_one_parent(&self) -> bool {
+        self.local.as_str() == "_id"
     }
 
     /// Returns the path of the children's reference.
@@ -156,7 +163,7 @@ impl Computed {
         stored.collect()
     }
 
-    fn results(&self, group: &ChildGroup) -> Values {
+    pub(super) fn results(&self, group: &ChildGroup) -> Values {
         group.results(&self.rollup).into_iter().map(|(_, value)| value).collect()
     }
 
@@ -184,7 +191,10 @@ impl Computed {
         depend(writer, owner.id, &self.pattern, value);
         let from = self.from(owner, writer);
         let stored = match &from {
-            Some(from) => self.groups(from.id, owner.id).read(&writer.view(), value)?,
+            Some(from) => {
+                let groups = self.groups(from.id, owner.id);
+                groups.read(&writer.view(), &groups.key(value))?
+            }
             None => None,
         };
         let group = match stored.filter(|group| !group.is_stale()) {
@@ -205,7 +215,8 @@ impl Computed {
             return Ok(self.results(&ChildGroup::empty(&self.rollup)));
         };
         let groups = self.groups(from.id, owner.id);
-        let stored = groups.read(&writer.view(), value)?;
+        let key = groups.key(value);
+        let stored = groups.read(&writer.view(), &key)?;
         let mut group = stored.unwrap_or_else(|| ChildGroup::stale(&self.rollup));
         // The commit that changes a child has claimed the value. A later one must not commit what
         // it has read before another change: the task of that change may have run already.
@@ -217,7 +228,7 @@ impl Computed {
         }
         if group.is_stale() {
             group.refill(self.computed_group(Some(&from), value, writer)?);
-            groups.write(writer, value, &group)?;
+            groups.write(writer, &key, &group)?;
         }
         Ok(self.results(&group))
     }
@@ -295,7 +306,7 @@ impl Computed {
 
     /// Visits the parents of a task's value, as far as the commit may write. Returns the position at
     /// which to go on, if parents are left.
-    pub fn visit_parents(
+    pub(super) fn visit_parents(
         &self,
         owner: &Collection,
         task: &PatternTask,
@@ -303,7 +314,7 @@ impl Computed {
         mut visit: impl FnMut(&mut dyn RuleWriter, &Record) -> Attempt<()>,
     ) -> Attempt<Option<Option<Vec<u8>>>> {
         let value = task.value.as_value();
-        if self.local.as_str() == "_id" {
+        if self.has_one_parent() {
             if !writer.is_deferred() && self.max_fanout() == 0 {
                 return Ok(Some(None));
             }
@@ -313,7 +324,7 @@ impl Computed {
             return Ok(None);
         }
         let position = task.position.as_deref();
-        let parents = Dependents::new(owner, self.local.as_str(), value, position)?;
+        let mut parents = Dependents::new(owner, self.local.as_str(), value, position)?;
         if !writer.is_deferred() && parents.exceed(writer, self.max_fanout())? {
             return Ok(Some(None));
         }
@@ -332,13 +343,5 @@ impl Computed {
             PatternKind::Rollup(definition) => definition.max_fanout,
             PatternKind::Reference(_) | PatternKind::Counter(_) => u32::MAX,
         }
-    }
-}
-
-fn same(a: Option<Value<'_>>, b: Option<Value<'_>>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => identical(a, b),
-        (None, None) => true,
-        _ => false,
     }
 }

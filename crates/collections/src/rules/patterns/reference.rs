@@ -25,6 +25,9 @@ pub(in crate::rules) struct Computed {
     sources: Vec<Path>,
 }
 
+/// The document that one value names, read once for all documents that refer to it.
+pub(super) struct Fresh(Option<StoredDoc>);
+
 /// What a document had at a reference: its value and its copies.
 type Before = (Option<ValueBuf>, DocBuf);
 
@@ -72,8 +75,12 @@ impl Declared for Computed {
         proposal: &Proposal<'_>,
         writer: &mut dyn RuleWriter,
     ) -> Attempt<Option<DocBuf>> {
-        let Proposal { collection, before, after, policy, .. } = *proposal;
+        let Proposal { collection, before, after, policy, by, .. } = *proposal;
         let pattern = &self.pattern;
+        // Nothing that follows from the copies changes them: circles of patterns are refused.
+        if by.is_some_and(|by| by.name == pattern.name) {
+            return Ok(None);
+        }
         if before.is_some_and(|before| self.is_untouched(before, after)) {
             return Ok(None);
         }
@@ -181,6 +188,56 @@ impl Computed {
         found
     }
 
+    /// Reads the document that `value` names, which the commit depends on. Returns `None` if the
+    /// collection refers to itself: then the document may be one of those that refer to it.
+    pub(super) fn fresh(
+        &self,
+        owner: &Collection,
+        value: Value<'_>,
+        writer: &mut dyn RuleWriter,
+    ) -> Attempt<Option<Fresh>> {
+        let mut computation = self.computation(owner, Doc::empty(), Vec::new(), writer);
+        if self.sources.is_empty() || computation.own.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(Fresh(computation.target(value, writer)?)))
+    }
+
+    /// Returns the document with other copies of one value; `None` if it has them.
+    pub(super) fn refreshed(
+        &self,
+        doc: Doc<'_>,
+        value: Value<'_>,
+        fresh: &Fresh,
+    ) -> Attempt<Option<DocBuf>> {
+        self.places().rewrite(doc, &mut |reference, copies| {
+            let is_same = reference.is_some_and(|found| equal(found, value, None));
+            Ok(is_same.then(|| {
+                let kept = copies.map(|copies| self.copied(copies));
+                self.copies_of(fresh.0.as_ref(), kept.as_ref())
+            }))
+        })
+    }
+
+    /// Returns the copies of the referred document `target`. `kept` are those that the document has.
+    fn copies_of(&self, target: Option<&StoredDoc>, kept: Option<&DocBuf>) -> Copies {
+        let has_copies = kept.is_some_and(|kept| !kept.as_doc().is_empty());
+        let stays = |mode: CopyMode| match mode {
+            CopyMode::Snapshot => has_copies,
+            CopyMode::Sync => target.is_none() && self.reference.on_delete == OnDelete::Keep,
+        };
+        let fields = self.reference.fields.iter().zip(&self.sources);
+        fields
+            .map(|(field, source)| {
+                let value = match stays(field.mode) {
+                    true => kept.and_then(|kept| kept.get(&field.name)),
+                    false => target.and_then(|target| source.get(target.as_doc())),
+                };
+                (field.name.clone(), value.map(ValueBuf::new))
+            })
+            .collect()
+    }
+
     /// Returns the references of a document with their copies, in order.
     fn occurrences(&self, doc: Doc<'_>) -> Attempt<Vec<(Before, bool)>> {
         let mut found = Vec::new();
@@ -246,11 +303,7 @@ impl Computed {
     /// Returns true if the fields of the document that have references or copies are the same bytes
     /// before and after a write.
     fn is_untouched(&self, before: Doc<'_>, after: Doc<'_>) -> bool {
-        let same = |name: &str| match (before.get(name), after.get(name)) {
-            (None, None) => true,
-            (Some(before), Some(after)) => ValueBuf::new(before) == ValueBuf::new(after),
-            _ => false,
-        };
+        let same = |name: &str| values::same(before.get(name), after.get(name));
         same(self.local.first()) && (self.sources.is_empty() || same(self.into.first()))
     }
 }
@@ -298,25 +351,7 @@ impl Computation<'_> {
         if target.is_none() && self.is_strict && kept.is_none() {
             return Err(self.refuses(value).into());
         }
-        let has_copies = kept.as_ref().is_some_and(|kept| !kept.as_doc().is_empty());
-        let stays = |mode: CopyMode| match mode {
-            CopyMode::Snapshot => has_copies,
-            CopyMode::Sync => target.is_none() && self.reference.on_delete == OnDelete::Keep,
-        };
-        let source = |at: usize| {
-            let path = self.of.sources.get(at)?;
-            path.get(target.as_ref()?.as_doc()).map(ValueBuf::new)
-        };
-        let fields = self.reference.fields.iter().enumerate();
-        Ok(fields
-            .map(|(at, field)| {
-                let value = match stays(field.mode) {
-                    true => kept.as_ref().and_then(|kept| kept.get(&field.name)).map(ValueBuf::new),
-                    false => source(at),
-                };
-                (field.name.clone(), value)
-            })
-            .collect())
+        Ok(self.of.copies_of(target.as_ref(), kept.as_ref()))
     }
 
     /// Refuses a reference that the stored document does not have and that leads nowhere.

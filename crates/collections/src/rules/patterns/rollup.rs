@@ -19,27 +19,37 @@ use quire_mql::rollup::Contribution;
 
 use super::copies::references;
 use super::declared::Declared;
-use super::parent::Computed;
+use super::parent::{Computed, Values};
 use super::task::{Cause, PatternTask};
 use super::{claim, named};
 use crate::changes::Change;
 use crate::failure::Attempt;
-use crate::rules::{Rule, RuleWriter};
+use crate::rules::{Rule, RuleTask, RuleWriter};
 
 /// Returns the rule of a collection that roll-ups of the database read.
 pub(in crate::rules) fn compile(collection: &Collection) -> Option<Arc<dyn Rule>> {
     let readers = collection.patterns.readers.iter().filter_map(Read::new);
-    let readers: Vec<Read> = readers.collect();
+    let readers: Vec<Arc<Read>> = readers.map(Arc::new).collect();
     (!readers.is_empty()).then(|| Arc::new(Children(readers)) as Arc<dyn Rule>)
 }
 
 /// The roll-ups that read one collection.
-struct Children(Vec<Read>);
+struct Children(Vec<Arc<Read>>);
 
 /// A roll-up that reads the collection.
 struct Read {
-    reader: Reader,
+    reader: Arc<Reader>,
     computed: Computed,
+}
+
+/// The task of giving the parents of a value what its children give.
+struct Parents {
+    read: Arc<Read>,
+    task: PatternTask,
+    /// The key of the value's group; empty if an earlier commit has left the task.
+    key: Vec<u8>,
+    /// The derived values, if the change of the child has determined them.
+    values: Option<Values>,
 }
 
 /// What a child gives, and to which values.
@@ -58,7 +68,7 @@ impl Rule for Children {
         &self,
         change: &Change<'_>,
         writer: &mut dyn RuleWriter,
-        tasks: &mut Vec<DocBuf>,
+        tasks: &mut Vec<Box<dyn RuleTask>>,
     ) -> Attempt<()> {
         for read in &self.0 {
             let before = change.before().map_or(Ok(None), |doc| read.given(doc))?;
@@ -70,42 +80,51 @@ impl Rule for Children {
         Ok(())
     }
 
-    fn run(&self, task: Doc<'_>, writer: &mut dyn RuleWriter) -> Attempt<Option<DocBuf>> {
-        let mut task = PatternTask::decode(task)?;
-        let Some((owner, pattern)) = task.find(writer) else { return Ok(None) };
-        let Some(read) = self.0.iter().find(|read| read.does(&task)) else { return Ok(None) };
-        let computed = &read.computed;
-        let value = task.value.clone();
-        let mut derived: Option<Vec<Option<ValueBuf>>> = None;
-        let left = computed.visit_parents(&owner, &task, writer, |writer, record| {
+    fn resume(&self, task: Doc<'_>) -> Result<Option<Box<dyn RuleTask>>> {
+        let task = PatternTask::decode(task, self.0.iter().map(|read| &read.reader))?;
+        let Some(task) = task else { return Ok(None) };
+        let read = self.0.iter().find(|read| Arc::ptr_eq(&read.reader, &task.reader));
+        Ok(read.map(|read| {
+            let read = Arc::clone(read);
+            Box::new(Parents { read, task, key: Vec::new(), values: None }) as Box<dyn RuleTask>
+        }))
+    }
+}
+
+impl RuleTask for Parents {
+    fn run(&mut self, writer: &mut dyn RuleWriter) -> Attempt<bool> {
+        let Some((owner, pattern)) = self.task.find(writer) else { return Ok(false) };
+        let (computed, value) = (&self.read.computed, self.task.value.as_value());
+        let mut derived = self.values.take();
+        let left = computed.visit_parents(&owner, &self.task, writer, |writer, record| {
             let values = match &derived {
                 Some(values) => values,
-                None => derived.insert(computed.values_of(&owner, value.as_value(), writer)?),
+                None => derived.insert(computed.values_of(&owner, value, writer)?),
             };
             let doc = record.doc.as_doc();
             let Some(new) = computed.with_values(doc, values) else { return Ok(()) };
             PatternMeters::add(&pattern.meters.derived, 1);
-            let written = writer.replace(&owner, record.id, doc, new.as_doc());
+            let written = writer.replace(&owner, record.id, (doc, new.as_doc()), Some(&pattern));
             written.map_err(|failure| named(failure, &owner, &pattern, doc))
         })?;
-        Ok(left.map(|position| {
-            task.position = position;
-            task.encode()
-        }))
+        let is_left = left.is_some();
+        self.task.position = left.flatten();
+        Ok(is_left)
+    }
+
+    fn encode(&self) -> DocBuf {
+        self.task.encode()
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        (!self.key.is_empty() && self.read.computed.has_one_parent()).then_some(&self.key)
     }
 }
 
 impl Read {
     fn new(reader: &Reader) -> Option<Self> {
-        Some(Read { reader: reader.clone(), computed: Computed::new(&reader.pattern)? })
-    }
-
-    /// Returns true if a task is one of this roll-up.
-    fn does(&self, task: &PatternTask) -> bool {
-        let pattern = &self.reader.pattern;
-        self.reader.owner == task.owner
-            && pattern.name == task.pattern
-            && pattern.generation == task.generation
+        let computed = Computed::new(&reader.pattern)?;
+        Some(Read { reader: Arc::new(reader.clone()), computed })
     }
 
     /// Returns what a child gives; `None` if it refers to nothing or does not match.
@@ -124,11 +143,11 @@ impl Read {
 
     /// Changes the groups of a child's values, and adds their tasks.
     fn changed(
-        &self,
+        self: &Arc<Self>,
         from: CollectionId,
         (before, after): (Option<&Given>, Option<&Given>),
         writer: &mut dyn RuleWriter,
-        tasks: &mut Vec<DocBuf>,
+        tasks: &mut Vec<Box<dyn RuleTask>>,
     ) -> Attempt<()> {
         let given = || before.into_iter().chain(after);
         let values: BTreeMap<_, _> = given().flat_map(|given| &given.values).collect();
@@ -143,27 +162,32 @@ impl Read {
                 owner = task.find(writer).map(|(owner, _)| owner.id);
             }
             let Some(owner) = owner else { return Ok(()) };
-            self.change_group((from, owner), value.as_value(), (old, new), writer)?;
-            tasks.push(task.encode());
+            let (key, values) =
+                self.change_group((from, owner), value.as_value(), (old, new), writer)?;
+            tasks.push(Box::new(Parents { read: Arc::clone(self), task, key, values }));
         }
         Ok(())
     }
 
+    /// Changes the group of a value. Returns its key, and the derived values if they are known.
     fn change_group(
         &self,
         (from, owner): (CollectionId, CollectionId),
         value: Value<'_>,
         (old, new): (Option<&Contribution>, Option<&Contribution>),
         writer: &mut dyn RuleWriter,
-    ) -> Attempt<()> {
+    ) -> Attempt<(Vec<u8>, Option<Values>)> {
         let pattern = &self.reader.pattern;
         claim(writer, owner, pattern, value);
         let rollup = self.computed.rollup();
         let groups = self.computed.groups(from, owner);
+        let key = groups.key(value);
         // Without a row the task computes the group, if the value has a parent.
-        let Some(mut group) = groups.read(&writer.view(), value)? else { return Ok(()) };
+        let Some(mut group) = groups.read(&writer.view(), &key)? else { return Ok((key, None)) };
         group.change(rollup, old, new)?;
-        groups.write(writer, value, &group)
+        groups.write(writer, &key, &group)?;
+        let values = (!group.is_stale()).then(|| self.computed.results(&group));
+        Ok((key, values))
     }
 }
 

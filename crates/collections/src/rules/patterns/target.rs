@@ -7,18 +7,20 @@ use quire_catalog::Collection;
 use quire_catalog::patterns::{
     CopyMode, OnDelete, Pattern, PatternKind, PatternMeters, Reader, Reference,
 };
-use quire_document::{Doc, DocBuf, Path, Value, ValueBuf, equal};
+use quire_document::{Doc, DocBuf, Path, Value, equal};
+use quire_error::Result;
 
 use super::copies::{nulled, refers};
 use super::declared::Declared;
 use super::dependents::Dependents;
-use super::reference::{Computed, find_target};
+use super::reference::{Computed, Fresh, find_target};
 use super::task::{Cause, PatternTask};
+use super::values::same;
 use super::{Upkeep, claim, named, refused};
 use crate::Record;
 use crate::changes::Change;
 use crate::failure::Attempt;
-use crate::rules::{Rule, RuleWriter};
+use crate::rules::{Rule, RuleTask, RuleWriter};
 
 /// Returns the rule of a collection that references of the database read.
 pub(in crate::rules) fn compile(collection: &Collection) -> Option<Arc<dyn Rule>> {
@@ -32,7 +34,7 @@ struct Targets(Vec<Referred>);
 
 /// A reference that reads the collection.
 struct Referred {
-    reader: Reader,
+    reader: Arc<Reader>,
     foreign: Path,
     /// The paths whose change reaches the copies.
     synced: Vec<Path>,
@@ -43,7 +45,7 @@ impl Referred {
         let PatternKind::Reference(reference) = &reader.pattern.kind else { return None };
         let synced = reference.fields.iter().filter(|field| field.mode == CopyMode::Sync);
         Some(Referred {
-            reader: reader.clone(),
+            reader: Arc::new(reader.clone()),
             foreign: Path::new(&reference.foreign_field),
             synced: synced.map(|field| Path::new(&field.source)).collect(),
         })
@@ -73,22 +75,24 @@ impl Referred {
     }
 
     /// Adds the tasks of a change of a referred document.
-    fn derive(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>, tasks: &mut Vec<DocBuf>) {
-        let key =
-            |doc: Option<Doc<'_>>| doc.and_then(|doc| self.foreign.get(doc)).map(ValueBuf::new);
-        let (old, new) = (key(before), key(after));
-        let mut add = |value: &ValueBuf, cause| {
-            let task = PatternTask::new(&self.reader, value.as_value(), cause);
-            tasks.push(task.encode());
+    fn derive(
+        &self,
+        before: Option<Doc<'_>>,
+        after: Option<Doc<'_>>,
+        tasks: &mut Vec<Box<dyn RuleTask>>,
+    ) {
+        let old = before.and_then(|before| self.foreign.get(before));
+        let new = after.and_then(|after| self.foreign.get(after));
+        let mut add = |value: Value<'_>, cause| {
+            tasks.push(Box::new(PatternTask::new(&self.reader, value, cause)));
         };
-        if old != new {
-            old.iter().for_each(|value| add(value, Cause::Gone));
-            new.iter().for_each(|value| add(value, Cause::Changed));
-        } else if let (Some(value), Some(before), Some(after)) = (&new, before, after) {
-            let read = |path: &Path, doc| path.get(doc).map(ValueBuf::new);
-            if self.synced.iter().any(|path| read(path, before) != read(path, after)) {
-                add(value, Cause::Changed);
-            }
+        if !same(old, new) {
+            old.into_iter().for_each(|value| add(value, Cause::Gone));
+            new.into_iter().for_each(|value| add(value, Cause::Changed));
+        } else if let (Some(value), Some(before), Some(after)) = (new, before, after)
+            && self.synced.iter().any(|path| !same(path.get(before), path.get(after)))
+        {
+            add(value, Cause::Changed);
         }
     }
 }
@@ -109,21 +113,32 @@ impl Rule for Targets {
         &self,
         change: &Change<'_>,
         _: &mut dyn RuleWriter,
-        tasks: &mut Vec<DocBuf>,
+        tasks: &mut Vec<Box<dyn RuleTask>>,
     ) -> Attempt<()> {
         let (before, after) = (change.before(), change.after());
         self.0.iter().for_each(|referred| referred.derive(before, after, tasks));
         Ok(())
     }
 
-    fn run(&self, task: Doc<'_>, writer: &mut dyn RuleWriter) -> Attempt<Option<DocBuf>> {
-        let mut task = PatternTask::decode(task)?;
-        let Some((owner, pattern)) = task.find(writer) else { return Ok(None) };
-        let PatternKind::Reference(reference) = &pattern.kind else { return Ok(None) };
-        let value = task.value.clone();
+    fn resume(&self, task: Doc<'_>) -> Result<Option<Box<dyn RuleTask>>> {
+        let task = PatternTask::decode(task, self.0.iter().map(|referred| &referred.reader))?;
+        Ok(task.map(|task| Box::new(task) as Box<dyn RuleTask>))
+    }
+}
+
+/// The task of a reference: the documents that refer to the value get their copies, or are let go.
+impl RuleTask for PatternTask {
+    fn run(&mut self, writer: &mut dyn RuleWriter) -> Attempt<bool> {
+        let Some((owner, pattern)) = self.find(writer) else { return Ok(false) };
+        let PatternKind::Reference(reference) = &pattern.kind else { return Ok(false) };
+        let value = self.value.clone();
         claim(writer, owner.id, &pattern, value.as_value());
         let work = Work { owner: &owner, pattern: &pattern, reference, value: value.as_value() };
-        Ok(work.run(&mut task, writer)?.then(|| task.encode()))
+        work.run(self, writer)
+    }
+
+    fn encode(&self) -> DocBuf {
+        PatternTask::encode(self)
     }
 }
 
@@ -140,7 +155,7 @@ impl Work<'_> {
     fn run(&self, task: &mut PatternTask, writer: &mut dyn RuleWriter) -> Attempt<bool> {
         let Work { owner, reference, value, .. } = *self;
         let position = task.position.as_deref();
-        let dependents = Dependents::new(owner, &reference.local_field, value, position)?;
+        let mut dependents = Dependents::new(owner, &reference.local_field, value, position)?;
         // Another document can have the value by now.
         let is_gone = task.cause == Cause::Gone && !self.target_exists(writer)?;
         if is_gone && matches!(reference.on_delete, OnDelete::Restrict | OnDelete::Keep) {
@@ -150,14 +165,16 @@ impl Work<'_> {
             return Ok(true);
         }
         let Some(computed) = Computed::new(self.pattern) else { return Ok(false) };
+        let mut fresh = None;
+        let local = Path::new(&reference.local_field);
         task.position = dependents.visit(owner, writer, |writer, record| {
             let doc = record.doc.as_doc();
-            if !refers(doc, Path::new(&reference.local_field).parts(), value) {
+            if !refers(doc, local.parts(), value) {
                 return Ok(());
             }
             let changed = match is_gone {
                 true => self.let_go(&computed, record, writer),
-                false => self.refresh(&computed, record, writer),
+                false => self.refresh(&computed, &mut fresh, record, writer),
             };
             changed.map_err(|failure| named(failure, owner, self.pattern, doc))
         })?;
@@ -187,17 +204,27 @@ impl Work<'_> {
         Err(refused(self.owner, self.pattern, local_field, &why).into())
     }
 
-    /// Computes the copies of a document anew.
+    /// Computes the copies of a document anew: those of the value, or all of them if the collection
+    /// refers to itself. `fresh` keeps what the value names from the first document on.
     fn refresh(
         &self,
         computed: &Computed,
+        fresh: &mut Option<Option<Fresh>>,
         record: &Record,
         writer: &mut dyn RuleWriter,
     ) -> Attempt<()> {
         let doc = record.doc.as_doc();
-        let Some(new) = computed.recomputed(self.owner, doc, writer)? else { return Ok(()) };
+        let fresh = match fresh {
+            Some(fresh) => fresh,
+            None => fresh.insert(computed.fresh(self.owner, self.value, writer)?),
+        };
+        let new = match fresh {
+            Some(fresh) => computed.refreshed(doc, self.value, fresh)?,
+            None => computed.recomputed(self.owner, doc, writer)?,
+        };
+        let Some(new) = new else { return Ok(()) };
         PatternMeters::add(&self.pattern.meters.derived, 1);
-        writer.replace(self.owner, record.id, doc, new.as_doc())
+        writer.replace(self.owner, record.id, (doc, new.as_doc()), Some(self.pattern))
     }
 
     /// Does what the pattern says about a document that refers to a deleted one.
@@ -216,6 +243,6 @@ impl Work<'_> {
         let new = nulled(doc, local.parts(), self.value);
         let completed = computed.recomputed(self.owner, new.as_doc(), writer)?;
         let new = completed.unwrap_or(new);
-        writer.replace(self.owner, record.id, doc, new.as_doc())
+        writer.replace(self.owner, record.id, (doc, new.as_doc()), Some(self.pattern))
     }
 }

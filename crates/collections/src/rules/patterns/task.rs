@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use quire_catalog::Collection;
 use quire_catalog::patterns::{Pattern, Reader};
-use quire_catalog::{Collection, Namespace, Uuid};
 use quire_document::{Binary, Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -21,15 +21,9 @@ pub(crate) enum Cause {
 
 /// A task of a pattern.
 #[derive(Debug, Clone)]
-pub(crate) struct PatternTask {
-    /// The collection that declares the pattern.
-    pub owner: Uuid,
-    /// The name that the collection had.
-    pub namespace: String,
-    /// The name of the pattern.
-    pub pattern: String,
-    /// The generation of the pattern.
-    pub generation: u64,
+pub(super) struct PatternTask {
+    /// The pattern, and the collection that declares it.
+    pub reader: Arc<Reader>,
     /// The value that the documents have.
     pub value: ValueBuf,
     /// What has happened.
@@ -40,12 +34,9 @@ pub(crate) struct PatternTask {
 
 impl PatternTask {
     /// Returns a task for the documents that have a value.
-    pub fn new(reader: &Reader, value: Value<'_>, cause: Cause) -> Self {
+    pub fn new(reader: &Arc<Reader>, value: Value<'_>, cause: Cause) -> Self {
         PatternTask {
-            owner: reader.owner,
-            namespace: reader.namespace.to_string(),
-            pattern: reader.pattern.name.clone(),
-            generation: reader.pattern.generation,
+            reader: Arc::clone(reader),
             value: ValueBuf::new(value),
             cause,
             position: None,
@@ -54,12 +45,12 @@ impl PatternTask {
 
     /// Encodes the task.
     pub fn encode(&self) -> DocBuf {
+        let Reader { owner, namespace, pattern } = &*self.reader;
         DocBuf::build(|writer| {
-            let owner = Binary { subtype: 4, bytes: &self.owner.0 };
-            writer.append("owner", Value::Binary(owner));
-            writer.append("ns", self.namespace.as_str());
-            writer.append("pattern", self.pattern.as_str());
-            writer.append("generation", self.generation as i64);
+            writer.append("owner", Value::Binary(Binary { subtype: 4, bytes: &owner.0 }));
+            writer.append("ns", namespace.as_str());
+            writer.append("pattern", pattern.name.as_str());
+            writer.append("generation", pattern.generation as i64);
             writer.append("value", self.value.as_value());
             writer.append("gone", self.cause == Cause::Gone);
             if let Some(position) = &self.position {
@@ -69,25 +60,27 @@ impl PatternTask {
         })
     }
 
-    /// Decodes what [`encode`](Self::encode) made.
+    /// Decodes what [`encode`](Self::encode) made. Returns `None` if its pattern is none of `readers`:
+    /// it is gone, or was declared anew, and then its build does what the task would.
     ///
     /// # Errors
     /// 301 DataCorruptionDetected for another document.
-    pub fn decode(task: Doc<'_>) -> Result<Self> {
+    pub fn decode<'r>(
+        task: Doc<'_>,
+        mut readers: impl Iterator<Item = &'r Arc<Reader>>,
+    ) -> Result<Option<Self>> {
         let damaged = || {
             let text = "stored data is damaged: a task of a pattern";
             Error::new(ErrorCode::DataCorruptionDetected, text)
         };
         let (
             Some(Value::Binary(owner)),
-            Some(Value::String(namespace)),
             Some(Value::String(pattern)),
             Some(Value::Int64(generation)),
             Some(value),
             Some(Value::Bool(gone)),
         ) = (
             task.get("owner"),
-            task.get("ns"),
             task.get("pattern"),
             task.get("generation"),
             task.get("value"),
@@ -100,27 +93,28 @@ impl PatternTask {
             Some(Value::Binary(position)) => Some(position.bytes.to_vec()),
             _ => None,
         };
-        Ok(PatternTask {
-            owner: Uuid(owner.bytes.try_into().map_err(|_| damaged())?),
-            namespace: namespace.to_owned(),
-            pattern: pattern.to_owned(),
-            generation: generation as u64,
+        let found = readers.find(|reader| {
+            reader.owner.0 == *owner.bytes
+                && reader.pattern.name == pattern
+                && reader.pattern.generation == generation as u64
+        });
+        Ok(found.map(|reader| PatternTask {
+            reader: Arc::clone(reader),
             value: ValueBuf::new(value),
             cause: if gone { Cause::Gone } else { Cause::Changed },
             position,
-        })
+        }))
     }
 
     /// Returns the collection and the pattern as `writer` sees them; `None` if one is gone or the
     /// pattern was declared anew, whose build does what the task would.
     pub fn find(&self, writer: &mut dyn RuleWriter) -> Option<(Arc<Collection>, Arc<Pattern>)> {
-        let named = Namespace::parse(&self.namespace).ok();
-        let found = named.and_then(|namespace| writer.collection(&namespace));
-        let owner = match found.filter(|found| found.uuid == self.owner) {
+        let Reader { owner: uuid, namespace, pattern } = &*self.reader;
+        let owner = match writer.collection(namespace).filter(|found| found.uuid == *uuid) {
             Some(found) => found,
-            None => writer.view().catalog().by_uuid(&self.owner).cloned()?,
+            None => writer.view().catalog().by_uuid(uuid).cloned()?,
         };
-        let pattern = Arc::clone(owner.patterns.named(&self.pattern)?);
-        (pattern.generation == self.generation).then_some((owner, pattern))
+        let found = Arc::clone(owner.patterns.named(&pattern.name)?);
+        (found.generation == pattern.generation).then_some((owner, found))
     }
 }

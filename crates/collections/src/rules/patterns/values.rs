@@ -12,6 +12,54 @@ pub(super) fn with_values(
     paths: &[Path],
     values: &[Option<ValueBuf>],
 ) -> Option<DocBuf> {
+    if paths.len() > 1 && paths.iter().all(|path| path.parts().len() == 1) {
+        return with_fields(doc, paths, values);
+    }
+    step_by_step(doc, paths, values)
+}
+
+/// Does the work of [`with_values`] in one pass over the document, for paths of one name.
+fn with_fields(doc: Doc<'_>, paths: &[Path], values: &[Option<ValueBuf>]) -> Option<DocBuf> {
+    let value = |at: usize| values.get(at)?.as_ref().map(ValueBuf::as_value);
+    let names: Vec<&str> = paths.iter().map(Path::first).collect();
+    let position = |name: &str| names.iter().position(|known| *known == name);
+    let mut found = vec![false; names.len()];
+    let mut is_same = true;
+    for (name, old) in doc.fields() {
+        if let Some(at) = position(name)
+            && !std::mem::replace(&mut found[at], true)
+        {
+            is_same &= value(at).is_some_and(|value| identical(old, value));
+        }
+    }
+    let missing = (0..names.len()).filter(|at| !found[*at] && value(*at).is_some());
+    let missing: Vec<usize> = missing.collect();
+    let mut missing = missing.into_iter().peekable();
+    if is_same && missing.peek().is_none() {
+        return None;
+    }
+    Some(DocBuf::build(|writer| {
+        for (name, old) in doc.fields() {
+            let Some(at) = position(name) else {
+                writer.append(name, old);
+                continue;
+            };
+            if !std::mem::replace(&mut found[at], false) {
+                continue;
+            }
+            while let Some(earlier) = missing.next_if(|missing| *missing < at) {
+                writer.append_some(names[earlier], value(earlier));
+            }
+            writer.append_some(name, value(at));
+        }
+        for at in missing {
+            writer.append_some(names[at], value(at));
+        }
+    }))
+}
+
+/// Does the work of [`with_values`] path by path.
+fn step_by_step(doc: Doc<'_>, paths: &[Path], values: &[Option<ValueBuf>]) -> Option<DocBuf> {
     let mut changed: Option<DocBuf> = None;
     for (path, value) in paths.iter().zip(values) {
         let doc = changed.as_ref().map_or(doc, DocBuf::as_doc);
@@ -21,6 +69,15 @@ pub(super) fn with_values(
         }
     }
     changed
+}
+
+/// Returns true if two values have the same type and bytes, or if both are absent.
+pub(super) fn same(a: Option<Value<'_>>, b: Option<Value<'_>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => identical(a, b),
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 /// Returns the value at a path of documents.
@@ -156,6 +213,30 @@ mod tests {
         assert_eq!(some, doc! { "own": 1, "s": { "y": 3 }, "b": 4 });
         let all = doc! { "own": 1, "a": 1, "s": { "x": 2, "y": 3 }, "b": 4 };
         assert_eq!(set(some, [Some(1), Some(2), Some(3), Some(4)]), all);
+    }
+
+    #[test]
+    fn one_pass_gives_what_the_single_steps_give() {
+        let paths = ["p", "q", "r"].map(Path::new);
+        let names = ["", "p", "q", "r", "x"];
+        let drawn = |bits: usize| (bits > 0).then(|| ValueBuf::new(bits as i32));
+        for state in 0..5usize.pow(3) * 27 {
+            let (order, wanted) = (state / 27, state % 27);
+            let order = [order % 5, order / 5 % 5, order / 25];
+            let doc = DocBuf::build(|writer| {
+                for (at, name) in order.iter().enumerate() {
+                    if *name > 0 && !order.get(..at).unwrap().contains(name) {
+                        writer.append(names[*name], 1);
+                    }
+                }
+            });
+            let values = [wanted % 3, wanted / 3 % 3, wanted / 9].map(drawn);
+            assert_eq!(
+                with_fields(doc.as_doc(), &paths, &values),
+                step_by_step(doc.as_doc(), &paths, &values),
+                "{doc:?} {values:?}"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Roll-ups: after every committed operation the derived values of each parent are those that the
 //! children give. The oracle computes them anew from what `find` returns.
 
+mod batches;
 mod examples;
 mod faults;
 mod mix;
