@@ -114,6 +114,12 @@ impl Error {
         self
     }
 
+    /// Removes a label.
+    pub fn without_label(mut self, label: Label) -> Self {
+        self.0.labels.retain(|own| *own != label);
+        self
+    }
+
     /// Sets the BSON document of details; its fields are added to the reply.
     pub fn with_details(mut self, bson: impl Into<Vec<u8>>) -> Self {
         self.0.details = Some(bson.into());

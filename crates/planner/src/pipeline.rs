@@ -28,7 +28,7 @@ use crate::indexes::keys::{of_present_keys, tests_keys, types_in, without_keys};
 use crate::pipeline::barrier::hold_back;
 use crate::pipeline::needed::{narrowing, needed_paths};
 use crate::pipeline::rewrite::optimise;
-use crate::pipeline::target::check_target;
+use crate::pipeline::target::{check_fused, check_target};
 use crate::plan::{Inner, Node, Plan, Reshape, Source};
 use crate::request::{AggregateRequest, FindRequest};
 use inner::{Around, plan_inner};
@@ -65,12 +65,14 @@ pub(crate) fn plan_pipeline(
     let stages = request.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
     let stages = parse_pipeline(stages, context)?;
     check_target(stages.last(), request, stats)?;
+    check_fused(&stages, request, stats)?;
     let source = Source {
         namespace: request.namespace.clone(),
         hint: request.hint.clone(),
         collation: request.collation.clone(),
         fed_by: request.fed_by,
         of_view: request.view.is_some(),
+        gives_metadata: false,
     };
     plan_stages(&source, stages, context, stats)
 }
@@ -219,6 +221,8 @@ struct Query {
     projection: Option<Arc<Reshape>>,
     /// True if the other stages read no field at all.
     counts_only: bool,
+    /// True if stages outside of the pipeline read the metadata of the search.
+    gives_metadata: bool,
 }
 
 impl Query {
@@ -231,8 +235,14 @@ impl Query {
             of_pipeline: true,
             ..FindRequest::default()
         };
-        let mut query =
-            Query { find, filter: None, sort: None, projection: None, counts_only: false };
+        let mut query = Query {
+            find,
+            filter: None,
+            sort: None,
+            projection: None,
+            counts_only: false,
+            gives_metadata: source.gives_metadata,
+        };
         if let Some(Stage::Match(filter)) = stages.front() {
             query.filter = Some(Arc::clone(filter));
             stages.pop_front();
@@ -341,9 +351,10 @@ impl Query {
         stats: &dyn Statistics,
     ) -> Result<Plan> {
         let mut find = self.find_query(condition);
-        find.reads_metadata = find
-            .search()
-            .is_some_and(|search| search.metadata().iter().any(|kind| reads_metadata(rest, kind)));
+        find.reads_metadata = find.search().is_some_and(|search| {
+            let mut kinds = search.metadata().iter();
+            self.gives_metadata || kinds.any(|kind| reads_metadata(rest, kind))
+        });
         let mut plan = plan_find(&find, stats)?;
         if let Some(Stage::Group(group)) = rest.front().filter(|_| !context.as_written)
             && let Some(root) = below_group(group, &find, &plan)?

@@ -64,7 +64,8 @@ impl Session {
                 Ok(Known::InProgress) => Ok(self.turn(turn, number)),
                 Ok(Known::Committed) => {
                     turn.keep();
-                    let text = format!("Transaction {number} has been committed.");
+                    let text =
+                        format!("Transaction with {{ txnNumber: {number} }} has been committed.");
                     Err(Error::new(ErrorCode::TransactionCommitted, text))
                 }
                 Err(error) => {
@@ -518,7 +519,7 @@ fn commit(mut writer: Writer, turn: &mut Turn, options: CommitOptions) -> Result
 }
 
 fn aborted(number: i64) -> Error {
-    no_such(format!("Transaction {number} has been aborted."))
+    no_such(format!("Transaction with {{ txnNumber: {number} }} has been aborted."))
 }
 
 fn no_such(text: String) -> Error {

@@ -170,7 +170,7 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             "viewOn" if !arg.is_null() => parsed.view.on = Some(view_on(cx, &arg)?),
             "pipeline" if !arg.is_null() => parsed.view.pipeline = Some(pipeline(&arg)?),
             "dryRun" if !arg.is_null() => parsed.dry_run = arg.safe_bool()?,
-            "expireAfterSeconds" if !arg.is_null() => parsed.expiry = Some(of_collection(&arg)?),
+            "expireAfterSeconds" => parsed.expiry = Some(of_collection(&arg)?),
             "cappedSize" if !arg.is_null() => {
                 parsed.capped.bytes_max = Some(parse_size("collMod.cappedSize", arg.value())?);
             }
@@ -190,7 +190,6 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             | "viewOn"
             | "pipeline"
             | "dryRun"
-            | "expireAfterSeconds"
             | "cappedSize"
             | "cappedMax"
             | "changeStreamPreAndPostImages"

@@ -3,6 +3,7 @@
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
+use crate::frame::profiler::SYSTEM_PROFILE;
 use crate::frame::query_args::batch_size;
 use quire_catalog::{Index, IndexState};
 use quire_collections::IndexBuild;
@@ -55,7 +56,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             }
         })
     };
-    let rows: Vec<DocBuf> = collection.listed_indexes().map(|index| row(index)).collect();
+    // In MongoDB `system.profile` has no index, also none of `_id`.
+    let listed = collection.listed_indexes().filter(|_| namespace.collection() != SYSTEM_PROFILE);
+    let rows: Vec<DocBuf> = listed.map(|index| row(index)).collect();
     cx.list_reply(reply, namespace.as_str(), rows, batch, body)
 }
 

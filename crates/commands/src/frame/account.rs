@@ -12,7 +12,7 @@ use crate::frame::service::{Connection, Service, now_ms};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
 use quire_access::UserName;
-use quire_catalog::{Namespace, split_namespace};
+use quire_catalog::{Namespace, debug_doc, split_namespace};
 use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
 use quire_error::Error;
 use std::any::Any;
@@ -134,6 +134,9 @@ pub fn end_command(
     }
     let of_data = command.kind != Kind::Other || ended.tally.explained.is_some();
     let recorded = of_data && !command.has_statements && !ended.tally.failed_early;
+    // A cursor over a list of the catalog, such as that of `listCollections`.
+    let of_list = ended.op == Class::GetMore && ended.namespace.contains(".$cmd.list");
+    let recorded = recorded && !of_list;
     tell(service, connection, ended, recorded);
 }
 
@@ -220,7 +223,7 @@ fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
 fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("op", ended.op.name()).append("ns", &*shown(ended.namespace));
-        writer.append("command", &shown_command(ended));
+        writer.append("command", &recorded_command(ended));
         write_origin(ended, Values::Shown, writer);
         ended.tally.write(writer);
         write_shapes(ended, writer);
@@ -252,6 +255,26 @@ fn write_user(connection: &Connection, writer: &mut DocWriter<'_>) {
     }
     users.finish();
     writer.append("user", user.map(UserName::to_string).unwrap_or_default().as_str());
+}
+
+/// The bytes up to which an entry of `system.profile` has the whole command, as in MongoDB.
+const RECORDED_BYTES_MAX: usize = 50 * 1024;
+
+/// Returns the command as an entry of `system.profile` has it: whole, or the beginning of its text and
+/// its comment.
+fn recorded_command(ended: &Ended<'_>) -> DocBuf {
+    let command = ended.command;
+    if command.len() <= WHOLE_BYTES_MAX || !ended.secrets.is_empty() {
+        return shown_command(ended);
+    }
+    if command.len() <= RECORDED_BYTES_MAX {
+        return command.to_owned();
+    }
+    let begin = debug_doc(shown_command(ended).as_doc());
+    DocBuf::build(|writer| {
+        writer.append("$truncated", [&begin, "..."].concat().as_str());
+        writer.append_some("comment", command.get("comment"));
+    })
 }
 
 /// Returns the command as [`shown_body`] shows it. A `getMore` without a comment gets the comment

@@ -169,7 +169,8 @@ fn run(
     attempt.outcome.hang_up |= cx.write_hangs_up.get();
     let unsatisfied = cx.unsatisfied();
     if let Err(error) = result {
-        return Err(Failed { error: labelled(&cx, error), unsatisfied });
+        let error = labelled(&cx, error, unsatisfied.is_some());
+        return Err(Failed { error, unsatisfied });
     }
     // In a transaction only the commit may be repeated.
     let retryable = cx.generic.txn_number.is_some()
@@ -347,9 +348,9 @@ fn prepare<'c>(
 }
 
 /// Adds the label that tells a driver to repeat a retryable write.
-fn labelled(cx: &Context<'_>, error: Error) -> Error {
+fn labelled(cx: &Context<'_>, error: Error, unsatisfied: bool) -> Error {
     if cx.in_transaction() {
-        return crate::frame::transactions::labelled(cx, error);
+        return crate::frame::transactions::labelled(cx, error, unsatisfied);
     }
     match cx.generic.txn_number.is_some() && error.code().is_a(ErrorClass::RetriableError) {
         true => error.with_label(Label::RetryableWriteError),

@@ -206,8 +206,12 @@ impl Service {
     }
 
     /// Writes an entry. An entry that cannot be written is dropped, because its operation has
-    /// ended. While `fsync` blocks writes, no entries are written.
+    /// ended. While `fsync` blocks writes, no entries are written. A database that does not exist gets no
+    /// entry: that would create it, for example after its `dropDatabase`.
     pub fn record_profile(&self, db: &str, entry: Doc<'_>) {
+        if self.store.catalog().database(db).is_none() {
+            return;
+        }
         let Some(_writing) = self.write_gate.try_enter() else { return };
         if let Ok(namespace) = Namespace::new(db, SYSTEM_PROFILE) {
             let _ = self.insert_profile(&namespace, entry);

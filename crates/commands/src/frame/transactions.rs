@@ -177,8 +177,9 @@ impl Context<'_> {
 }
 
 /// Adds the labels that tell a driver what it may retry after an error in a transaction: the whole
-/// transaction, or the commit.
-pub fn labelled(cx: &Context<'_>, error: Error) -> Error {
+/// transaction, or the commit. `unsatisfied` says that the reply has a write concern error: then what a
+/// transaction that had ended before wrote is not known to be lost, and nothing may be retried.
+pub fn labelled(cx: &Context<'_>, error: Error, unsatisfied: bool) -> Error {
     let error = match error.code() {
         ErrorCode::SnapshotTooOld => {
             let text = "Read timestamp is older than the oldest available timestamp.";
@@ -194,8 +195,12 @@ pub fn labelled(cx: &Context<'_>, error: Error) -> Error {
         ErrorCode::PreparedTransactionInProgress,
     ];
     let retriable = error.code().is_a(ErrorClass::RetriableError);
-    if cx.command.in_transaction == InTransaction::Ends && retriable {
+    let ends = cx.command.in_transaction == InTransaction::Ends;
+    if ends && retriable {
         return error.with_label(Label::RetryableWriteError);
+    }
+    if ends && unsatisfied && error.code() == ErrorCode::NoSuchTransaction {
+        return error.without_label(Label::TransientTransactionError);
     }
     match transient.contains(&error.code()) || retriable {
         true => error.with_label(Label::TransientTransactionError),

@@ -5,6 +5,7 @@ use crate::frame::args::{arguments, missing};
 use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, hint, owned};
+use crate::read::find::is_series;
 use crate::read::{on_view, oplog};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
@@ -26,7 +27,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             cx.integer_ok.set(true);
             distinct(key, &pipeline, &mut views, params)?
         }
-        None => distinct(key, &request, &mut views, params)?,
+        None => {
+            cx.integer_ok.set(is_series(&cx.target(body)?, &views));
+            distinct(key, &request, &mut views, params)?
+        }
     };
     cx.tally.examined = Some(examined);
     reply.append("values", &values);

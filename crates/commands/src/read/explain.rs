@@ -7,9 +7,11 @@ use crate::frame::context::Context;
 use crate::frame::parameters::table::STAGE_BYTES;
 use crate::read::explained;
 use crate::read::what_if::{self, WhatIf};
+use quire_document::limits::INTERNAL_DOCUMENT_BYTES_MAX;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{OpenViews, UnitOfWork};
+use quire_mql::too_large;
 use quire_planner::{AggregateRequest, ReadRequest, RequestShape, Verbosity};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -53,8 +55,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let explained = explain_inner(cx, command, inner, (verbosity, what_if.as_ref()));
     cx.command = own;
-    finish(cx, inner, explained?, reply);
-    Ok(())
+    finish(cx, inner, explained?, reply)
 }
 
 /// Explains an `aggregate` with `explain: true`.
@@ -76,8 +77,7 @@ pub fn write_aggregate(
             writer.append_element(element);
         });
     });
-    finish(cx, command.as_doc(), shown, reply);
-    Ok(())
+    finish(cx, command.as_doc(), shown, reply)
 }
 
 fn explain_inner(
@@ -157,7 +157,19 @@ fn parse_verbosity(arg: &Arg<'_>) -> Result<Verbosity> {
 }
 
 /// Appends the explanation and the other fields of the reply.
-fn finish(cx: &Context<'_>, inner: Doc<'_>, explained: DocBuf, reply: &mut DocWriter<'_>) {
+///
+/// # Errors
+/// 10334 BSONObjectTooLarge if the explanation and the command are larger than a document.
+fn finish(
+    cx: &Context<'_>,
+    inner: Doc<'_>,
+    explained: DocBuf,
+    reply: &mut DocWriter<'_>,
+) -> Result<()> {
+    let bytes = explained.as_doc().len() + inner.len();
+    if bytes > INTERNAL_DOCUMENT_BYTES_MAX {
+        return Err(too_large(bytes, explained.as_doc().first()));
+    }
     reply.append_all(explained.as_doc());
     if !inner.is_empty() {
         let mut command = reply.document("command");
@@ -176,4 +188,5 @@ fn finish(cx: &Context<'_>, inner: Doc<'_>, explained: DocBuf, reply: &mut DocWr
     reply
         .document("serverParameters")
         .append(STAGE_BYTES, cx.service.parameters.cached.stage_bytes_max() as i32);
+    Ok(())
 }

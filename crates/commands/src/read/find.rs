@@ -71,7 +71,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         .map_err(|error| error.context(&format!("Executor error during find command: {namespace}")))
 }
 
-fn is_series(namespace: &Namespace, views: &dyn Views) -> bool {
+pub(super) fn is_series(namespace: &Namespace, views: &dyn Views) -> bool {
     views.view().collection(namespace).is_some_and(|collection| collection.is_time_series())
 }
 

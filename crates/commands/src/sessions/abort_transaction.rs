@@ -1,6 +1,6 @@
 //! `abortTransaction`: ends a transaction without its writes.
 
-use super::outside_transaction;
+use super::{note_concern, outside_transaction};
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
@@ -21,5 +21,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     else {
         return Err(outside_transaction(cx));
     };
-    session.abort_transaction(&cx.service.store, number, &cx.interrupt)
+    let ended = session.abort_transaction(&cx.service.store, number, &cx.interrupt);
+    note_concern(cx, &ended);
+    ended
 }

@@ -1,7 +1,7 @@
 //! `commitTransaction`: ends a transaction with its writes. It may be repeated, also after a
 //! restart, with the same reply.
 
-use super::outside_transaction;
+use super::{note_concern, outside_transaction};
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
@@ -37,8 +37,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     }
     let options = cx.commit_options();
     let ended = session.commit_transaction(&cx.service.store, number, options, &cx.interrupt);
-    // A commit that failed has no write concern to report.
-    cx.writing.set(ended.is_ok());
+    note_concern(cx, &ended);
     cx.committed.set(ended?);
     Ok(())
 }

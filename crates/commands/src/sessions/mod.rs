@@ -56,6 +56,16 @@ fn outside_transaction(cx: &Context<'_>) -> Error {
     Error::new(ErrorCode::CommandFailed, text)
 }
 
+/// Records whether the end of a transaction reports a write concern that cannot be met: if it succeeds,
+/// and if the transaction had ended before.
+fn note_concern<T>(cx: &Context<'_>, ended: &Result<T>) {
+    let reports = match ended {
+        Ok(_) => true,
+        Err(error) => error.code() == ErrorCode::NoSuchTransaction,
+    };
+    cx.writing.set(reports);
+}
+
 /// Returns the command's first field: an array of documents. Nulls are skipped.
 fn elements<'a>(
     owner: &'static str,

@@ -47,6 +47,7 @@ mod query_settings;
 mod recorder;
 mod redaction;
 mod refusals;
+mod refusals_of_reads;
 mod refusals_of_writes;
 mod requests;
 mod retryable;

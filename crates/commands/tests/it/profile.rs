@@ -209,3 +209,42 @@ fn long_names_and_errors_are_shortened() {
     let longest = entries(&mut client).iter().map(|entry| entry.as_bytes().len()).max();
     assert!(longest.unwrap() < 10_000, "{longest:?}");
 }
+
+#[test]
+fn a_long_command_is_recorded_by_its_beginning_and_its_comment() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "profile": 2, "$db": "test" });
+    for bytes in [10_000, 60_000] {
+        let long = "x".repeat(bytes);
+        let filter = doc! { "a": long.as_str() };
+        client.works(doc! { "find": "c", "filter": &filter, "comment": "why", "$db": "test" });
+    }
+    let entries = entries(&mut client);
+    assert_eq!(text(&entries[0], "command.filter.a").map(str::len), Some(10_000));
+    let begin = text(&entries[1], "command.$truncated").unwrap();
+    assert!(begin.starts_with("{ find: \"c\"") && begin.len() < 5000, "{begin}");
+    assert_eq!(text(&entries[1], "command.comment"), Some("why"));
+    assert!(at(&entries[1], "command.filter").is_none());
+}
+
+#[test]
+fn a_list_of_collections_is_recorded_once_and_a_dropped_database_is_not_made_again() {
+    let server = Server::new();
+    server.0.set_profile_defaults(2, 1.0);
+    let mut client = server.client(1);
+    for name in ["a", "b", "c"] {
+        client.works(doc! { "create": name, "$db": "test" });
+    }
+    let listed =
+        client.works(doc! { "listCollections": 1, "cursor": { "batchSize": 1 }, "$db": "test" });
+    let id = at(&listed, "cursor.id").unwrap();
+    let more = doc! { "getMore": id, "collection": "$cmd.listCollections", "$db": "test" };
+    client.works(more);
+    let entries = entries(&mut client);
+    assert!(!ops(&entries).contains(&"getmore"), "{entries:?}");
+    client.works(doc! { "dropDatabase": 1, "$db": "test" });
+    client.works(doc! { "find": "a", "$db": "test" });
+    let found = client.works(doc! { "listCollections": 1, "$db": "test" });
+    assert!(at(&found, "cursor.firstBatch.0").is_none(), "{found:?}");
+}

@@ -57,7 +57,7 @@ pub fn explain(
     let mut execution = start(&request, feed, views, params)?;
     let stats = match verbosity {
         Verbosity::QueryPlanner => None,
-        _ => Some(run(&mut execution, begun, views, &interrupt)?),
+        _ => Some(run(&mut execution, begun, views, (&interrupt, first.as_ref()))?),
     };
     let mut plan = Plan::clone(&execution.plan);
     let written = match request {
@@ -86,7 +86,7 @@ pub fn explain(
     let print = |writer: &mut DocWriter<'_>| {
         let groups = plan.groups();
         writer.append("explainVersion", if groups > 0 { "2" } else { "1" });
-        if plan.stages().len() > groups || first.is_some() {
+        if has_stages(&plan, first.as_ref()) {
             let mut stages = writer.array("stages");
             write_stages(&plan, stats.as_ref(), (trials, first.as_ref()), &mut stages);
         } else {
@@ -105,18 +105,23 @@ pub fn explain(
     Ok(explained)
 }
 
-/// Runs an execution to its end and returns its statistics. An error of a pipeline is returned; an
-/// error of another plan is in its statistics.
+/// Returns true if explain shows a plan as the stages of a pipeline.
+fn has_stages(plan: &Plan, first: Option<&DocBuf>) -> bool {
+    plan.stages().len() > plan.groups() || first.is_some()
+}
+
+/// Runs an execution to its end and returns its statistics. An error of a plan that is shown as stages
+/// is returned; an error of another plan is in its statistics.
 fn run(
     execution: &mut Execution,
     begun: Instant,
     views: &mut dyn Views,
-    interrupt: &Arc<Interrupt>,
+    (interrupt, first): (&Arc<Interrupt>, Option<&DocBuf>),
 ) -> Result<NodeStats> {
     let ended = execution.drain(views, interrupt);
     let mut stats = execution.root.stats();
     if let Err(error) = ended {
-        if execution.plan.of_pipeline {
+        if has_stages(&execution.plan, first) {
             return Err(error);
         }
         execution.env.check_interrupt()?;

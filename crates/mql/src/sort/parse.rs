@@ -70,7 +70,7 @@ pub fn natural(doc: Doc<'_>) -> Result<Option<Direction>> {
 fn part(name: &str, value: Value<'_>, context: &ParseContext) -> Result<SortPart> {
     if let Value::Document(doc) = value {
         let kind = meta(doc, context)?;
-        return Ok(SortPart { by: SortBy::Meta(kind), direction: kind.direction() });
+        return Ok(SortPart { by: SortBy::Meta(kind), direction: Direction::Descending });
     }
     if !value.is_number() {
         let text = format!("Illegal key in $sort specification: {name}: {}", show(value));

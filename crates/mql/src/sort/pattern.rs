@@ -101,14 +101,6 @@ impl MetaKind {
             MetaKind::Score => "score",
         }
     }
-
-    /// Returns the direction: the best score first, but the smallest distance first.
-    pub(super) const fn direction(self) -> Direction {
-        match self {
-            MetaKind::GeoNearDistance => Direction::Ascending,
-            _ => Direction::Descending,
-        }
-    }
 }
 
 impl SortPart {

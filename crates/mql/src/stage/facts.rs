@@ -87,6 +87,9 @@ pub enum Standing {
     Anywhere,
     /// The first position; 40602 otherwise.
     First,
+    /// The first position, or one after filters that every document passes, which are removed; 40603
+    /// otherwise.
+    FirstLeft,
     /// The last position; 40601 otherwise.
     Last,
     /// The first position among the stages that the client wrote; those of a view may precede it.

@@ -19,7 +19,7 @@ pub(super) const GEO_NEAR: StageRow = StageRow {
     since: "2.4",
     doc: "Documents near a point, nearest first, by a 2dsphere or 2d index.",
     facts: Facts {
-        standing: Standing::First,
+        standing: Standing::FirstLeft,
         in_facet: false,
         in_fusion: InFusion::Searches(&["distanceField", "includeLocs"]),
         ..Facts::PLAIN
@@ -85,8 +85,23 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     Ok(stages)
 }
 
-/// Returns the stage that sets a field to the value of an expression.
+/// Returns the stages that set a field to the value of an expression. An array on the way to the field
+/// is replaced by a document, as in MongoDB, and not filled element by element.
 fn adding(path: &str, expression: &DocBuf, cx: &ParseContext) -> Result<Vec<Stage>> {
+    let mut stages = Vec::new();
+    for (end, _) in path.match_indices('.') {
+        let parent = &path[..end];
+        let value = format!("${parent}");
+        let empty = doc! { "$literal": {} };
+        let without_array =
+            doc! { "$cond": [{ "$isArray": [value.as_str()] }, &empty, value.as_str()] };
+        stages.extend(set(parent, &without_array, cx)?);
+    }
+    stages.extend(set(path, expression, cx)?);
+    Ok(stages)
+}
+
+fn set(path: &str, expression: &DocBuf, cx: &ParseContext) -> Result<Vec<Stage>> {
     let fields = DocBuf::build(|writer| {
         writer.append(path, expression);
     });

@@ -7,6 +7,7 @@ use super::{Match, Modified, Needs, Stage, StageBody, Unwind};
 use crate::context::Inside;
 use crate::context::{ParseContext, UserVariable};
 use crate::expression::{Dependencies, Expression, ExpressionNode, FieldPath, check_variable_name};
+use crate::filter::Node as Condition;
 use crate::options::Options;
 use crate::text;
 use quire_document::path::Path;
@@ -108,6 +109,7 @@ impl Lookup {
         let outer_variables = cx.variables.len();
         let (variables, inner) = variables(spec.variables.unwrap_or_default(), cx)?;
         let pipeline = parse_over(spec.pipeline, Inside::Lookup, &from, &inner)?;
+        let pipeline = search_apart(pipeline, outer_variables);
         let equality = match (&fields, spec.pipeline) {
             (None, Some(stages)) => equality(stages, &inner)?.map(Arc::new),
             _ => None,
@@ -239,6 +241,26 @@ fn variables(spec: Doc<'_>, cx: &ParseContext) -> Result<(Vec<Expression>, Parse
         Arc::make_mut(&mut inner.variables).push(variable);
     }
     Ok((expressions, inner))
+}
+
+/// Separates a search in the first filter from the conditions beside it that read variables of `let`:
+/// an index answers the search once for all documents, before the stages that depend on the document.
+fn search_apart(mut stages: Vec<Stage>, outer_variables: usize) -> Vec<Stage> {
+    let Some(Stage::Match(filter)) = stages.first() else { return stages };
+    let conditions = filter.filter().root().conjuncts();
+    if !conditions.iter().any(|condition| matches!(condition, Condition::Search(_))) {
+        return stages;
+    }
+    let varies = |condition: &Condition| {
+        let reads = Match::all_of(vec![condition.clone()]).needs().reads;
+        reads.volatile || reads.variables.iter().any(|index| *index >= outer_variables)
+    };
+    let (varying, same): (Vec<_>, Vec<_>) = conditions.iter().cloned().partition(varies);
+    if !varying.is_empty() {
+        let apart = [same, varying].map(|part| Stage::Match(Arc::new(Match::all_of(part))));
+        stages.splice(..1, apart);
+    }
+    stages
 }
 
 /// Returns the first equality of a foreign field with variables in the `$expr` of a leading

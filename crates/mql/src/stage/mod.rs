@@ -77,7 +77,8 @@ pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use needs::{Modified, Needs};
 pub use out::Out;
 pub use pipeline::{
-    for_each_row, parse_pipeline, parse_stage, parse_sub_pipeline, pipeline_to_bson, row_of,
+    check_search_place, for_each_row, parse_pipeline, parse_stage, parse_sub_pipeline,
+    pipeline_to_bson, row_of,
 };
 pub use redact::Redact;
 pub use registry::{STAGES, StageRow, find_stage, first_only, search_not_enabled};

@@ -24,7 +24,7 @@ pub(super) fn too_many_stages() -> Error {
 ///
 /// # Errors
 /// 7749501 for more than 1,000 stages; 17313 for a `$text` after the first stage; 40602 and 40601
-/// for a stage that must be the first or the last and is not; 10170100 for a fusion that is not the
+/// for a stage that must be the first or the last and is not; 40603 for a `$geoNear` after another stage; 10170100 for a fusion that is not the
 /// first stage; 40600, 51047, 31441 and 167 for a stage that is not allowed in this kind of
 /// pipeline; 323 APIStrictError for one outside the stable API; and errors of the stages' parsers.
 pub fn parse_pipeline<'s>(
@@ -63,6 +63,9 @@ pub fn parse_pipeline<'s>(
         let (is_first, is_last) = (at == 0 && !behind_source, at + 1 == count);
         match row.facts.standing {
             Standing::First if !is_first => return Err(first_only(row.name)),
+            Standing::FirstLeft if behind_source || !passes_all(&parsed) => {
+                return Err(first_left_only(row.name));
+            }
             Standing::Last if !is_last => return Err(last_only(row.name)),
             Standing::FirstWritten(code) if behind_source || at != first_written => {
                 let text = format!("{} is only valid as the first stage of a pipeline", row.name);
@@ -80,8 +83,7 @@ pub fn parse_pipeline<'s>(
             reads_dollar_path = true;
         }
         if filter.is_some_and(|filter| super::matching::names(filter, "$text")) {
-            let message = "$match with $text is only allowed as the first pipeline stage";
-            return Err(Error::location(17313, message));
+            return Err(late_text());
         }
         cx.part()?;
         let stages = (row.parse)(row.name, operand, cx)?;
@@ -99,6 +101,45 @@ pub fn parse_pipeline<'s>(
         check_dollar_paths(&parsed)?;
     }
     Ok(parsed)
+}
+
+/// Returns true if every document passes the stages unchanged.
+fn passes_all(stages: &[Stage]) -> bool {
+    stages.iter().all(|stage| match stage {
+        Stage::Match(filter) => filter.filter().is_always_true(),
+        _ => false,
+    })
+}
+
+/// Checks that the stages of a view, which come before `own`, leave a search in the first place.
+///
+/// # Errors
+/// 40603 for a `$geoNear`, 17313 for a `$text`.
+pub fn check_search_place(of_view: &[Stage], own: &[Stage]) -> Result<()> {
+    let search = match own.first() {
+        Some(Stage::Match(filter)) => filter.filter().root().search(),
+        _ => None,
+    };
+    match search.map(|search| search.operator()) {
+        Some(_) if passes_all(of_view) => Ok(()),
+        Some("$geoNear") => Err(first_left_only("$geoNear")),
+        Some(_) => Err(late_text()),
+        None => Ok(()),
+    }
+}
+
+/// Returns the error of a `$text` after the first stage.
+fn late_text() -> Error {
+    Error::location(17313, "$match with $text is only allowed as the first pipeline stage")
+}
+
+/// Returns the error of a stage that does not come first after the removal of filters that every
+/// document passes.
+fn first_left_only(name: &str) -> Error {
+    Error::location(
+        40603,
+        format!("{name} was not the first stage in the pipeline after optimization"),
+    )
 }
 
 /// Fails with 16410 for a filter on a path such as `a.$b` before a stage that determines which fields

@@ -18,7 +18,7 @@ use quire_mql::expression::Expression;
 use quire_mql::filter::{InList, KeyTypes, Node as Condition, PathNode, Test};
 use quire_mql::stage::{
     From, GraphLookup, HideMetadata, Inside, Lookup, Match, OneDocument, OtherPipeline, Stage,
-    StageBody, first_only,
+    StageBody, check_search_place, first_only,
 };
 use std::sync::Arc;
 
@@ -123,8 +123,10 @@ fn foreign_source(
         collation: around.collation.clone(),
         fed_by: None,
         of_view: resolved.of_view,
+        gives_metadata: false,
     };
     let mut stages = resolved.stages;
+    check_search_place(&stages, own)?;
     if source.of_view && HideMetadata::is_needed_before(own) {
         stages.push(Stage::HideMetadata(HideMetadata));
     }
@@ -181,7 +183,7 @@ fn shared_stages(lookup: &Lookup) -> Result<usize> {
         // same result before it.
         (Some(_), _) => {
             let first = lookup.pipeline.iter().take(uncorrelated);
-            Ok(first.take_while(|stage| is_plain_filter(stage)).count())
+            Ok(first.take_while(|stage| is_plain_filter(stage) || has_search(stage)).count())
         }
     }
 }
@@ -189,6 +191,11 @@ fn shared_stages(lookup: &Lookup) -> Result<usize> {
 /// Returns true for a filter that can fail on no document, so that it may read more documents.
 fn is_plain_filter(stage: &Stage) -> bool {
     matches!(stage, Stage::Match(filter) if !filter.is_held() && !filter.filter().root().can_fail())
+}
+
+/// Returns true for a filter with a search, which only an index of the foreign collection answers.
+fn has_search(stage: &Stage) -> bool {
+    matches!(stage, Stage::Match(filter) if filter.filter().root().search().is_some())
 }
 
 /// Returns true if the stage returns documents of the collection, each at most once and in the same
@@ -217,7 +224,8 @@ impl Foreign {
         tail: Vec<Stage>,
         around: Around<'_>,
     ) -> Result<Self> {
-        let ForeignSource { source, stages, context } = foreign;
+        let ForeignSource { mut source, stages, context } = foreign;
+        source.gives_metadata = tail.iter().any(|stage| !stage.needs().reads.metadata.is_empty());
         let whole = plan_whole(&source, &stages, key.as_ref(), &context, around.stats)?;
         let tail = match tail.is_empty() {
             true => None,

@@ -1,5 +1,5 @@
-//! The collection that a `$merge` writes to: the index that identifies the document that an
-//! incoming document matches.
+//! The collections that stages do not read or write: a `$merge` needs the index that identifies the
+//! document that an incoming document matches, and a fusion no time-series collection.
 
 use crate::indexes::choose::Statistics;
 use crate::request::{AggregateRequest, collation_of};
@@ -43,6 +43,23 @@ pub fn running_merge_index<'c>(
 
 fn is_by_id(merge: &Merge) -> bool {
     merge.on.iter().all(|path| path == "_id")
+}
+
+/// Fails with 10557301 for a `$rankFusion` or a `$scoreFusion` over a time-series collection.
+pub(crate) fn check_fused(
+    stages: &[Stage],
+    request: &AggregateRequest,
+    stats: &dyn Statistics,
+) -> Result<()> {
+    if !stages.iter().any(|stage| matches!(stage, Stage::FusionInput(_))) {
+        return Ok(());
+    }
+    let source = stats.collection(&request.namespace).ok().flatten();
+    if source.is_some_and(|source| source.is_time_series()) {
+        let text = "$rankFusion and $scoreFusion cannot read a time-series collection";
+        return Err(Error::location(10557301, text));
+    }
+    Ok(())
 }
 
 /// Fails with 166 for a `$merge` into a time-series collection, and with 51183 if the pipeline ends with a `$merge` whose fields are not unique in its

@@ -71,4 +71,6 @@ pub(crate) struct Source {
     pub fed_by: Option<&'static str>,
     /// True if the first stages are those of a view.
     pub of_view: bool,
+    /// True if stages outside of the pipeline read the metadata of its search.
+    pub gives_metadata: bool,
 }

@@ -83,7 +83,8 @@ fn refused(code: i32, text: &str) -> Result<()> {
 }
 
 fn version(value: Value<'_>) -> Result<()> {
-    match value.exact_i64() {
+    let number = value.exact_i64().filter(|_| !matches!(value, Value::Decimal(_)));
+    match number {
         Some(1..=3) => Ok(()),
         Some(other) => Err(Error::new(
             quire_error::ErrorCode::CannotCreateIndex,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use quire_geometry::NearCenter;
-use quire_mql::filter::{NEAR_METADATA, NearQuery, Node as Condition, PathNode, Search};
+use quire_mql::filter::{NearQuery, Node as Condition, PathNode, Search};
 
 use super::plane::{self, Plane};
 use super::running::{NearMethod, Rings};
@@ -187,7 +187,8 @@ impl SearchMethod for NearMethod {
     }
 
     fn order(&self) -> Option<&'static str> {
-        NEAR_METADATA.first().copied()
+        // A sort by the distance puts the greatest first.
+        None
     }
 
     fn always_gathers(&self) -> bool {
