@@ -77,6 +77,44 @@ fn names_and_indexes_of_the_server_are_refused() {
 }
 
 #[test]
+fn long_names_variables_of_the_clock_and_metadata_sent_twice() {
+    let named = |bytes: usize| doc! { "create": "n".repeat(bytes - 2).as_str() };
+    let hello = doc! { "hello": 1, "client": { "driver": { "name": "x", "version": "1" }, "os": { "type": "y" } } };
+    let aggregate = |stage: DocBuf| {
+        let stages: ArrayBuf = [stage].iter().collect();
+        doc! { "aggregate": "t", "pipeline": &stages, "cursor": {} }
+    };
+    let slope = doc! { "$derivative": { "input": "$a", "unit": "month" }, "window": { "documents": [-1, 0] } };
+    answers(vec![
+        (named(255), 0),
+        (named(256), 73),
+        (doc! { "find": "t", "let": { "n": "$$NOW" } }, 51144),
+        (doc! { "aggregate": "t", "pipeline": [], "cursor": {}, "let": { "n": "$$NOW" } }, 51144),
+        (hello.clone(), 0),
+        (hello, 186),
+        (doc! { "find": "t", "filter": { "a": 1 }, "projection": { ".$": 1 } }, 40352),
+        (
+            aggregate(doc! { "$graphLookup": {
+                "startWith": "$a", "connectFromField": "a", "connectToField": "b", "as": "x",
+            } }),
+            40105,
+        ),
+        (
+            aggregate(
+                doc! { "$densify": { "field": "a", "range": { "step": 0, "bounds": "full" } } },
+            ),
+            5733401,
+        ),
+        (
+            aggregate(
+                doc! { "$setWindowFields": { "sortBy": { "a": 1 }, "output": { "s": &slope } } },
+            ),
+            5490704,
+        ),
+    ]);
+}
+
+#[test]
 fn options_of_a_find_that_a_view_does_not_have() {
     answers(vec![
         (doc! { "find": "v", "allowPartialResults": true }, 168),

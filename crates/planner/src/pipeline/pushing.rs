@@ -284,13 +284,33 @@ mod tests {
 
     /// Returns the filter that moves before the stage.
     fn before(stage: &DocBuf, filter: &DocBuf) -> Option<String> {
-        let pipeline = [stage.clone(), doc! { "$match": filter }];
+        first(&[stage.clone(), doc! { "$match": filter }])
+    }
+
+    /// Returns the filter with which the optimised pipeline begins.
+    fn first(pipeline: &[DocBuf]) -> Option<String> {
         let stages = pipeline.iter().map(|stage| Value::from(stage.as_doc()));
         let context = ParseContext::default();
         let stages = optimise(parse_pipeline(stages, &context).unwrap(), &context).unwrap();
         let printed = DocBuf::build(|writer| stages[0].print(writer));
         let filter = printed.get("$match").and_then(|filter| filter.as_document());
         filter.map(quire_document::literal::print)
+    }
+
+    #[test]
+    fn a_filter_passes_an_unwind_and_a_join_on_its_way_to_the_renamed_field() {
+        let rename = doc! { "$set": { "x": "$a" } };
+        let unwind = doc! { "$unwind": "$b" };
+        let join = doc! { "$lookup": {
+            "from": "f", "localField": "x", "foreignField": "k", "as": "j"
+        } };
+        let unwind_joined = doc! { "$unwind": "$j" };
+        let of_x = doc! { "$match": { "x": 5 } };
+        for between in [vec![&unwind], vec![&join], vec![&join, &unwind_joined, &unwind]] {
+            let stages = std::iter::once(&rename).chain(between).chain([&of_x]);
+            let stages: Vec<DocBuf> = stages.cloned().collect();
+            assert_eq!(first(&stages).as_deref(), Some("{a: {$eq: 5}}"), "{stages:?}");
+        }
     }
 
     #[test]
