@@ -498,6 +498,10 @@ fn the_error_of_a_constant_is_one_of_optimizing() {
         text(doc! { "$facet": { "f": [{ "$project": { "x": { "$divide": [1, 0] } } }] } }),
         folded
     );
+    let matches = doc! { "$regexMatch": { "input": "$a", "regex": "(" } };
+    let pattern = text(doc! { "$project": { "x": &matches } });
+    let wanted = "Failed to optimize pipeline :: caused by :: Invalid Regex in $regexMatch: ";
+    assert!(pattern.starts_with(wanted), "{pattern}");
     let parsed = text(doc! { "$project": { "x": { "$divide": [1] } } });
     assert!(parsed.starts_with("Invalid $project :: caused by :: "), "{parsed}");
 }

@@ -3,7 +3,7 @@
 use super::field_path::{FieldPath, check_field_name};
 use super::operator::{Arity, Call, Fields, Operator, Run, RunFn};
 use super::registry::find_operator;
-use super::tree::{Expression, ExpressionNode, Variable};
+use super::tree::{Expression, ExpressionNode, Variable, unoptimized};
 use crate::context::{Binding, ParseContext};
 use quire_document::{Array, Doc, Value, message};
 use quire_error::{Error, ErrorCode, Result};
@@ -116,7 +116,8 @@ impl Operator {
         };
         let call = Call { operator: self, args: args.into(), run };
         if let Some(check) = check {
-            check(&call)?;
+            // MongoDB checks it while it optimises the pipeline.
+            check(&call).map_err(|error| unoptimized(error, context))?;
         }
         Ok(Expression::from_node(ExpressionNode::Call(call)))
     }

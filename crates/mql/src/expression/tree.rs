@@ -361,7 +361,7 @@ impl Expression {
 const UNOPTIMIZED: &str = "Failed to optimize pipeline";
 
 /// Returns the error of folding a constant.
-fn unoptimized(error: Error, context: &ParseContext) -> Error {
+pub(super) fn unoptimized(error: Error, context: &ParseContext) -> Error {
     let is_told = context.place.is_none() || error.message().starts_with(UNOPTIMIZED);
     if is_told { error } else { error.context(UNOPTIMIZED) }
 }
