@@ -270,10 +270,11 @@ fn recorded_command(ended: &Ended<'_>) -> DocBuf {
     if command.len() <= RECORDED_BYTES_MAX {
         return command.to_owned();
     }
-    let begin = debug_doc(shown_command(ended).as_doc());
+    let shown = shown_command(ended);
+    let begin = debug_doc(shown.as_doc());
     DocBuf::build(|writer| {
         writer.append("$truncated", [&begin, "..."].concat().as_str());
-        writer.append_some("comment", command.get("comment"));
+        writer.append_some("comment", shown.get("comment"));
     })
 }
 

@@ -195,7 +195,7 @@ fn hybrid_searches_do_not_read_a_time_series() {
         doc! { "$rankFusion": { "input": { "pipelines": { "p": [{ "$sort": { "a": 1 } }] } } } };
     assert_eq!(code(&client.run(aggregate("s", std::slice::from_ref(&fused)))), 10557301);
     client.works(aggregate("c", &[fused]));
-    let distinct = client.works(on_test(doc! { "distinct": "s", "key": "a" }));
+    let distinct = client.run(on_test(doc! { "distinct": "s", "key": "a" }));
     assert!(matches!(at(&distinct, "ok"), Some(Value::Int32(1))));
 }
 

@@ -5,6 +5,7 @@ use super::registry::{StageRow, find_stage, first_only};
 use super::{HideMetadata, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::context::{Inside, Place};
+use crate::filter::NearQuery;
 use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
 use quire_document::{Array, ArrayBuf, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -120,11 +121,12 @@ pub fn check_search_place(of_view: &[Stage], own: &[Stage]) -> Result<()> {
         Some(Stage::Match(filter)) => filter.filter().root().search(),
         _ => None,
     };
-    match search.map(|search| search.operator()) {
-        Some(_) if passes_all(of_view) => Ok(()),
-        Some("$geoNear") => Err(first_left_only("$geoNear")),
-        Some(_) => Err(late_text()),
-        None => Ok(()),
+    match search {
+        Some(search) if !passes_all(of_view) => match search.as_any().is::<NearQuery>() {
+            true => Err(first_left_only("$geoNear")),
+            false => Err(late_text()),
+        },
+        _ => Ok(()),
     }
 }
 

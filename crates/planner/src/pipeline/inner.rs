@@ -199,9 +199,10 @@ fn has_search(stage: &Stage) -> bool {
 }
 
 /// Returns true if the stage returns documents of the collection, each at most once and in the same
-/// order.
+/// order. A search has an order of its own.
 fn keeps_record(stage: &Stage) -> bool {
-    matches!(stage, Stage::Match(_) | Stage::Transform(_) | Stage::Redact(_))
+    let keeps = matches!(stage, Stage::Match(_) | Stage::Transform(_) | Stage::Redact(_));
+    keeps && !has_search(stage)
 }
 
 fn plan_graph(graph: &GraphLookup, around: Around<'_>) -> Result<Foreign> {
