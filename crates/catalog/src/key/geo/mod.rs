@@ -83,16 +83,17 @@ fn refused(code: i32, text: &str) -> Result<()> {
 }
 
 fn version(value: Value<'_>) -> Result<()> {
-    let number = value.exact_i64().filter(|_| !matches!(value, Value::Decimal(_)));
-    match number {
-        Some(1..=3) => Ok(()),
-        Some(other) => Err(Error::new(
-            quire_error::ErrorCode::CannotCreateIndex,
-            format!(
-                "unsupported geo index version {{ {VERSION} : {other} }}, only support versions: [1,2,3]"
-            ),
-        )),
-        None => Err(Error::type_mismatch(format!("The field '{VERSION}' must be a number"))),
+    let unsupported = |shown: String| {
+        let text = format!(
+            "unsupported geo index version {{ {VERSION} : {shown} }}, only support versions: [1,2,3]"
+        );
+        Err(Error::new(quire_error::ErrorCode::CannotCreateIndex, text))
+    };
+    match (value, value.exact_i64()) {
+        (Value::Decimal(decimal), _) => unsupported(decimal.to_string()),
+        (_, Some(1..=3)) => Ok(()),
+        (_, Some(other)) => unsupported(other.to_string()),
+        (_, None) => Err(Error::type_mismatch(format!("The field '{VERSION}' must be a number"))),
     }
 }
 
@@ -107,7 +108,11 @@ fn level(options: Doc<'_>, name: &str) -> Result<Option<i64>> {
 /// Writes the version that an index has if none is given, and a given one as an int.
 fn complete(spec: &mut IndexSpec, _: Doc<'_>) -> Result<()> {
     let given = spec.extra.as_doc().get(VERSION);
-    let version = match given.map(|version| version.exact_i64()) {
+    let whole = |version: Value<'_>| match version {
+        Value::Decimal(_) => None,
+        number => number.exact_i64(),
+    };
+    let version = match given.map(whole) {
         None => 3,
         Some(Some(version)) => i32::try_from(version).unwrap_or(i32::MAX),
         // The check that follows refuses it.
@@ -350,6 +355,25 @@ mod tests {
         assert!(keys(pattern(), &doc! { "p": &ring }).unwrap().len() > 3);
         for bad in [doc! { "p": 5 }, doc! { "p": [200, 5] }, doc! { "p": { "type": "Point" } }] {
             assert_eq!(keys(pattern(), &bad).unwrap_err().code().number(), 16755, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_a_whole_number_and_no_decimal() {
+        let code = |version: Value<'_>| {
+            let spec = doc! { "key": { "p": "2dsphere" }, "name": "x", VERSION: version };
+            IndexSpec::parse(spec.as_doc(), false).map_or_else(|error| error.code().number(), |_| 0)
+        };
+        let three = quire_document::Decimal128::parse("3").unwrap();
+        for (version, wanted) in [
+            (Value::Int32(3), 0),
+            (Value::Double(2.0), 0),
+            (Value::Int64(4), 67),
+            (Value::Decimal(three), 67),
+            (Value::Double(2.5), 14),
+            (Value::String("3"), 14),
+        ] {
+            assert_eq!(code(version), wanted, "{version:?}");
         }
     }
 
