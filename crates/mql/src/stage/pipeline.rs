@@ -25,9 +25,10 @@ pub(super) fn too_many_stages() -> Error {
 ///
 /// # Errors
 /// 7749501 for more than 1,000 stages; 17313 for a `$text` after the first stage; 40602 and 40601
-/// for a stage that must be the first or the last and is not; 40603 for a `$geoNear` after another stage; 10170100 for a fusion that is not the
-/// first stage; 40600, 51047, 31441 and 167 for a stage that is not allowed in this kind of
-/// pipeline; 323 APIStrictError for one outside the stable API; and errors of the stages' parsers.
+/// for a stage that must be the first or the last and is not; 40603 for a `$geoNear` after another
+/// stage; 10170100 for a fusion that is not the first stage; 40600, 51047, 31441 and 167 for a stage
+/// that is not allowed in this kind of pipeline; 323 APIStrictError for one outside the stable API;
+/// and errors of the stages' parsers.
 pub fn parse_pipeline<'s>(
     stages: impl ExactSizeIterator<Item = Value<'s>>,
     cx: &ParseContext,
@@ -77,13 +78,9 @@ pub fn parse_pipeline<'s>(
         if written {
             check_source(row, cx)?;
         }
-        let filter = operand.as_document().filter(|_| row.name == "$match" && at > 0);
-        if row.name == "$match"
-            && operand.as_document().is_some_and(super::matching::has_dollar_path)
-        {
-            reads_dollar_path = true;
-        }
-        if filter.is_some_and(|filter| super::matching::names(filter, "$text")) {
+        let filter = operand.as_document().filter(|_| row.name == "$match");
+        reads_dollar_path |= filter.is_some_and(super::matching::has_dollar_path);
+        if at > 0 && filter.is_some_and(|filter| super::matching::names(filter, "$text")) {
             return Err(late_text());
         }
         cx.part()?;
