@@ -234,7 +234,7 @@ impl Client {
 /// Returns the code of an error reply, 0 for one that says `ok: 1`.
 fn code(reply: &DocBuf) -> i32 {
     match (reply.get("ok"), reply.get("code")) {
-        (Some(Value::Double(1.0)), None) => 0,
+        (Some(Value::Double(1.0) | Value::Int32(1)), None) => 0,
         (_, Some(Value::Int32(code))) => code,
         _ => panic!("neither ok nor an error: {reply:?}"),
     }
