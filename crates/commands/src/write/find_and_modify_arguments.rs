@@ -32,6 +32,6 @@ pub struct Arguments<'a> {
     pub let_vars: DocBuf,
     /// `bypassDocumentValidation`, as the policy of the write.
     pub policy: WritePolicy,
-    /// `bypassEmptyTsReplacement`.
+    /// `bypassEmptyTsReplacement`: true if empty timestamps are stored as they are.
     pub timestamps: EmptyTimestamps,
 }

@@ -31,7 +31,7 @@ pub struct WriteOptions {
     pub statements: StatementIds,
     /// `bypassDocumentValidation`, as the policy of the writes.
     pub policy: WritePolicy,
-    /// `bypassEmptyTsReplacement`.
+    /// `bypassEmptyTsReplacement`: true if empty timestamps are stored as they are.
     pub timestamps: EmptyTimestamps,
 }
 
