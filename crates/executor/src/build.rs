@@ -252,9 +252,10 @@ impl Builder<'_> {
                 Box::new(Buckets::new(scan, compile))
             }
             Node::CountScan(scan) => Box::new(IndexScanOp::new(scan.clone(), None, false, true)),
-            Node::DistinctScan { scan, field, missing_too } => {
-                let scan = IndexScanOp::distinct(scan.clone());
-                Box::new(DistinctScan { scan, field: *field, missing_too: *missing_too })
+            Node::DistinctScan { scan, field, missing_too, each } => {
+                let filter = compile(scan.filter.as_ref());
+                let scan = IndexScanOp::distinct(scan.clone(), filter, *field);
+                Box::new(DistinctScan::new(scan, *field, *missing_too, *each))
             }
             Node::RecordStoreFastCount { collection, skip, limit } => {
                 Box::new(FastCount::new(collection, *skip, *limit))

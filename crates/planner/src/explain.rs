@@ -175,7 +175,7 @@ fn print(node: &Node, stats: Option<&NodeStats>, numbered: Option<usize>, out: &
         Node::CollScan { filter, .. }
         | Node::ClusteredScan { filter, .. }
         | Node::Fetch { filter, .. } => filter.as_ref(),
-        Node::IndexScan(scan) => scan.filter.as_ref(),
+        Node::IndexScan(scan) | Node::DistinctScan { scan, .. } => scan.filter.as_ref(),
         Node::Buckets(scan) => scan.rest.as_ref(),
         _ => None,
     };
@@ -367,12 +367,11 @@ fn collection_facts(node: &Node, out: &mut DocWriter<'_>) {
                     (first.map(|first| first.low.as_value()), last.map(|last| last.high.as_value()))
                 }
             };
-            if let Some(first) = first {
-                out.append("minRecord", first);
-            }
-            if let Some(last) = last {
-                out.append("maxRecord", last);
-            }
+            // A range of dates without an end has the first or the last date there, which many drivers cannot read.
+            let is_readable =
+                |value: &Value<'_>| !matches!(value, Value::Date(i64::MIN | i64::MAX));
+            out.append_some("minRecord", first.filter(is_readable));
+            out.append_some("maxRecord", last.filter(is_readable));
         }
         _ => {}
     }
@@ -410,10 +409,13 @@ fn index_stage_facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter
             index_facts(scan, out);
             out.append("indexBounds", &count_bounds(scan));
         }
-        Node::DistinctScan { scan, .. } => {
+        Node::DistinctScan { scan, each, .. } => {
             index_facts(scan, out);
             out.append("direction", direction(scan.backward));
             out.append("indexBounds", &index_bounds(scan));
+            if *each > 1 {
+                number("keysOfEach", *each, out);
+            }
             if let Some(stats) = stats {
                 number("keysExamined", stats.keys_examined, out);
             }

@@ -3,7 +3,7 @@
 //!
 //! Read in this order: `request.rs` (the requests), [`mod@plan`] (the nodes of a plan), `indexes`
 //! (which indexes can serve a request, and which does; `quire_catalog::key` makes the intervals of
-//! a predicate), `shape.rs` (the shapes of requests and plans), `find.rs` (with the plan cache in `find/caching.rs`), `count.rs` and `distinct.rs` (how these are planned), `pipeline.rs` and
+//! a predicate), `shape.rs` (the shapes of requests and plans), `find.rs` (with the plan cache in `find/caching.rs`), `count.rs` and `distinct.rs` (how these are planned), `first_of_each.rs` (scans that read the first documents of each group), `pipeline.rs` and
 //! its folder (how a pipeline is), `planning.rs` (any request), [`explain`] (how a plan is
 //! printed).
 
@@ -11,6 +11,7 @@ mod count;
 mod distinct;
 pub mod explain;
 mod find;
+mod first_of_each;
 mod indexes;
 mod natural;
 mod node_stats;

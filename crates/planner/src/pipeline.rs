@@ -21,8 +21,8 @@ pub(crate) mod target;
 mod windows;
 
 use crate::count::keys_suffice;
-use crate::distinct::below_group;
 use crate::find::{FindQuery, plan_find};
+use crate::first_of_each::below_group;
 use crate::indexes::choose::Statistics;
 use crate::indexes::keys::{of_present_keys, tests_keys, types_in, without_keys};
 use crate::pipeline::barrier::hold_back;
@@ -357,7 +357,7 @@ impl Query {
         });
         let mut plan = plan_find(&find, stats)?;
         if let Some(Stage::Group(group)) = rest.front().filter(|_| !context.as_written)
-            && let Some(root) = below_group(group, &find, &plan)?
+            && let Some(root) = below_group(group, &find, &plan, stats)?
         {
             plan.root = root;
             plan.rejected.clear();

@@ -180,7 +180,7 @@ pub enum Node {
     IndexScan(Box<IndexScan>),
     /// The number of keys in one range of an index.
     CountScan(Box<IndexScan>),
-    /// The first key for each value of the index's leading fields up to `field`.
+    /// The first keys for each value of the index's leading fields up to `field`.
     DistinctScan {
         /// The scan whose keys are skipped.
         scan: Box<IndexScan>,
@@ -189,6 +189,8 @@ pub enum Node {
         /// True to also return a key for the documents without the field, which are among those
         /// where it is null.
         missing_too: bool,
+        /// The number of keys for each value.
+        each: u64,
     },
     /// The documents of index keys.
     Fetch {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use quire_document::limits::MESSAGE_BYTES_MAX;
 use quire_document::memory::{self, Refused};
-use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
+use quire_document::{ArrayWriter, DocBuf, DocWriter, Element, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Filter;
 use quire_mql::stage::{Facet, Stage, StageBody, UnionWith};
@@ -328,9 +328,19 @@ fn write_distinct_group(stage: &Stage, out: &mut DocWriter<'_>) {
     for (name, value) in group.fields() {
         let first = value.as_document().and_then(|accumulator| accumulator.first());
         match first.filter(|_| name != "_id") {
-            Some(first) => root.append(name, first.value()),
+            Some(first) => root.append(name, output_of(first)),
             None => root.append(name, value),
         };
+    }
+}
+
+/// Returns the expression whose value in the first document is the result of an accumulator.
+fn output_of(accumulator: Element<'_>) -> Value<'_> {
+    match accumulator.value() {
+        Value::Document(ranked) if matches!(accumulator.key(), "$top" | "$bottom") => {
+            ranked.get("output").unwrap_or(Value::Null)
+        }
+        value => value,
     }
 }
 

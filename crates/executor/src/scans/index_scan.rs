@@ -6,7 +6,7 @@ use quire_collections::{IndexCursor, IndexEntry, IndexRange, RecordId};
 use quire_document::key::{self, KeyError};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_mql::filter::Filter;
+use quire_mql::filter::{Filter, Node as Condition, Test};
 use quire_planner::explain::NodeStats;
 use quire_planner::{IndexScan, Interval};
 use quire_storage::Direction;
@@ -57,6 +57,9 @@ pub(crate) struct IndexScanOp {
     /// These bounds, encoded when the scan begins.
     bounds: Option<ByteBounds>,
     filter: Option<Matcher>,
+    /// The number of leading fields on which alone the filter depends, if all keys that agree in them are skipped
+    /// when one fails.
+    skipped: Option<usize>,
     /// The records returned so far, if a record can have several keys.
     seen: Option<RecordSet>,
     /// True if keys are needed, and not only record ids.
@@ -90,6 +93,7 @@ impl IndexScanOp {
             checks_keys: !one_range,
             bounds: None,
             filter: filter.map(Matcher::new),
+            skipped: None,
             seen,
             keep_keys: keep_keys || scan.filter.is_some(),
             counts_end: counts,
@@ -106,9 +110,21 @@ impl IndexScanOp {
         }
     }
 
-    /// Returns a scan that checks each key, because it skips keys.
-    pub fn distinct(scan: Box<IndexScan>) -> Self {
-        IndexScanOp { checks_keys: true, ..Self::new(scan, None, true, false) }
+    /// Returns a scan that checks each key, because it skips keys: those that agree in the fields up to `field`.
+    pub fn distinct(scan: Box<IndexScan>, filter: Option<Filter>, field: usize) -> Self {
+        let fails_group = scan.filter.as_ref().is_some_and(|filter| {
+            let mut within = treats_equals_alike(filter);
+            filter.visit_paths(&mut |node| {
+                let read = scan.keys.fields().iter().position(|key| {
+                    let rest = node.path.as_str().strip_prefix(key.path.as_str());
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                });
+                within &= read.is_some_and(|read| read <= field);
+            });
+            within
+        });
+        let skipped = fails_group.then_some(field + 1);
+        IndexScanOp { checks_keys: true, skipped, ..Self::new(scan, filter, true, false) }
     }
 
     /// Positions a new cursor, at the start or after the last key.
@@ -225,6 +241,9 @@ impl IndexScanOp {
                 }
             }
             if !self.key_passes(&entry, run)? {
+                if let Some(fields) = self.skipped {
+                    self.skip_group(fields)?;
+                }
                 continue;
             }
             self.stats.returned += 1;
@@ -269,20 +288,23 @@ impl IndexScanOp {
         filter.matches(Doc::from_valid_bytes(&doc), run.scope())
     }
 
-    /// Continues after all keys that have the same values in the first `fields` fields as the last
-    /// one: this is how a DISTINCT_SCAN skips keys.
-    pub fn skip_group(&mut self, fields: usize) -> Result<()> {
-        // A shortened key does not show where its values end; the next one may be of the same
-        // group.
+    /// Returns the bytes of the first `fields` fields of the last key. `None` for a shortened key, which does not show where
+    /// its values end: the next one may agree with it or not.
+    pub fn group(&self, fields: usize) -> Result<Option<&[u8]>> {
         if self.last.record.is_none() || self.last.is_shortened {
-            return Ok(());
+            return Ok(None);
         }
         let mut rest = self.last.values.as_slice();
         for field in self.scan.keys.fields().iter().take(fields) {
             rest = key::skip(rest, field.descending).map_err(damaged)?;
         }
-        let end = self.last.values.len() - rest.len();
-        let bytes = self.last.values.get(..end).unwrap_or(&[]).to_vec();
+        Ok(self.last.values.get(..self.last.values.len() - rest.len()))
+    }
+
+    /// Continues after all keys that have the same values in the first `fields` fields as the last
+    /// one: this is how a DISTINCT_SCAN skips keys.
+    pub fn skip_group(&mut self, fields: usize) -> Result<()> {
+        let Some(bytes) = self.group(fields)?.map(<[u8]>::to_vec) else { return Ok(()) };
         self.seek(&Seek { bytes, exclusive: true });
         Ok(())
     }
@@ -357,6 +379,14 @@ impl Operator for IndexScanOp {
     fn stats(&self) -> NodeStats {
         self.stats.clone()
     }
+}
+
+/// Returns true if a condition has the same result for values that are equal in an index, such as 1 and 1.0, or null and
+/// a missing value: it only compares.
+fn treats_equals_alike(condition: &Condition) -> bool {
+    let mut compares = condition.reads_only_paths();
+    condition.visit_paths(&mut |node| compares &= matches!(node.test, Test::Compare(..)));
+    compares
 }
 
 /// Returns true if the index has become multikey since the plan was made. Fails if the plan uses

@@ -32,7 +32,7 @@ pub(crate) use push::array_of;
 pub use ranked::Ranking;
 pub(crate) use registry::Parsed;
 pub use registry::{ACCUMULATORS, Accumulator, find_accumulator};
-pub use spec::{AccumulatorSpec, Argument};
+pub use spec::{AccumulatorSpec, Argument, Picked};
 pub(crate) use spec::{in_group, outside_group};
 pub use table::Table;
 

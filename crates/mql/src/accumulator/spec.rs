@@ -7,6 +7,7 @@ use super::{State, StringOrder, Table};
 use crate::column::Column;
 use crate::context::{Collator, EvalContext, ParseContext};
 use crate::expression::{Batch, Dependencies, Expression, ExpressionNode, Extractor};
+use crate::sort::SortPattern;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::borrow::Cow;
@@ -24,6 +25,17 @@ pub enum Argument {
     One(Expression),
     /// Sort keys and an output expression (for `$top` and similar accumulators).
     Ranked(Ranking),
+}
+
+/// The documents of a group that an accumulator reads: the first ones in an order, or the last ones.
+#[derive(Debug, Clone, Copy)]
+pub struct Picked<'s> {
+    /// The accumulator's own order; `None` for the order in which the documents come.
+    pub sort: Option<&'s SortPattern>,
+    /// True for the last documents of the order.
+    pub is_last: bool,
+    /// The number of documents.
+    pub count: u64,
 }
 
 /// A parsed accumulator.
@@ -77,6 +89,32 @@ impl AccumulatorSpec {
             Argument::One(expression) => Some(expression),
             Argument::Ranked(_) => None,
         }
+    }
+
+    /// Returns which documents of a group suffice for the result; `None` if all of them count, or if their number
+    /// depends on the group.
+    pub fn picked(&self) -> Option<Picked<'_>> {
+        let is_last = match self.name() {
+            "$first" | "$firstN" | "$top" | "$topN" => false,
+            "$last" | "$lastN" | "$bottom" | "$bottomN" => true,
+            _ => return None,
+        };
+        let sort = match &self.argument {
+            Argument::One(_) => None,
+            Argument::Ranked(ranking) => Some(&**ranking.sort()),
+        };
+        let count = match &self.n {
+            None => 1,
+            Some(n) => match n.node() {
+                ExpressionNode::Constant(n) => match n.as_value() {
+                    Value::Int32(n) => u64::try_from(n).ok()?,
+                    Value::Int64(n) => u64::try_from(n).ok()?,
+                    _ => return None,
+                },
+                _ => return None,
+            },
+        };
+        (count > 0).then_some(Picked { sort, is_last, count })
     }
 
     /// Assigns slots of an extractor to the paths of the expression.

@@ -165,6 +165,29 @@ impl Access<'_> {
         Ok(nodes)
     }
 
+    /// Returns a scan of an index that finds exactly the documents that match a filter, by its bounds and a test of its
+    /// keys. The filter need not bound the first field of the index. `None` if the scan would need the documents.
+    ///
+    /// # Errors
+    /// The interrupt's error.
+    pub fn exact_scan(&self, candidate: &Candidate, root: &Condition) -> Result<Option<IndexScan>> {
+        let keys = &candidate.keys;
+        let has_all = !keys.misses_documents() && candidate.holds_all(root, self.collation);
+        if !has_all || !keys.serves_paths() || keys.is_seen_in_views() || candidate.multikey.any() {
+            return Ok(None);
+        }
+        let all: Vec<&Condition> = root.conjuncts().iter().collect();
+        let usable = collect_usable(&all);
+        let served = self.served(candidate, &usable)?;
+        let members = |field: &Vec<(usize, Bounds)>| field.iter().map(|(at, _)| *at).collect();
+        let assigned: Vec<Vec<usize>> = served.iter().map(members).collect();
+        let way = scan_way(0, candidate, &usable, &served, &assigned, &all, root.conjuncts());
+        Ok(match way.node {
+            Node::IndexScan(scan) => Some(*scan),
+            _ => None,
+        })
+    }
+
     /// Returns the ways to answer `conjuncts`. The `outer` conjuncts hold too and may help. A way
     /// serves at least one of `conjuncts`.
     fn conjunction(&self, conjuncts: &[Condition], outer: &[Condition]) -> Result<Vec<Way>> {

@@ -42,7 +42,7 @@ impl Node {
     /// Returns true if it only reads the first key of each group.
     pub fn reads_distinct_keys(&self) -> bool {
         match self {
-            Node::DistinctScan { .. } => true,
+            Node::DistinctScan { each, .. } => *each == 1,
             Node::Projection { input, .. } | Node::Fetch { input, .. } => {
                 input.reads_distinct_keys()
             }
