@@ -38,7 +38,7 @@ use crate::scans::bucket_scan::Buckets;
 use crate::scans::collection_scan::CollectionScan;
 use crate::scans::distinct_scan::DistinctScan;
 use crate::scans::fast_count::FastCount;
-use crate::scans::id_lookup::IdLookup;
+use crate::scans::id_lookup::{IdLookup, IdLookups};
 use crate::scans::index_scan::IndexScanOp;
 use crate::scans::random_picks::RandomPicks;
 use crate::scans::search::{Check, Gather};
@@ -139,6 +139,7 @@ impl Builder<'_> {
             | Node::Buckets(_)
             | Node::RandomPicks { .. }
             | Node::IdHack { .. }
+            | Node::IdLookups(_)
             | Node::IndexScan(_)
             | Node::CountScan(_)
             | Node::DistinctScan { .. }
@@ -237,6 +238,7 @@ impl Builder<'_> {
                 let table = Table::new(collection);
                 Box::new(IdLookup { table, id: id.clone(), clustered, found: None, bytes: 0 })
             }
+            Node::IdLookups(found) => Box::new(IdLookups::new(found)?),
             Node::IndexScan(scan) => {
                 let filter = compile(scan.filter.as_ref());
                 Box::new(IndexScanOp::new(scan.clone(), filter, needs.keys, false))

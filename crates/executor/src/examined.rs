@@ -181,6 +181,7 @@ fn first_index(node: &Node) -> Option<&str> {
             Some(&scan.index.name)
         }
         Node::IdHack { collection, .. } if collection.clustered_index().is_none() => Some("_id_"),
+        Node::IdLookups(found) if !found.scan.index.is_clustered() => Some(&found.scan.index.name),
         other => other.inputs().iter().find_map(first_index),
     }
 }

@@ -264,6 +264,7 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
             }
         }
         Node::IdHack { .. }
+        | Node::IdLookups(_)
         | Node::IndexScan(_)
         | Node::CountScan(_)
         | Node::DistinctScan { .. } => index_stage_facts(node, stats, out),
@@ -384,7 +385,7 @@ fn first_value(key: Doc<'_>) -> Option<Value<'_>> {
 /// Prints the fields that are specific to a stage that reads an index.
 fn index_stage_facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     match node {
-        Node::IdHack { .. } => {
+        Node::IdHack { .. } | Node::IdLookups(_) => {
             if let Some(stats) = stats {
                 number("keysExamined", stats.keys_examined, out);
                 number("docsExamined", stats.docs_examined, out);

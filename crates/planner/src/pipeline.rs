@@ -157,7 +157,10 @@ pub(crate) fn plan_head(
     let mut plan = query.plan(condition, &rest, context, stats)?;
     if let Some(condition) = of_keys.filter(|_| !plan.missing) {
         // Keys are not bound in a scan of buckets.
-        let root = plan_by_keys(&query, condition, &rest, context, stats)?;
+        let mut root = plan_by_keys(&query, condition, &rest, context, stats)?;
+        if !query.reads_index_keys(&rest) {
+            root = root.with_id_lookups(without_keys);
+        }
         plan.by_keys = (!root.reads_buckets()).then(|| Box::new(root));
     }
     let collation = AskedCollation::Own(plan.collation.clone());
@@ -263,6 +266,13 @@ impl Query {
         let filter = self.filter.as_ref().map(|filter| filter.filter().root());
         let search = filter.and_then(Condition::search);
         search.is_some_and(|search| search.metadata().contains(&metadata))
+    }
+
+    /// Returns true if the query, or a stage of `rest` above it, reads the index keys of rows.
+    fn reads_index_keys(&self, rest: &VecDeque<Stage>) -> bool {
+        let projection = self.projection.as_deref().and_then(|spec| spec.projection.as_ref());
+        projection.is_some_and(|projection| projection.needs().metadata.contains("indexKey"))
+            || reads_metadata(rest, "indexKey")
     }
 
     fn take_sort(&mut self, stages: &mut VecDeque<Stage>) {

@@ -2,6 +2,7 @@
 
 mod buckets;
 mod groups;
+mod id_lookups;
 mod index_scan;
 mod inner;
 mod join_cost;
@@ -9,6 +10,7 @@ mod rows;
 mod search;
 
 pub use buckets::BucketScan;
+pub use id_lookups::IdLookups;
 pub use index_scan::{IndexScan, KeyRange, KeyedField};
 pub(crate) use inner::Source;
 pub use inner::{Foreign, ForeignKey, Inner};
@@ -176,6 +178,8 @@ pub enum Node {
         /// The `_id` of the document.
         id: ValueBuf,
     },
+    /// The documents whose `_id`s are the keys of a join.
+    IdLookups(IdLookups),
     /// Keys of an index.
     IndexScan(Box<IndexScan>),
     /// The number of keys in one range of an index.
@@ -379,6 +383,7 @@ impl Node {
             | Node::Buckets(_)
             | Node::RandomPicks { .. }
             | Node::IdHack { .. }
+            | Node::IdLookups(_)
             | Node::IndexScan(_)
             | Node::CountScan(_)
             | Node::DistinctScan { .. }
@@ -414,6 +419,7 @@ impl Node {
             | Node::CountScan(scan)
             | Node::ClusteredScan { scan, .. }
             | Node::DistinctScan { scan, .. } => Some(&scan.collection),
+            Node::IdLookups(found) => Some(&found.scan.collection),
             Node::Buckets(scan) => Some(&scan.collection),
             Node::Gather { search, .. } | Node::Check { search, .. } => Some(&search.collection),
             other => other.inputs().iter().find_map(Node::collection),
@@ -462,7 +468,7 @@ impl Node {
             Node::Points { by_time: Some(_), .. } => "SORT_MERGE",
             Node::Points { .. } => "UNION",
             Node::RandomPicks { .. } => "MULTI_ITERATOR",
-            Node::IdHack { .. } => "IDHACK",
+            Node::IdHack { .. } | Node::IdLookups(_) => "IDHACK",
             Node::IndexScan(_) => "IXSCAN",
             Node::CountScan(_) => "COUNT_SCAN",
             Node::DistinctScan { .. } => "DISTINCT_SCAN",
@@ -513,6 +519,7 @@ impl Node {
             | Node::ClusteredScan { .. }
             | Node::Buckets(_)
             | Node::IdHack { .. }
+            | Node::IdLookups(_)
             | Node::OneDocument
             | Node::Served(_)
             | Node::Eof => true,
@@ -547,6 +554,7 @@ impl Node {
             | Node::CountScan(scan)
             | Node::ClusteredScan { scan, .. }
             | Node::DistinctScan { scan, .. } => visit(scan),
+            Node::IdLookups(found) => visit(&found.scan),
             other => other.inputs().iter().for_each(|input| input.for_each_scan(visit)),
         }
     }
@@ -576,6 +584,7 @@ impl Node {
                 | Node::ClusteredScan { .. }
                 | Node::Buckets(_)
                 | Node::RandomPicks { .. }
+                | Node::IdLookups(_)
         ) || self.inputs().iter().any(Node::fetches)
     }
 

@@ -141,6 +141,16 @@ impl InList {
         self.values.iter().map(ValueBuf::as_value)
     }
 
+    /// Returns the number of distinct values.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Returns the distinct value number `at` in MongoDB's order.
+    pub fn get(&self, at: usize) -> Option<Value<'_>> {
+        self.values.get(at).map(ValueBuf::as_value)
+    }
+
     /// Returns the regular expressions in the written order.
     pub fn regexes(&self) -> &[Regex] {
         &self.regexes

@@ -47,6 +47,10 @@ impl Keys {
             Node::IndexScan(scan) | Node::CountScan(scan) | Node::DistinctScan { scan, .. } => {
                 self.bind_scan(scan, filter)
             }
+            Node::IdLookups(found) => {
+                found.ids = Some(self.list.clone());
+                found.scan.keyed.is_none_or(|keyed| self.have(keyed.types))
+            }
             Node::Fetch { filter: own, input } => {
                 self.bind_test(own) && self.bind_node(input, filter)
             }
