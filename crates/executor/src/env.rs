@@ -230,9 +230,9 @@ impl<'r> Run<'r> {
         self.views.view()
     }
 
-    /// Returns true if the view stays the same in this call and in later ones.
-    pub fn is_pinned(&self) -> bool {
-        self.views.is_pinned()
+    /// Returns true if the counters of a collection may be newer than the view.
+    pub fn may_be_old(&self) -> bool {
+        self.views.may_be_old()
     }
 
     /// Runs `work` with these values of the variables, including those of the outer stages.

@@ -45,7 +45,7 @@ pub struct Execution {
     pub(crate) of_write: bool,
     /// The commits that it follows, if it stays open at the end of its rows.
     pub(crate) awaits: Option<Awaits>,
-    /// Set if it reads a time-series collection.
+    /// Set if it does not always take newer views.
     pub(crate) steady: Option<Box<Steady>>,
 }
 

@@ -28,6 +28,12 @@ pub trait Views {
 
     /// Returns true if `renew` keeps the view (in a transaction, or for a snapshot read).
     fn is_pinned(&self) -> bool;
+
+    /// Returns true if newer commits than those of the view may be known, so that the counters of a
+    /// collection are not those of the view.
+    fn may_be_old(&self) -> bool {
+        self.is_pinned()
+    }
 }
 
 /// Views outside transactions: each renewal takes a new snapshot, unless they stay at one time.

@@ -7,6 +7,7 @@
 //! collection costs less than looking up the keys, it reads the collection. If the documents do not
 //! fit in memory, it reads the collection again for each batch of keys.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bumpalo::Bump;
@@ -59,6 +60,14 @@ pub(super) struct Asked {
     pub keeps_others: bool,
 }
 
+/// Keys that are not in memory yet.
+#[derive(Default)]
+struct NewKeys {
+    served: Vec<ValueBuf>,
+    /// The keys for which the index does not have all documents, as a sparse index for null.
+    unserved: Vec<ValueBuf>,
+}
+
 /// Finds foreign documents.
 pub(super) struct ForeignSide {
     plan: Arc<Foreign>,
@@ -66,6 +75,11 @@ pub(super) struct ForeignSide {
     /// The memory of `rows`.
     holding: Holding,
     held: Held,
+    /// The numbers of the keys that no index serves. Their documents stay, because each time they are
+    /// looked up all documents are read.
+    unserved: Vec<u32>,
+    /// How many times all documents were read for such keys.
+    scans_for_keys: u32,
     /// True if all documents together are too large.
     too_large: bool,
     /// True if the rows are in the order of the collection.
@@ -85,6 +99,8 @@ impl ForeignSide {
             rows: KeyedRows::default(),
             holding: Holding::default(),
             held: Held::Nothing,
+            unserved: Vec::new(),
+            scans_for_keys: 0,
             too_large: false,
             in_order: true,
             looked_up: LookedUp::default(),
@@ -145,12 +161,7 @@ impl ForeignSide {
 
     /// Makes sure that the documents with these keys are in memory. Returns false if they take too
     /// much memory together.
-    pub fn hold<'k>(
-        &mut self,
-        keys: &mut dyn Iterator<Item = Value<'k>>,
-        asked: Asked,
-        run: &mut Run<'_>,
-    ) -> Result<bool> {
+    pub fn hold(&mut self, keys: &[Value<'_>], asked: Asked, run: &mut Run<'_>) -> Result<bool> {
         if self.held == Held::Everything
             || self.prefers_everything(asked.keys, asked.all, run) && self.hold_everything(run)?
         {
@@ -158,35 +169,86 @@ impl ForeignSide {
         }
         let keeps_others = asked.keeps_others && self.plan.keeps_records();
         if !keeps_others || self.rows.bytes() > asked.bytes_max / 2 {
-            self.clear();
+            self.forget(asked.bytes_max / 2);
         }
-        let (first, mut key_bytes, mut new) = (self.rows.keys(), Vec::new(), Vec::new());
-        let collator = collator_of(run.env);
-        for (at, key) in keys.enumerate() {
-            if at % KEYS_AT_ONCE == KEYS_AT_ONCE - 1 {
-                run.env.check_interrupt()?;
-            }
-            encode_into(Some(key), collator, &mut key_bytes);
-            if self.rows.add_key(&key_bytes) {
-                new.push(ValueBuf::new(key));
-            }
-        }
+        let mut new = self.add_new(keys, run.env)?;
         self.holding.cover(self.rows.bytes())?;
         self.held = Held::Asked;
-        if new.is_empty() {
+        if new.served.is_empty() && new.unserved.is_empty() {
             return Ok(true);
         }
         self.renew(run)?;
-        self.looked_up.keys += new.len() as u64;
-        let rows = self.rows.rows().len();
+        if !new.unserved.is_empty() && self.scans_for_keys > 0 && !self.too_large {
+            // Keeping all documents costs no more than reading them again.
+            if self.hold_everything(run)? {
+                return Ok(true);
+            }
+            new = self.add_new(keys, run.env)?;
+            self.held = Held::Asked;
+        }
+        self.look_up(new, asked.bytes_max, run)
+    }
+
+    /// Adds keys to those in memory. Returns those that are new, which have the next numbers: first the
+    /// served ones, then the others.
+    fn add_new(&mut self, keys: &[Value<'_>], env: &Env) -> Result<NewKeys> {
+        let (mut new, mut key_bytes) = (NewKeys::default(), Vec::new());
+        let collator = collator_of(env);
+        // The same document may be found by two keys; its record tells.
+        let served = self.plan.served_types().filter(|_| self.plan.keeps_records());
+        for (at, key) in keys.iter().copied().enumerate() {
+            if at % KEYS_AT_ONCE == KEYS_AT_ONCE - 1 {
+                env.check_interrupt()?;
+            }
+            encode_into(Some(key), collator, &mut key_bytes);
+            if served.is_some_and(|types| !types.contain(key) || !self.is_found_by_filter(key)) {
+                if self.rows.find(&key_bytes).is_none() {
+                    new.unserved.push(ValueBuf::new(key));
+                }
+            } else if self.rows.add_key(&key_bytes) {
+                new.served.push(ValueBuf::new(key));
+            }
+        }
+        new.unserved.retain(|key| {
+            encode_into(Some(key.as_value()), collator, &mut key_bytes);
+            self.rows.add_key(&key_bytes)
+        });
+        Ok(new)
+    }
+
+    /// Reads the documents of keys that were added: those of served keys by the index, those of others
+    /// by reading all documents. Returns false if they take more than `bytes_max`.
+    fn look_up(&mut self, new: NewKeys, bytes_max: usize, run: &mut Run<'_>) -> Result<bool> {
+        let end = self.rows.keys() as u32;
+        let middle = end - new.unserved.len() as u32;
+        let first = middle - new.served.len() as u32;
         let plan = Arc::clone(&self.plan);
-        let bound = match new.iter().all(|key| self.is_found_by_filter(key.as_value())) {
-            true => plan.with_keys(new)?,
-            false => None,
-        };
-        let root = bound.as_ref().unwrap_or(&plan.whole.root);
-        let fits = self.fill(root, asked.bytes_max, Some(first as u32), run)?;
-        self.looked_up.found += self.rows.rows().len().saturating_sub(rows) as u64;
+        let mut all_from = middle;
+        if !new.served.is_empty() {
+            let (count, rows) = (new.served.len() as u64, self.rows.rows().len());
+            let bound = match new.served.iter().all(|key| self.is_found_by_filter(key.as_value())) {
+                true => plan.with_keys(new.served)?,
+                false => None,
+            };
+            match bound {
+                Some(root) if !self.fill(&root, bytes_max, Some(first..middle), run)? => {
+                    return Ok(false);
+                }
+                Some(_) => {
+                    self.looked_up.keys += count;
+                    self.looked_up.found += (self.rows.rows().len() - rows) as u64;
+                }
+                None => all_from = first,
+            }
+        }
+        if all_from == end {
+            return Ok(true);
+        }
+        self.scans_for_keys += 1;
+        let fits = self.fill(&plan.whole.root, bytes_max, Some(all_from..end), run)?;
+        if fits && plan.served_types().is_some() && plan.keeps_records() {
+            self.unserved.extend(all_from..end);
+        }
         Ok(fits)
     }
 
@@ -233,8 +295,10 @@ impl ForeignSide {
     /// Drops documents that a later call reads again. A collection that does not exist may be created
     /// before it.
     pub fn rest(&mut self) {
-        if self.held == Held::Asked || self.plan.whole.missing {
+        if self.plan.whole.missing {
             self.clear();
+        } else if self.held == Held::Asked {
+            self.forget(usize::MAX);
         }
     }
 
@@ -242,14 +306,26 @@ impl ForeignSide {
     pub fn restart(&mut self) {
         if self.plan.varies {
             self.clear();
-            self.too_large = false;
+            (self.too_large, self.scans_for_keys) = (false, 0);
         }
+    }
+
+    /// Drops the documents of keys, except those of unserved keys if they take at most `bytes_max`.
+    fn forget(&mut self, bytes_max: usize) {
+        let unserved = std::mem::take(&mut self.unserved);
+        self.rows.keep(&unserved);
+        if unserved.is_empty() || self.rows.bytes() > bytes_max {
+            return self.clear();
+        }
+        self.unserved = (0..unserved.len() as u32).collect();
+        self.in_order = self.rows.rows().is_sorted_by_key(|row| row.record);
     }
 
     fn clear(&mut self) {
         self.rows = KeyedRows::default();
         self.holding = Holding::default();
         self.held = Held::Nothing;
+        self.unserved = Vec::new();
         self.in_order = true;
     }
 
@@ -282,13 +358,13 @@ impl ForeignSide {
         }
     }
 
-    /// Adds the documents of the nodes of a plan: all, or those with a key whose number is `asked_from` or
-    /// higher. If they are too large, drops all documents and returns false.
+    /// Adds the documents of the nodes of a plan: all, or those with a key whose number is in `asked`. If
+    /// they are too large, drops all documents and returns false.
     fn fill(
         &mut self,
         root: &Node,
         bytes_max: usize,
-        asked_from: Option<u32>,
+        asked: Option<Range<u32>>,
         run: &mut Run<'_>,
     ) -> Result<bool> {
         let mut operator = build(root, None)?;
@@ -297,7 +373,7 @@ impl ForeignSide {
         let mut filling = Filling {
             key: self.plan.key.as_ref(),
             rows: &mut self.rows,
-            asked_from,
+            asked,
             arena: &mut self.arena,
             key_bytes: Vec::new(),
             keys: SmallVec::new(),
@@ -345,8 +421,8 @@ fn add(stats: &NodeStats, joined: &mut JoinStats, read: &mut NodeStats) {
 struct Filling<'f> {
     key: Option<&'f ForeignKey>,
     rows: &'f mut KeyedRows,
-    /// The number of the first wanted key; `None` for all documents.
-    asked_from: Option<u32>,
+    /// The numbers of the wanted keys; `None` for all documents.
+    asked: Option<Range<u32>>,
     arena: &'f mut Bump,
     key_bytes: Vec<u8>,
     /// The numbers of the keys of the current row.
@@ -356,14 +432,14 @@ struct Filling<'f> {
 impl Filling<'_> {
     /// Finds the keys of a row. Returns false if none of them is wanted.
     fn find_keys(&mut self, row: &Row, env: &Env) -> Result<bool> {
-        let Filling { key, rows, asked_from, arena, key_bytes, keys } = self;
+        let Filling { key, rows, asked, arena, key_bytes, keys } = self;
         keys.clear();
         let collator = collator_of(env);
         let mut see = |value: Option<Value<'_>>| {
             encode_into(value, collator, key_bytes);
-            match asked_from {
+            match asked {
                 None => keys.push(rows.find_or_add(key_bytes)),
-                Some(first) => keys.extend(rows.find(key_bytes).filter(|key| key >= first)),
+                Some(asked) => keys.extend(rows.find(key_bytes).filter(|key| asked.contains(key))),
             }
         };
         match key {

@@ -147,7 +147,8 @@ impl GraphLookupOp {
         };
         let asked =
             Asked { keys: values.len(), all: false, bytes_max, keeps_others: values.len() > 1 };
-        if !self.side.hold(&mut values.iter().map(ValueBuf::as_value), asked, run)? {
+        let keys: Vec<Value<'_>> = values.iter().map(ValueBuf::as_value).collect();
+        if !self.side.hold(&keys, asked, run)? {
             if values.len() < 2 {
                 return Err(too_large());
             }

@@ -1,5 +1,6 @@
 //! Foreign documents in memory, with an index by the bytes of their keys.
 
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
@@ -119,6 +120,22 @@ impl KeyedRows {
         self.keys() > known
     }
 
+    /// Keeps only these keys and their rows. Numbers the keys in the order in which they are given.
+    pub fn keep(&mut self, keys: &[u32]) {
+        let mut kept = KeyedRows::default();
+        let mut moved: HashMap<u32, u32> = HashMap::new();
+        for key in keys {
+            let Some(entry) = self.entries.get(*key as usize) else { continue };
+            let number = kept.find_or_add(self.key(entry));
+            for place in self.places(*key) {
+                let Some(row) = self.rows.get(place as usize) else { continue };
+                let place = *moved.entry(place).or_insert_with(|| kept.push(row.clone()));
+                kept.link(number, place);
+            }
+        }
+        *self = kept;
+    }
+
     /// Links the row at a position to a key, unless it is the last row of that key already.
     pub fn link(&mut self, key: u32, place: u32) {
         let Some(entry) = self.entries.get_mut(key as usize) else { return };
@@ -168,6 +185,27 @@ mod tests {
             assert_eq!(found, wanted.collect::<Vec<u32>>());
         }
         assert_eq!(table.find(&11_u32.to_be_bytes()), None);
-        assert_eq!(table.keys(), 11);
+        let kept = [5_u32, 8].map(|key| table.find(&key.to_be_bytes()).unwrap());
+        let places = kept.map(|key| table.places(key).collect::<Vec<_>>());
+        let rows = |table: &KeyedRows, places: &[u32]| -> Vec<u64> {
+            places.iter().map(|place| table.rows()[*place as usize].record.0).collect()
+        };
+        let wanted = places.map(|places| rows(&table, &places));
+        table.keep(&kept);
+        for (number, key) in [5_u32, 8].iter().enumerate() {
+            assert_eq!(table.find(&key.to_be_bytes()), Some(number as u32));
+            let places: Vec<u32> = table.places(number as u32).collect();
+            assert_eq!(rows(&table, &places), wanted[number]);
+        }
+        assert_eq!(table.keys(), 2);
+        let both = wanted.concat().into_iter().collect::<std::collections::HashSet<_>>();
+        assert_eq!(table.rows().len(), both.len());
+    }
+
+    #[test]
+    fn a_key_is_added_once() {
+        let mut table = KeyedRows::default();
+        assert!(table.add_key(b"a") && !table.add_key(b"a") && table.add_key(b"b"));
+        assert_eq!(table.keys(), 2);
     }
 }

@@ -233,7 +233,7 @@ impl LookupOp {
                 },
                 keeps_others: rows > 1 && self.side.plan().keyed_scan().is_some(),
             };
-            if self.side.hold(&mut keys.into_iter(), asked, run)? {
+            if self.side.hold(&keys, asked, run)? {
                 self.held = rows;
                 return Ok(());
             }

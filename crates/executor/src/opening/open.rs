@@ -18,6 +18,7 @@ use crate::execution::Execution;
 use crate::operators::feed::Feed;
 use crate::params::{Awaits, ExecParams};
 use crate::statistics::ViewStatistics;
+use crate::steady::Steady;
 use crate::views::Views;
 
 /// Plans a request on the view of `views` and makes it ready to run.
@@ -63,15 +64,35 @@ pub(crate) fn open_query(
     let plan = plan_find(query, &statistics)?;
     refuse_table_scan(&plan, env)?;
     let root = build(&plan.root, None)?;
+    let steady = Steady::of(&plan, statistics.series, &view);
     let execution = Execution::new(Arc::clone(env), root, Arc::new(plan));
-    let steady = statistics.series.steady(&view);
     Ok(noted(Execution { of_write: true, steady, ..execution }))
 }
 
 /// Counts the use of the plan's indexes, for `$indexStats`.
 fn noted(execution: Execution) -> Execution {
-    execution.plan.root.for_each_scan(&mut |scan| scan.index.note_use());
+    note_uses(&execution.plan.root);
     execution
+}
+
+/// Counts the use of the indexes of a plan, with those of the plans inside of its stages.
+fn note_uses(root: &Node) {
+    root.for_each_scan(&mut |scan| scan.index.note_use());
+    if !matches!(root, Node::Stage { .. }) {
+        return;
+    }
+    for (_, inner) in root.stages() {
+        match inner {
+            Inner::Nothing => {}
+            Inner::Union(plans) => plans.iter().for_each(|plan| note_uses(&plan.root)),
+            Inner::Branches(branches) => branches.iter().for_each(note_uses),
+            Inner::Foreign(foreign) => {
+                let (whole, by_keys) = (&foreign.whole.root, foreign.whole.by_keys.as_deref());
+                note_uses(by_keys.filter(|_| foreign.keyed_scan().is_some()).unwrap_or(whole));
+                foreign.tail.iter().for_each(note_uses);
+            }
+        }
+    }
 }
 
 /// Opens a request without counting the use of its indexes, as for an explain. `feed` provides the
@@ -96,7 +117,7 @@ pub(crate) fn start(
     }
     refuse_table_scan(&plan, &env)?;
     let awaits = feed.as_ref().and_then(|feed| feed.awaits());
-    let steady = statistics.series.steady(&view);
+    let steady = Steady::of(&plan, statistics.series, &view);
     let root = build(&plan.root, feed)?;
     let mut execution = Execution::new(Arc::new(env), root, Arc::new(plan));
     execution.steady = steady;

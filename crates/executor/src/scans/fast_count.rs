@@ -31,7 +31,7 @@ impl FastCount {
     }
 
     fn documents(&mut self, run: &mut Run<'_>) -> Result<u64> {
-        if !run.is_pinned() {
+        if !run.may_be_old() {
             let collection = self.table.resolve(run)?;
             return Ok(run.view().counts(collection).documents);
         }

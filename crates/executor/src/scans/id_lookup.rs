@@ -92,7 +92,8 @@ impl Operator for IdLookups {
             let at = if self.backward { self.ids.len() - 1 - self.done } else { self.done };
             self.done += 1;
             // No document has an `_id` of these types.
-            let id = self.ids.get(at).filter(|id| !matches!(id, Value::Array(_) | Value::Undefined));
+            let id =
+                self.ids.get(at).filter(|id| !matches!(id, Value::Array(_) | Value::Undefined));
             let Some(id) = id else { continue };
             if let Some(record) = view.get_by_id(collection, id)? {
                 self.stats.returned += 1;

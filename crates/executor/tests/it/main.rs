@@ -18,6 +18,7 @@ mod metadata;
 mod metamorphic;
 mod model;
 mod modify;
+mod one_state;
 mod planned_once;
 mod plans;
 mod retry;

@@ -2,11 +2,12 @@
 //! only if the catalog changes between two batches.
 
 use super::*;
-use quire_catalog::ViewDefinition;
+use quire_catalog::{CollectionOptions, ViewDefinition};
 use quire_collections::DropIndexes;
 use quire_document::{Value, doc};
 use quire_executor::{explain, open};
 use quire_planner::{AggregateRequest, Verbosity};
+use std::time::Duration;
 
 /// The documents of each side; each key occurs once on each side.
 const KEYS: i32 = 10_000;
@@ -126,6 +127,8 @@ fn a_change_of_the_catalog_between_batches_is_seen() {
         // With little memory all foreign documents are never in memory.
         for bytes in [4 << 10, 64 << 20] {
             let store = store();
+            // Each batch reads the newest state.
+            store.engine().keep_history(Duration::ZERO);
             keyed(&store, "db.local", 300);
             before(&store);
             let mut execution = opened(&store, vec![by_field()], bytes);
@@ -154,6 +157,7 @@ fn a_change_of_the_catalog_between_batches_is_seen() {
 #[test]
 fn a_union_does_not_read_an_index_that_is_gone() {
     let store = store();
+    store.engine().keep_history(Duration::ZERO);
     keyed(&store, "db.local", 100);
     keyed(&store, "db.foreign", 100);
     let union = doc! { "$unionWith": { "coll": "foreign", "pipeline": [{ "$match": { "k": { "$lt": 50 } } }] } };
@@ -269,6 +273,103 @@ fn joins_with_views_find_what_they_find_as_written() {
     }
 }
 
+/// A join by `_id` fetches by key: also keys that are no `_id`, with conditions and orders beside them.
+#[test]
+fn joins_by_id_find_what_they_find_by_another_field() {
+    let store = store();
+    let keys = [
+        Value::Int32(1),
+        Value::Double(2.0),
+        Value::Null,
+        Value::String("a"),
+        Value::Undefined,
+        Value::MinKey,
+    ];
+    let mut local: Vec<DocBuf> = Vec::new();
+    for (at, key) in (0..).zip(keys) {
+        local.push(doc! { "_id": at, "k": key });
+        local.push(doc! { "_id": 100 + at, "k": [key, 3_i64, [4]] });
+    }
+    local.push(doc! { "_id": 200, "k": [5, 4, 2.0, 1, 99] });
+    local.push(doc! { "_id": 201 });
+    insert_all(&store, "db.local", local.iter().map(DocBuf::as_doc));
+    let ids = [Value::Int32(1), Value::Int64(2), Value::Null, Value::String("a"), Value::MinKey];
+    let more = (3..2000).map(|id| doc! { "_id": id, "f": id, "v": id % 3 });
+    let foreign = ids.into_iter().map(|id| doc! { "_id": id, "f": id, "v": 1 }).chain(more);
+    let foreign: Vec<DocBuf> = foreign.collect();
+    let clustered = doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": true } };
+    let clustered = CollectionOptions::parse(clustered.as_doc(), 0).unwrap();
+    store.create_collection(&ns("db.clustered"), clustered, &CommitOptions::buffered()).unwrap();
+    for name in ["db.foreign", "db.clustered"] {
+        insert_all(&store, name, foreign.iter().map(DocBuf::as_doc));
+    }
+    let pipelines: [Vec<DocBuf>; 5] = [
+        vec![],
+        vec![doc! { "$match": { "v": 1 } }],
+        vec![doc! { "$sort": { "_id": -1 } }],
+        vec![doc! { "$match": { "_id": { "$gt": 2 } } }, doc! { "$project": { "v": 1 } }],
+        vec![doc! { "$sort": { "_id": 1 } }, doc! { "$limit": 2 }],
+    ];
+    for (at, pipeline) in pipelines.iter().enumerate() {
+        let found = |from: &str, field: &str, bytes: usize, batch: usize| {
+            let mut lookup = doc! {
+                "from": from, "localField": "k", "foreignField": field, "as": "j"
+            };
+            if at > 0 {
+                lookup.extend(|writer| {
+                    let stages: ArrayBuf = pipeline.iter().map(DocBuf::as_doc).collect();
+                    writer.append("pipeline", &stages);
+                });
+            }
+            let mut execution = opened(&store, vec![doc! { "$lookup": &lookup }], bytes);
+            let docs = drain(&store, &mut execution, batch);
+            docs.iter().map(|doc| format!("{doc:?}")).collect::<Vec<_>>()
+        };
+        let wanted = found("foreign", "f", 64 << 20, 1000);
+        assert_eq!(wanted.len(), local.len());
+        for from in ["foreign", "clustered"] {
+            for (bytes, batch) in [(64 << 20, 1000), (64 << 20, 1), (3000, 3)] {
+                assert_eq!(found(from, "_id", bytes, batch), wanted, "{from} {pipeline:?}");
+            }
+        }
+    }
+}
+
+/// A sparse index does not have the documents without the field. They were read again for each batch of keys.
+#[test]
+fn the_documents_without_the_field_are_read_once() {
+    let store = store();
+    let local: Vec<DocBuf> = (0..300)
+        .map(|id| {
+            if id % 2 == 0 {
+                doc! { "_id": id, "k": id }
+            } else {
+                doc! { "_id": id }
+            }
+        })
+        .collect();
+    insert_all(&store, "db.local", local.iter().map(DocBuf::as_doc));
+    let with = (0..2000).map(|id| doc! { "_id": id, "k": id, "v": 1 });
+    let without = (2000..2002).map(|id| doc! { "_id": id, "v": 2 });
+    let foreign: Vec<DocBuf> = with.chain(without).collect();
+    insert_all(&store, "db.foreign", foreign.iter().map(DocBuf::as_doc));
+    let sparse = doc! { "key": { "k": 1 }, "name": "k", "sparse": true };
+    create_indexes(&store, "db.foreign", [sparse.as_doc()].into_iter()).unwrap();
+    for (bytes, batch) in [(64 << 20, 1000), (64 << 20, 7), (4 << 10, 1)] {
+        let mut execution = opened(&store, vec![by_field()], bytes);
+        let docs = drain(&store, &mut execution, batch);
+        assert_eq!(docs.len(), local.len());
+        for doc in &docs {
+            let wanted = if int(doc, "_id") % 2 == 0 { (1, 1) } else { (2, 2) };
+            let found = joined(doc, "j");
+            assert_eq!((found.len(), int(&found[0], "v")), wanted, "{doc:?}");
+        }
+        let examined = execution.examined().counters.docs_examined;
+        let once = (local.len() + foreign.len()) as u64;
+        assert!(examined >= once && examined < once + 2000, "{bytes} {batch}: {examined}");
+    }
+}
+
 /// Explain prints the plan that every look-up runs, with the keys as parameters.
 #[test]
 fn explain_shows_the_plan_of_the_foreign_side() {
@@ -306,6 +407,15 @@ fn explain_shows_the_plan_of_the_foreign_side() {
     assert_eq!(text(&scan, "stage"), "IXSCAN");
     assert_eq!(inner(&scan, "indexBounds"), doc! { "k": ["<key>"] });
     assert!(matches!(by_index.get("totalKeysExamined"), Some(Value::Int64(3..=4))));
+
+    let by_id = explained("foreign", "_id");
+    assert_eq!(text(&by_id, "strategy"), "IndexedLoopJoin");
+    assert_eq!(text(&by_id, "indexName"), "_id_");
+    assert_eq!(inner(&by_id, "foreignPlan"), doc! { "stage": "IDHACK" });
+    assert!(matches!(by_id.get("totalKeysExamined"), Some(Value::Int64(3))));
+    assert!(matches!(by_id.get("totalDocsExamined"), Some(Value::Int64(3))));
+    let used = by_id.get("indexesUsed").and_then(|used| used.as_array()).unwrap();
+    assert_eq!(used.iter().filter_map(|name| name.as_str()).collect::<Vec<_>>(), ["_id_"]);
 
     let by_hash = explained("foreign", "v");
     assert_eq!(text(&by_hash, "strategy"), "HashJoin");

@@ -274,6 +274,12 @@ impl Foreign {
         &self.source.namespace
     }
 
+    /// Returns the types of the keys for which an index has all documents; `None` if no index finds
+    /// documents by keys.
+    pub fn served_types(&self) -> Option<KeyTypes> {
+        Some(self.keyed_scan()?.keyed?.types)
+    }
+
     /// Returns the scan of the index that finds documents by a few keys; `None` if there is none.
     pub fn keyed_scan(&self) -> Option<&IndexScan> {
         self.whole.by_keys.as_deref()?.below_stages().keyed_scan()
