@@ -401,9 +401,8 @@ impl Builder<'_> {
     /// Splits off the stages at the top of `node` that process each document separately, as one
     /// chain. Returns the input of the chain, and the chain.
     fn source(&mut self, node: &Node, needs: RowNeeds) -> Result<(BoxedOperator, Chain)> {
+        let needs = needs.below_chain(node);
         let (node, stages) = node.chain();
-        let below = |needs: RowNeeds, stage: &&Stage| needs.below_stage(stage);
-        let needs = stages.iter().rev().fold(needs, below);
         let mut chain = Chain::default();
         chain.reads_metadata = needs.metadata;
         let source: BoxedOperator = match bare_scan(node).filter(|_| !needs.metadata) {

@@ -11,7 +11,7 @@ use quire_error::{Error, Result};
 use quire_mql::EvalContext;
 use quire_mql::column::{Column, OwnedColumn};
 use quire_mql::expression::Batch;
-use quire_mql::stage::{Group, Needs, StageBody};
+use quire_mql::stage::Group;
 
 use crate::env::Scope;
 use crate::operators::chain::{Chain, StepCounts};
@@ -29,7 +29,7 @@ pub(crate) struct Grouping {
     /// True if keys and arguments depend on nothing in the documents.
     pub only_counts: bool,
     /// The top-level fields that suffice in place of documents.
-    fields: Option<Vec<String>>,
+    fields: Option<Arc<[String]>>,
     hasher: RandomState,
 }
 
@@ -44,13 +44,9 @@ pub(crate) struct Columns {
 
 impl Grouping {
     pub fn new(chain: Chain, group: Arc<Group>) -> Self {
-        let Needs { reads, .. } = group.needs();
-        let reads_docs =
-            reads.whole_document || !reads.paths.is_empty() || !reads.metadata.is_empty();
-        let only_counts = chain.is_empty() && !reads_docs;
+        let only_counts = chain.is_empty() && !group.reads_documents();
         let is_alone = chain.is_empty() && !chain.reads_metadata;
-        let fields = group.fields_read().filter(|_| is_alone);
-        let fields = fields.map(|names| names.into_iter().map(str::to_owned).collect());
+        let fields = group.fields_read().filter(|_| is_alone).cloned();
         Grouping { chain, group, only_counts, fields, hasher: RandomState::default() }
     }
 

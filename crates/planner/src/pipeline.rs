@@ -29,7 +29,7 @@ use crate::pipeline::barrier::hold_back;
 use crate::pipeline::needed::{narrowing, needed_paths};
 use crate::pipeline::rewrite::optimise;
 use crate::pipeline::target::{check_fused, check_target};
-use crate::plan::{Inner, Node, Plan, Reshape, Source};
+use crate::plan::{Inner, MetadataRead, Node, Plan, Reshape, Source};
 use crate::request::{AggregateRequest, FindRequest};
 use inner::{Around, plan_inner};
 use quire_document::limits::DEPTH_MAX;
@@ -469,7 +469,10 @@ pub(crate) fn above(node: Node, stages: VecDeque<Stage>, around: Around<'_>) -> 
 
 /// Puts planned stages above a node.
 fn stacked(node: Node, stages: Vec<(Stage, Inner)>) -> Node {
-    let over = |input, (stage, inner)| Node::Stage { stage, input: Box::new(input), inner };
+    let over = |input, (stage, inner): (Stage, Inner)| {
+        let reads = MetadataRead::of(&stage);
+        Node::Stage { stage, input: Box::new(input), inner, reads }
+    };
     stages.into_iter().fold(node, over)
 }
 

@@ -15,7 +15,7 @@ pub use index_scan::{IndexScan, KeyRange, KeyedField};
 pub(crate) use inner::Source;
 pub use inner::{Foreign, ForeignKey, Inner};
 pub use join_cost::LookedUp;
-pub use rows::{BranchHead, Kept, RowNeeds};
+pub use rows::{BranchHead, Kept, MetadataRead, RowNeeds};
 pub use search::SearchNode;
 
 use crate::request::{Hint, WriteKind};
@@ -123,6 +123,8 @@ pub enum Node {
         input: Box<Node>,
         /// The plans of the pipelines inside of the stage.
         inner: Inner,
+        /// The metadata that the stage reads.
+        reads: MetadataRead,
     },
     /// Documents from outside of the collections. The caller that opens the plan provides them.
     Feed {
@@ -354,7 +356,7 @@ impl Node {
     pub fn stages(&self) -> Vec<(&Stage, &Inner)> {
         let mut stages = Vec::new();
         let mut node = self;
-        while let Node::Stage { stage, inner, input } = node {
+        while let Node::Stage { stage, inner, input, .. } = node {
             stages.push((stage, inner));
             node = input;
         }

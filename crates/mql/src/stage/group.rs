@@ -27,6 +27,8 @@ pub struct Group {
     fields: Vec<(Box<str>, AccumulatorSpec)>,
     /// Extracts the values of all paths of key and accumulators from a document in one pass.
     extractor: Extractor,
+    reads_documents: bool,
+    fields_read: Option<Arc<[String]>>,
 }
 
 /// The key of the groups.
@@ -69,7 +71,12 @@ impl Group {
             spec.guard_one_of(count);
             spec.attach(&mut extractor);
         }
-        Ok(Group { key, fields, extractor })
+        let mut group = Group { key, fields, extractor, reads_documents: true, fields_read: None };
+        let reads = group.needs().reads;
+        group.reads_documents =
+            reads.whole_document || !reads.paths.is_empty() || !reads.metadata.is_empty();
+        group.fields_read = group.fields_of(&reads);
+        Ok(group)
     }
 
     /// Returns the context with the paths of key and accumulators extracted from `cx.root` in one
@@ -131,14 +138,21 @@ impl Group {
 
     /// Returns the top-level fields whose values are all that the groups need of a document; `None` if
     /// they need more, such as a path into a value, the whole document or metadata.
-    pub fn fields_read(&self) -> Option<Vec<&str>> {
-        let mut reads = Dependencies::default();
-        self.add_dependencies(&mut reads);
+    pub fn fields_read(&self) -> Option<&Arc<[String]>> {
+        self.fields_read.as_ref()
+    }
+
+    /// Returns true if keys and arguments depend on the documents.
+    pub fn reads_documents(&self) -> bool {
+        self.reads_documents
+    }
+
+    fn fields_of(&self, reads: &Dependencies) -> Option<Arc<[String]>> {
         let fields = self.extractor.fields()?;
         let are_all = !reads.whole_document
             && reads.metadata.is_empty()
             && reads.paths.iter().all(|path| fields.contains(&path.as_str()));
-        are_all.then_some(fields)
+        are_all.then(|| fields.into_iter().map(str::to_owned).collect())
     }
 
     /// Returns a batch of `rows` rows with the columns of [`fields_read`](Group::fields_read), in that

@@ -15,26 +15,57 @@ pub struct RowNeeds {
     pub metadata: bool,
 }
 
+/// The metadata that a stage reads: noted when the stage is planned, because a plan inside of a join is
+/// built for each document.
+#[derive(Clone, Copy, Debug)]
+pub struct MetadataRead {
+    keys: bool,
+    sort_keys: bool,
+    any: bool,
+}
+
+impl MetadataRead {
+    pub(crate) fn of(stage: &Stage) -> Self {
+        let kinds = stage.needs().reads.metadata;
+        MetadataRead {
+            keys: kinds.contains("indexKey"),
+            sort_keys: kinds.contains("sortKey"),
+            any: !kinds.is_empty(),
+        }
+    }
+}
+
 impl RowNeeds {
     /// Returns the needs of a stage's input. `self` are the needs of the stage's output.
-    #[must_use]
-    pub fn below_stage(self, stage: &Stage) -> RowNeeds {
-        let kinds = stage.needs().reads.metadata;
+    fn below_stage(self, stage: &Stage, reads: MetadataRead) -> RowNeeds {
         // These stages pass no metadata on.
         let ends = matches!(stage, Stage::Group(_) | Stage::HideMetadata(_));
         let above = if ends { RowNeeds::default() } else { self };
         RowNeeds {
-            keys: above.keys || kinds.contains("indexKey"),
-            sort_keys: above.sort_keys || kinds.contains("sortKey"),
-            metadata: above.metadata || !kinds.is_empty(),
+            keys: above.keys || reads.keys,
+            sort_keys: above.sort_keys || reads.sort_keys,
+            metadata: above.metadata || reads.any,
         }
+    }
+
+    /// Returns the needs of the node below [`Node::chain`]. `self` are those of the chain's output.
+    #[must_use]
+    pub fn below_chain(self, node: &Node) -> RowNeeds {
+        let (mut node, mut needs) = (node, self);
+        while let Node::Stage { stage, input, .. } = node
+            && stage.streams()
+        {
+            needs = needs.below(node);
+            node = input;
+        }
+        needs
     }
 
     /// Returns the needs of the inputs of a node. `self` are the needs of its output.
     #[must_use]
     pub fn below(self, node: &Node) -> RowNeeds {
         match node {
-            Node::Stage { stage, .. } => self.below_stage(stage),
+            Node::Stage { stage, reads, .. } => self.below_stage(stage, *reads),
             Node::Gather { .. } | Node::SortMerge { .. } => RowNeeds { keys: true, ..self },
             Node::Sort { presorted: true, .. } => RowNeeds { metadata: true, ..self },
             Node::Sort { simple, .. } => RowNeeds { keys: self.keys || !simple, ..self },
