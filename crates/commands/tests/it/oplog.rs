@@ -74,6 +74,21 @@ fn the_entries_applied_elsewhere_give_the_same_documents() {
     assert_eq!(stored(&mut other), stored(&mut client));
 }
 
+/// mongorestore reads the seconds as a number of 64 bits.
+#[test]
+fn a_changed_expiry_has_64_bits() {
+    let server = started(&SimulatedDisk::new(Faults::none(45)));
+    let mut client = server.client(1);
+    let index = doc! { "name": "a_1", "key": { "a": 1 }, "expireAfterSeconds": 500 };
+    client.works(doc! { "createIndexes": "t", "indexes": [&index], "$db": "d" });
+    let change = doc! { "name": "a_1", "expireAfterSeconds": 1000 };
+    client.works(doc! { "collMod": "t", "index": &change, "$db": "d" });
+    let entry = all(&mut client).pop().unwrap();
+    let expected = doc! { "name": "a_1", "expireAfterSeconds": 1000_i64 };
+    let o = document(entry.get("o"));
+    assert_eq!(document(o.get("index")), expected);
+}
+
 #[test]
 fn tools_find_the_first_and_the_last_entry_and_the_size() {
     let disk = SimulatedDisk::new(Faults::none(44));

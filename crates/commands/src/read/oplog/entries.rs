@@ -196,7 +196,8 @@ fn of_catalog(change: Doc<'_>) -> Vec<DocBuf> {
             o.append("stayTemp", false).append_some("dropTarget", change.get("dropTarget"));
         })],
         "modify" => vec![command(&mut |o| {
-            o.append("collMod", collection).append_all(details);
+            o.append("collMod", collection);
+            write_modification(details, o);
         })],
         "createIndexes" => {
             let each = indexes().map(|index| {
@@ -215,5 +216,23 @@ fn of_catalog(change: Doc<'_>) -> Vec<DocBuf> {
             each.collect()
         }
         _ => Vec::new(),
+    }
+}
+
+/// Writes the details of a `collMod`. As in MongoDB the seconds of an index are 64 bits here, and 32 in
+/// the index.
+fn write_modification(details: Doc<'_>, o: &mut DocWriter<'_>) {
+    for (name, value) in details.fields() {
+        let Some(index) = value.as_document().filter(|_| name == "index") else {
+            o.append(name, value);
+            continue;
+        };
+        let mut written = o.document(name);
+        for (name, value) in index.fields() {
+            match value.exact_i64().filter(|_| name == "expireAfterSeconds") {
+                Some(seconds) => written.append(name, seconds),
+                None => written.append(name, value),
+            };
+        }
     }
 }
