@@ -6,12 +6,13 @@ use crate::clients::Client;
 use crate::handshake::secure;
 use crate::inbox::{Arrival, Inbox, Owner};
 use crate::shared::Shared;
+use quire_commands::metrics::CompressionMetrics;
 use quire_commands::{Connection, ConnectionInfo, Outcome, Request, Sequence};
 use quire_document::Doc;
 use quire_document::memory::{self, Charge};
 use quire_error::{Error, ErrorCode};
 use quire_storage::Interrupt;
-use quire_wire::limits::{HEADER_BYTES, MESSAGE_BYTES_MAX};
+use quire_wire::limits::{COMPRESSED_PREFIX_BYTES, HEADER_BYTES, MESSAGE_BYTES_MAX};
 use quire_wire::{Compressor, Flags, Header, Incoming, Malformed, OpCode, Reply};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -236,7 +237,11 @@ impl Session<'_> {
             }
             match quire_wire::expand(&header, message, expanded) {
                 Ok((inner, compressor)) => {
+                    let packed = message.len().saturating_sub(COMPRESSED_PREFIX_BYTES);
                     (header, message) = (inner, expanded.as_slice());
+                    if let Some(metrics) = self.compression(compressor) {
+                        metrics.decompressor.add(packed, message.len() - HEADER_BYTES);
+                    }
                     reply.compressor = Some(compressor).filter(|used| *used != Compressor::Noop);
                 }
                 Err(malformed) => return self.malformed(reply, &malformed),
@@ -337,6 +342,11 @@ impl Session<'_> {
         }
         let frame = reply.frame(&self.reply, &mut self.packed).map_err(io::Error::other)?;
         self.shared.service.metrics.network.bytes_out.add(frame.len() as u64);
+        if let Some((bytes, became)) = frame.compressed()
+            && let Some(metrics) = reply.compressor.and_then(|used| self.compression(used))
+        {
+            metrics.compressor.add(bytes, became);
+        }
         let packed = if reply.compressor.is_some() { frame.len() } else { 0 };
         let held = (self.reply.capacity() + packed) as u64;
         if held > UNCOUNTED_BYTES
@@ -347,6 +357,17 @@ impl Session<'_> {
         match held > UNCOUNTED_BYTES {
             true => self.client.send(frame.parts(), held),
             false => self.client.socket.write_all(frame.parts()),
+        }
+    }
+
+    /// Returns the counters of a compressor.
+    fn compression(&self, used: Compressor) -> Option<&CompressionMetrics> {
+        let network = &self.shared.service.metrics.network;
+        match used {
+            Compressor::Noop => None,
+            Compressor::Snappy => Some(&network.snappy),
+            Compressor::Zlib => Some(&network.zlib),
+            Compressor::Zstd => Some(&network.zstd),
         }
     }
 

@@ -2,7 +2,7 @@
 //! OP_QUERY.
 
 use crate::compressed::{Compressor, pack};
-use crate::limits::{CHECKSUM_BYTES, HEADER_BYTES};
+use crate::limits::{CHECKSUM_BYTES, COMPRESSED_PREFIX_BYTES, HEADER_BYTES};
 use crate::{Flags, Header, OpCode};
 use quire_error::Error;
 
@@ -36,6 +36,8 @@ pub struct Frame<'a> {
     content: &'a [u8],
     tail: [u8; CHECKSUM_BYTES],
     tail_len: usize,
+    /// The bytes that were compressed.
+    unpacked: Option<usize>,
 }
 
 impl Reply {
@@ -55,6 +57,7 @@ impl Reply {
             content: document,
             tail: [0; CHECKSUM_BYTES],
             tail_len: 0,
+            unpacked: None,
         };
         if self.legacy {
             self.legacy_head(&mut frame);
@@ -65,7 +68,9 @@ impl Reply {
             let header = self.header(&frame);
             let [head, content, tail] = frame.parts();
             let head = head.get(HEADER_BYTES..).unwrap_or_default();
+            let unpacked = head.len() + content.len() + tail.len();
             pack(&header, &[head, content, tail], compressor, scratch)?;
+            frame.unpacked = Some(unpacked);
             frame.head_len = 0;
             frame.tail_len = 0;
             frame.content = scratch;
@@ -115,6 +120,13 @@ impl Frame<'_> {
     /// Returns the size of the whole message in bytes.
     pub fn len(&self) -> usize {
         self.head_len + self.content.len() + self.tail_len
+    }
+
+    /// Returns the bytes that were compressed and the bytes that they became, both without headers;
+    /// `None` if the message is not compressed.
+    pub fn compressed(&self) -> Option<(usize, usize)> {
+        let became = self.content.len().saturating_sub(COMPRESSED_PREFIX_BYTES);
+        self.unpacked.map(|bytes| (bytes, became))
     }
 
     /// Returns false: a message has at least its header.

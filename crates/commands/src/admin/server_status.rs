@@ -255,11 +255,30 @@ fn command_counts(metrics: &Metrics, section: &mut DocWriter<'_>) {
 
 fn network(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let network = &service.metrics.network;
-    section.append("bytesIn", network.bytes_in.get() as i64);
-    section.append("bytesOut", network.bytes_out.get() as i64);
+    let compressors =
+        [("snappy", &network.snappy), ("zstd", &network.zstd), ("zlib", &network.zlib)];
+    // The bytes of the messages as they are without compression.
+    let (mut bytes_in, mut bytes_out) = (network.bytes_in.get(), network.bytes_out.get());
+    for (_, metrics) in compressors {
+        let (requests, replies) = (&metrics.decompressor, &metrics.compressor);
+        bytes_in = (bytes_in + requests.bytes_out.get()).saturating_sub(requests.bytes_in.get());
+        bytes_out = (bytes_out + replies.bytes_in.get()).saturating_sub(replies.bytes_out.get());
+    }
+    section.append("bytesIn", bytes_in as i64).append("bytesOut", bytes_out as i64);
     section.append("physicalBytesIn", network.bytes_in.get() as i64);
     section.append("physicalBytesOut", network.bytes_out.get() as i64);
     section.append("numRequests", network.requests.get() as i64);
+    let mut compression = section.document("compression");
+    for (name, metrics) in compressors {
+        let mut shown = compression.document(name);
+        for (way, flow) in
+            [("compressor", &metrics.compressor), ("decompressor", &metrics.decompressor)]
+        {
+            let mut shown = shown.document(way);
+            shown.append("bytesIn", flow.bytes_in.get() as i64);
+            shown.append("bytesOut", flow.bytes_out.get() as i64);
+        }
+    }
 }
 
 fn latencies(service: &Service, asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {

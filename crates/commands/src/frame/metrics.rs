@@ -42,6 +42,38 @@ pub struct NetworkMetrics {
     pub bytes_out: Counter,
     /// Messages that were read from clients.
     pub requests: Counter,
+    /// What snappy did.
+    pub snappy: CompressionMetrics,
+    /// What zstd did.
+    pub zstd: CompressionMetrics,
+    /// What zlib did.
+    pub zlib: CompressionMetrics,
+}
+
+/// The counters of a compressor.
+#[derive(Default)]
+pub struct CompressionMetrics {
+    /// The replies that it compressed.
+    pub compressor: Flow,
+    /// The requests that it decompressed.
+    pub decompressor: Flow,
+}
+
+/// The size of messages before and after a compressor, without their headers.
+#[derive(Default)]
+pub struct Flow {
+    /// Bytes before.
+    pub bytes_in: Counter,
+    /// Bytes after.
+    pub bytes_out: Counter,
+}
+
+impl Flow {
+    /// Counts a message.
+    pub fn add(&self, bytes_in: usize, bytes_out: usize) {
+        self.bytes_in.add(bytes_in as u64);
+        self.bytes_out.add(bytes_out as u64);
+    }
 }
 
 /// Successful TLS handshakes, by version.

@@ -29,6 +29,33 @@ fn replies_have_the_compressor_flags_and_id_of_the_request() {
 }
 
 #[test]
+fn server_status_counts_what_the_compressors_did() {
+    let (_server, address) = server(ServerOptions::default());
+    let mut client = Client::new(address);
+    let status = |client: &mut Client, compressor| {
+        let request = client.request(doc! { "serverStatus": 1, "$db": "admin" });
+        client.send(&Request { compressor, ..request });
+        let network = client.receive().unwrap().body;
+        let network = network.get("network").and_then(|network| network.as_document()).unwrap();
+        network.to_owned()
+    };
+    let count = |network: &DocBuf, name: &str, way: &str, field: &str| {
+        let path = ["compression", name, way].iter().try_fold(network.as_doc(), |doc, name| {
+            doc.get(name).and_then(|inner| inner.as_document())
+        });
+        path.and_then(|flow| flow.get(field)).and_then(|count| count.exact_i64()).unwrap()
+    };
+    status(&mut client, Some(Compressor::Zlib));
+    let network = status(&mut client, None);
+    let packed = count(&network, "zlib", "compressor", "bytesOut");
+    assert!(packed > 0 && packed < count(&network, "zlib", "compressor", "bytesIn"));
+    assert!(count(&network, "zlib", "decompressor", "bytesOut") > 0);
+    assert_eq!(count(&network, "snappy", "compressor", "bytesIn"), 0);
+    let sent = |name: &str| network.get(name).and_then(|count| count.exact_i64()).unwrap();
+    assert!(sent("bytesOut") > sent("physicalBytesOut"));
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_order() {
     let (_server, address) = server(ServerOptions::default());
     let mut client = Client::new(address);
