@@ -48,7 +48,7 @@ pub static COMMANDS: &[Subcommand] = &[
     Subcommand { name: "serve", summary: "Starts the server.", run: serve::run },
     Subcommand {
         name: "status",
-        summary: "Shows what a server is doing: connections, operations, memory, waits.",
+        summary: "Shows what a server does: connections, operations, memory, waits.",
         run: status::run,
     },
     Subcommand {
@@ -63,7 +63,7 @@ pub static COMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "backup",
-        summary: "Copies the data of a running server, or a stopped directory, to a new one.",
+        summary: "Copies a running server, or a stopped directory, to a new one.",
         run: backup::run,
     },
     Subcommand {
@@ -88,12 +88,12 @@ pub static COMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "profile",
-        summary: "Shows what documents look like and what refers to what, of Quire, MongoDB or a dump.",
+        summary: "Shows the fields, types and references of a database or a dump.",
         run: profile::run,
     },
     Subcommand {
         name: "advise",
-        summary: "Names the problems of a Quire, a MongoDB or a dump, with costs and commands.",
+        summary: "Names the problems of a database or a dump, with commands.",
         run: advise::run,
     },
     Subcommand {
@@ -143,7 +143,8 @@ fn subcommand(words: Vec<OsString>, line: Vec<String>) -> Result<(), Failure> {
         "--help" | "-h" | "help" => print(&help()),
         "--version" | "-V" | "version" => print(&version::short()),
         other => {
-            let near = did_you_mean(other, COMMANDS.iter().map(|command| command.name));
+            let names = COMMANDS.iter().map(|command| command.name);
+            let near = did_you_mean(other, names.chain(["--help", "--version"]));
             let text = format!("'{other}' is not a command of quire{near}\n\n{}", help());
             return Err(Failure::options(text));
         }

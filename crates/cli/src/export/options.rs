@@ -155,7 +155,7 @@ impl ExportOptions {
 
     fn complete(&mut self) -> Result<(), String> {
         if self.collection.is_empty() {
-            return Err("which collection? --collection says".into());
+            return Err("name the collection: --collection NAME".into());
         }
         if self.kind == Kind::Csv && self.fields.is_empty() {
             return Err("CSV needs --fields or --fieldFile".into());

@@ -275,7 +275,7 @@ impl ImportOptions {
                 Input::File(path) => path.file_stem().and_then(|stem| stem.to_str()),
                 Input::Stdin => None,
             }
-            .ok_or("which collection? --collection says")?
+            .ok_or("name the collection: --collection NAME")?
             .to_owned();
         }
         Ok(())

@@ -250,7 +250,10 @@ fn log_format(given: &Given) -> Result<Option<LineFormat>, Failure> {
         None => Ok(None),
         Some("json") => Ok(Some(LineFormat::Json)),
         Some("plain") => Ok(Some(LineFormat::Plain)),
-        Some(_) => Err(Failure::options("--logFormat is 'plain' or 'json'")),
+        Some(other) => {
+            let near = did_you_mean(other, ["plain", "json"].into_iter());
+            Err(Failure::options(format!("--logFormat is 'plain' or 'json', not '{other}'{near}")))
+        }
     }
 }
 

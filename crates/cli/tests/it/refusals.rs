@@ -19,6 +19,9 @@ fn bad_options() {
     refused(&["serve", "-f", "/nowhere/at/all"], 2, "config file");
     refused(&["nope"], 2, "not a command of quire\n");
     refused(&["server"], 2, "did you mean 'serve'?");
+    refused(&["--versoin"], 2, "did you mean '--version'?");
+    refused(&["import"], 2, "name the collection: --collection NAME");
+    refused(&["serve", "--memory", "--logFormat", "jsn"], 2, "did you mean 'json'?");
     refused(&["serve", "--dbpat", "x"], 2, "did you mean '--dbpath'?");
     refused(&["status", "--sinc", "2h"], 2, "invalid option '--sinc'; did you mean '--since'?");
     refused(&["serve", "--memory", "--logFormat", "xml"], 2, "'plain' or 'json'");
@@ -73,7 +76,7 @@ fn a_directory_in_use() {
     refused(
         &["serve", "--port", "0", "--dbpath", path.to_str().unwrap()],
         100,
-        "is in use by process",
+        "; stop it, or choose another directory",
     );
     assert_eq!(serving.end().code(), Some(0));
     let words = ["serve", "--port", "0", "--dbpath", path.to_str().unwrap()];

@@ -104,7 +104,13 @@ fn versions_and_help() {
     assert!(text(&output.stdout).starts_with("db version v8.2."));
     assert!(text(&quire(&["--version"]).stdout).starts_with("quire "));
     assert!(text(&quire(&["serve", "--help-all"]).stdout).contains("--wiredTigerCacheSizeGB"));
-    assert!(text(&quire(&[]).stdout).contains("serve"));
+    for words in [&[][..], &["serve", "--help"], &["serve", "--help-all"]] {
+        let output = quire(words);
+        let shown = text(&output.stdout);
+        assert!(shown.contains("serve"), "{shown}");
+        let wide: Vec<&str> = shown.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "wider than a terminal: {wide:#?}");
+    }
 }
 
 #[test]

@@ -342,7 +342,7 @@ fn take_lock(path: &Path, file: &mut File) -> Result<()> {
             let mut owner = String::new();
             let _ = file.read_to_string(&mut owner);
             Err(StorageError::Unavailable(format!(
-                "{} is in use by process {}",
+                "{} is in use by process {}; stop it, or choose another directory",
                 path.display(),
                 owner.trim()
             )))
