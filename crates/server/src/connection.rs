@@ -239,7 +239,7 @@ impl Session<'_> {
                 Ok((inner, compressor)) => {
                     let packed = message.len().saturating_sub(COMPRESSED_PREFIX_BYTES);
                     (header, message) = (inner, expanded.as_slice());
-                    if let Some(metrics) = self.compression(compressor) {
+                    if let Some(metrics) = compression(self.shared, compressor) {
                         metrics.decompressor.add(packed, message.len() - HEADER_BYTES);
                     }
                     reply.compressor = Some(compressor).filter(|used| *used != Compressor::Noop);
@@ -343,7 +343,7 @@ impl Session<'_> {
         let frame = reply.frame(&self.reply, &mut self.packed).map_err(io::Error::other)?;
         self.shared.service.metrics.network.bytes_out.add(frame.len() as u64);
         if let Some((bytes, became)) = frame.compressed()
-            && let Some(metrics) = reply.compressor.and_then(|used| self.compression(used))
+            && let Some(metrics) = reply.compressor.and_then(|used| compression(shared, used))
         {
             metrics.compressor.add(bytes, became);
         }
@@ -357,17 +357,6 @@ impl Session<'_> {
         match held > UNCOUNTED_BYTES {
             true => self.client.send(frame.parts(), held),
             false => self.client.socket.write_all(frame.parts()),
-        }
-    }
-
-    /// Returns the counters of a compressor.
-    fn compression(&self, used: Compressor) -> Option<&CompressionMetrics> {
-        let network = &self.shared.service.metrics.network;
-        match used {
-            Compressor::Noop => None,
-            Compressor::Snappy => Some(&network.snappy),
-            Compressor::Zlib => Some(&network.zlib),
-            Compressor::Zstd => Some(&network.zstd),
         }
     }
 
@@ -401,5 +390,16 @@ impl Session<'_> {
             let _ = self.client.socket.write_all([answer, &[], &[]]);
         }
         self.shared.log_bad_input(self.connection.name(), malformed.error());
+    }
+}
+
+/// Returns the counters of a compressor; `None` for the one that copies.
+fn compression(shared: &Shared, used: Compressor) -> Option<&CompressionMetrics> {
+    let network = &shared.service.metrics.network;
+    match used {
+        Compressor::Noop => None,
+        Compressor::Snappy => Some(&network.snappy),
+        Compressor::Zlib => Some(&network.zlib),
+        Compressor::Zstd => Some(&network.zstd),
     }
 }
