@@ -62,9 +62,9 @@ pub struct CompressionMetrics {
 /// The size of messages before and after a compressor, without their headers.
 #[derive(Default)]
 pub struct Flow {
-    /// Bytes before.
+    /// The bytes that the compressor was given.
     pub bytes_in: Counter,
-    /// Bytes after.
+    /// The bytes that it made of them.
     pub bytes_out: Counter,
 }
 
