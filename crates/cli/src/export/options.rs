@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn options_that_exclude_each_other_are_refused() {
         for (words, reason) in [
-            (&[][..], "which collection"),
+            (&[][..], "name the collection"),
             (&["-c", "a", "--type", "csv"], "needs --fields"),
             (&["-c", "a", "--type", "csv", "-f", "a", "--pretty"], "go with --type json"),
             (&["-c", "a", "--noHeaderLine"], "goes with --type csv"),

@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn options_that_exclude_each_other_are_refused() {
         for (words, reason) in [
-            (&[][..], "which collection"),
+            (&[][..], "name the collection"),
             (&["a", "b"], "more than one file"),
             (&["a", "--nonsense"], "no option --nonsense"),
             (&["a", "--type", "xml"], "not a value of --type"),
