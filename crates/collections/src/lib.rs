@@ -97,7 +97,9 @@ pub use recorded::RecordedRow;
 pub use retry::{Effect, Image, Keep, Remembered, RetryLog, SessionKey, load_retry_log};
 pub use rules::{Budget, Deferred, Proposal, Rule, RuleTask, RuleWriter, Rules};
 pub use scan::CollectionCursor;
-pub use series::{BucketCursor, BucketEntry, FieldColumn, PackedBucket, Span, takes_buckets};
+pub use series::{
+    BucketCursor, BucketEntry, FieldColumn, PackedBucket, Source, SourceCursor, Span, takes_buckets,
+};
 pub use series_gate::{SeriesReading, SeriesWrites};
 pub use sorted_runs::{MergedRuns, RunWriter, SortedRecord, SortedRuns, Workspace};
 pub use spill::{SpillPages, SpillReader, SpillWriter};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use quire_document::DocBuf;
 use quire_error::{Error, Result};
 use quire_mql::filter::{Filter, Node as Condition};
+use quire_mql::sort::SortPattern;
 use quire_mql::stage::{Stage, StageBody};
 use quire_planner::explain::NodeStats;
-use quire_planner::{BranchHead, Inner, Kept, Node, Reshape, RowNeeds};
+use quire_planner::{BranchHead, Inner, Kept, Node, PointOrder, Reshape, RowNeeds};
 
 use crate::columns::Grouping;
 use crate::env::Env;
@@ -24,7 +25,7 @@ use crate::operators::feed::{Feed, FeedOp, ServedOp};
 use crate::operators::fetch::Fetch;
 use crate::operators::intersection::Intersection;
 use crate::operators::metadata::{HiddenMetadata, SortKeys};
-use crate::operators::points::{ByTime, OneByOne};
+use crate::operators::points::{Merged, OneByOne, SortedBy};
 use crate::operators::projection::{Project, Shaper};
 use crate::operators::sample::Sample;
 use crate::operators::scores::{FusionInputs, Scores};
@@ -156,7 +157,9 @@ impl Builder<'_> {
                 Box::new(Check::new(search, self.node(input, below())?))
             }
             Node::Or { inputs } => Box::new(Union::new(self.nodes(inputs, below())?)),
-            Node::Points { by_time, inputs } => self.points(*by_time, inputs, below())?,
+            Node::Points { order, pattern, inputs } => {
+                self.points(*order, pattern.as_ref(), inputs, below())?
+            }
             Node::AndSorted { inputs } => Box::new(Intersection::new(self.nodes(inputs, below())?)),
             Node::SortMerge { pattern, inputs } => {
                 Box::new(Merge::new(self.nodes(inputs, below())?, Arc::clone(pattern)))
@@ -195,18 +198,26 @@ impl Builder<'_> {
     /// Builds the union of records and buckets of a time-series collection.
     fn points(
         &mut self,
-        by_time: Option<bool>,
+        order: PointOrder,
+        pattern: Option<&Arc<SortPattern>>,
         inputs: &[Node],
         needs: RowNeeds,
     ) -> Result<BoxedOperator> {
         let collection = inputs.iter().find_map(Node::collection);
         let series = collection.and_then(|collection| collection.options.time_series());
         let built = self.nodes(inputs, needs)?;
-        Ok(match (by_time, series) {
-            (Some(backward), Some(series)) => {
-                Box::new(ByTime::new(built, &series.time_field, backward))
+        let by = match (order, series, pattern) {
+            (PointOrder::Time { backward }, Some(series), _) => {
+                Some(SortedBy::Time { field: series.time_field.clone(), backward })
             }
-            _ => Box::new(OneByOne::new(built)),
+            (PointOrder::Sources { .. }, _, Some(pattern)) => {
+                Some(SortedBy::Pattern(Arc::clone(pattern)))
+            }
+            _ => None,
+        };
+        Ok(match by {
+            Some(by) => Box::new(Merged::new(built, by)),
+            None => Box::new(OneByOne::new(built)),
         })
     }
 

@@ -1,6 +1,7 @@
 //! Plans a `distinct`.
 
 use crate::find::{FindQuery, plan_find};
+use crate::first_of_each::points_of_sources;
 use crate::indexes::access::Candidate;
 use crate::indexes::choose::Statistics;
 use crate::indexes::hint::{Choice, Restriction, choice};
@@ -27,7 +28,14 @@ pub(crate) fn plan_distinct(
     let find = FindRequest::search(namespace, &request.filter, hint, &request.collation);
     let query = FindQuery::of_filter(&find, Some(&filter));
     let mut plan = plan_find(&query, stats)?;
-    if plan.missing || plan.root.reads_buckets() {
+    if plan.missing {
+        return Ok(plan);
+    }
+    if let Some(points) = points_of_sources(&request.key, &query, &plan, stats)? {
+        plan.root = points;
+        return Ok(plan);
+    }
+    if plan.root.reads_buckets() {
         return Ok(plan);
     }
     let (collation, index_filter) = (plan.collation.clone(), plan.index_filter.clone());

@@ -1,6 +1,10 @@
 //! Plans a `$group` that reads only the first documents of each group, as `$first`, `$last`, `$top` and `$topN` do: a scan
-//! of an index skips from group to group (`DISTINCT_SCAN`).
+//! of an index skips from group to group (`DISTINCT_SCAN`). Of a time series it reads the first points of each source,
+//! which is `sources`.
 
+mod sources;
+
+pub(crate) use self::sources::points_of_sources;
 use crate::find::FindQuery;
 use crate::indexes::access::{Access, Candidate};
 use crate::indexes::choose::Statistics;
@@ -13,7 +17,7 @@ use crate::request::FindRequest;
 use quire_catalog::Collection;
 use quire_error::Result;
 use quire_mql::collation::Collation;
-use quire_mql::expression::ExpressionNode;
+use quire_mql::expression::{Expression, ExpressionNode};
 use quire_mql::filter::Node as Condition;
 use quire_mql::stage::{Group, GroupKey};
 use std::sync::Arc;
@@ -37,32 +41,33 @@ pub(crate) fn below_group(
         return Ok(None);
     };
     let Some(picks) = Picks::of(group, query) else { return Ok(None) };
-    let (Some(key), Some(collection)) = (key_path(group.key()), plan.root.collection()) else {
+    let (Some(paths), Some(collection)) = (key_paths(group.key()), plan.root.collection()) else {
         return Ok(None);
     };
     let search = Search { query, plan, collection, stats };
-    let found = match plan.root.reads_buckets() {
-        true => None,
-        false => search.keys_of_each(&key, &picks)?,
+    let mut found = match paths.as_slice() {
+        [key] if !plan.root.reads_buckets() => search.keys_of_each(key, &picks)?,
+        _ => None,
     };
+    if found.is_none() {
+        found = search.points_of_each(&paths, &picks)?;
+    }
     Ok(found.map(|node| match &query.projection {
         Some(spec) => ProjectionFacts::new(spec).apply(node, spec, false),
         None => node.fetched(),
     }))
 }
 
-/// Returns the path whose value is the key of the groups, alone or as the only field of a document.
-fn key_path(key: &GroupKey) -> Option<String> {
-    let expression = match key {
-        GroupKey::Expression(expression) => expression,
-        GroupKey::Fields(fields) => match fields.as_slice() {
-            [(_, only)] => only,
-            _ => return None,
-        },
-    };
-    match expression.node() {
+/// Returns the paths that make up the key of the groups; `None` if it is no value of one path and no document of such
+/// values.
+fn key_paths(key: &GroupKey) -> Option<Vec<String>> {
+    let path = |expression: &Expression| match expression.node() {
         ExpressionNode::Path(path) => Some(path.to_string()),
         _ => None,
+    };
+    match key {
+        GroupKey::Expression(expression) => Some(vec![path(expression)?]),
+        GroupKey::Fields(fields) => fields.iter().map(|(_, expression)| path(expression)).collect(),
     }
 }
 
@@ -72,11 +77,16 @@ struct Picks {
     order: Option<Vec<SortPart>>,
     /// The number of documents.
     each: u64,
+    /// True if an accumulator reads them in the order of the query's sort.
+    by_arrival: bool,
     /// True if an accumulator reads the last ones in the order of the query's sort.
     takes_last: bool,
 }
 
 impl Picks {
+    /// Returns the picks that take any document of each group.
+    const ANY: Picks = Picks { order: None, each: 1, by_arrival: false, takes_last: false };
+
     /// Returns `None` for a `$group` that reads more than some documents of each group, and for one
     /// whose first documents are not determined by one sort.
     fn of(group: &Group, query: &FindQuery<'_>) -> Option<Self> {
@@ -84,7 +94,7 @@ impl Picks {
             Some(sort) => Some(sort_order::parts(sort)?),
             None => None,
         };
-        let mut picks = Picks { order: None, each: 1, takes_last: false };
+        let mut picks = Picks::ANY;
         for (_, spec) in group.fields() {
             let picked = spec.picked()?;
             let mut order = match picked.sort {
@@ -99,6 +109,7 @@ impl Picks {
             }
             picks.order = Some(order);
             picks.each = picks.each.max(picked.count);
+            picks.by_arrival |= picked.sort.is_none();
             picks.takes_last |= picked.sort.is_none() && picked.is_last;
         }
         (picks.each <= EACH_MAX).then_some(picks)

@@ -31,7 +31,8 @@ pub use on_view::{COUNT_FIELD, check_find_options, on_view};
 pub use pipeline::target::running_merge_index;
 pub use plan::{
     BranchHead, BucketScan, Foreign, ForeignKey, IdLookups, IndexScan, Inner, Kept, KeyRange,
-    KeyedField, LookedUp, MetadataRead, Node, Plan, ProjectionKind, Reshape, RowNeeds, SearchNode,
+    KeyedField, LookedUp, MetadataRead, Node, Plan, PointOrder, ProjectionKind, Reshape, RowNeeds,
+    SearchNode,
 };
 pub use planning::{plan, shape_of_request};
 pub use quire_catalog::key::{Interval, Intervals};

@@ -9,7 +9,7 @@ mod join_cost;
 mod rows;
 mod search;
 
-pub use buckets::BucketScan;
+pub use buckets::{BucketScan, PointOrder};
 pub use id_lookups::IdLookups;
 pub use index_scan::{IndexScan, KeyRange, KeyedField};
 pub(crate) use inner::Source;
@@ -159,8 +159,10 @@ pub enum Node {
     Buckets(Box<BucketScan>),
     /// The points of a time-series collection: those of its records and those of its buckets.
     Points {
-        /// The order of both inputs by time, true for the newest first; `None` if the rows have no order.
-        by_time: Option<bool>,
+        /// The order of both inputs, in which they are merged.
+        order: PointOrder,
+        /// The sort that asked for the order; `None` for the natural order.
+        pattern: Option<Arc<SortPattern>>,
         /// The records, then the buckets.
         inputs: Vec<Node>,
     },
@@ -467,8 +469,8 @@ impl Node {
             Node::ClusteredScan { scan, .. } if scan.is_whole() => "COLLSCAN",
             Node::ClusteredScan { .. } => "CLUSTERED_IXSCAN",
             Node::Buckets(_) => "UNPACK_TS_BUCKET",
-            Node::Points { by_time: Some(_), .. } => "SORT_MERGE",
-            Node::Points { .. } => "UNION",
+            Node::Points { order: PointOrder::Any, .. } => "UNION",
+            Node::Points { .. } => "SORT_MERGE",
             Node::RandomPicks { .. } => "MULTI_ITERATOR",
             Node::IdHack { .. } | Node::IdLookups(_) => "IDHACK",
             Node::IndexScan(_) => "IXSCAN",

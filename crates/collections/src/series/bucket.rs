@@ -71,26 +71,35 @@ impl PackedBucket {
         Ok(start..end.max(start))
     }
 
-    /// Returns points in the order of their times, as BSON.
+    /// Returns the points at some positions, in the order of their times, as BSON.
     ///
     /// # Errors
     /// 301 DataCorruptionDetected if they are damaged.
-    pub fn points(&self, at: Range<usize>) -> Result<Vec<Bytes>> {
+    pub fn points(&self, at: impl ExactSizeIterator<Item = usize>) -> Result<Vec<Bytes>> {
         let mut points = self.columns.points()?;
-        points.seek(at.start);
         let share = self.columns.size() / self.columns.len().max(1) * at.len();
         let (mut bytes, mut ends) = (Vec::with_capacity(share), Vec::with_capacity(at.len()));
-        while ends.len() < at.len() && points.write_next(&mut bytes) {
+        for at in at {
+            if points.position() != at {
+                points.seek(at);
+            }
+            if !points.write_next(&mut bytes) {
+                break;
+            }
             ends.push(bytes.len());
         }
         Ok(slices(bytes, ends))
     }
 
-    /// Returns points with some of their fields; `None` if only whole points can be unpacked.
+    /// Returns the points at some positions with some of their fields; `None` if only whole points can be unpacked.
     ///
     /// # Errors
     /// 301 DataCorruptionDetected if they are damaged.
-    pub fn narrow_points(&self, at: Range<usize>, fields: &[String]) -> Result<Option<Vec<Bytes>>> {
+    pub fn narrow_points(
+        &self,
+        at: impl ExactSizeIterator<Item = usize>,
+        fields: &[String],
+    ) -> Result<Option<Vec<Bytes>>> {
         let mut columns = Vec::with_capacity(fields.len());
         for field in fields {
             match self.columns.column(field)? {
@@ -157,6 +166,23 @@ impl FieldColumn {
             Column::Values(values) => Values::Values(at.map(|at| values.get(at)).collect()),
         }
     }
+
+    /// Returns the values of the points at some positions, as expressions read them.
+    pub fn picked(&self, at: &[usize]) -> Values<'_> {
+        match &self.0 {
+            Column::Ints(all) => Values::Int(picked(all, at)),
+            Column::Longs(all) => Values::Long(picked(all, at)),
+            Column::Doubles(all) => Values::Double(picked(all, at)),
+            Column::Dates(all) => Values::Date(picked(all, at)),
+            Column::Same(value) => Values::Same(Some(value.as_value()), at.len()),
+            Column::Missing | Column::Documents => Values::Same(None, at.len()),
+            Column::Values(values) => Values::Values(at.iter().map(|at| values.get(*at)).collect()),
+        }
+    }
+}
+
+fn picked<T: Copy>(all: &[T], at: &[usize]) -> Vec<T> {
+    at.iter().filter_map(|at| all.get(*at)).copied().collect()
 }
 
 /// Returns the parts of a buffer that end at these places.

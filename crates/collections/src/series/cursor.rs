@@ -1,11 +1,10 @@
-//! Finds buckets in a directory: those of all sources by the time of their first point, or those of one meta value.
+//! Finds buckets in a directory by the time of their first point, and reads them.
 
 use quire_catalog::{Collection, IndexId};
-use quire_document::Value;
 use quire_error::Result;
 use quire_storage::{Direction, Page, ScanRequest, Space};
 
-use super::bucket::{PackedBucket, meta_key};
+use super::bucket::PackedBucket;
 use super::entry::BucketEntry;
 use super::layout::{Span, data_key, directory, directory_entry, directory_range};
 use crate::failure::from_storage;
@@ -28,18 +27,8 @@ impl BucketCursor {
         BucketCursor::over(&directory(buckets, None), begins, direction)
     }
 
-    /// Returns a cursor over such buckets of one meta value, in the order of these times. The meta values of the
-    /// buckets are equal to `meta` as values of an index are, and need not have the same bytes.
-    pub fn of_meta(
-        buckets: IndexId,
-        meta: Option<Value<'_>>,
-        begins: Span,
-        direction: Direction,
-    ) -> Self {
-        BucketCursor::over(&directory(buckets, Some(&meta_key(meta))), begins, direction)
-    }
-
-    fn over(prefix: &[u8], begins: Span, direction: Direction) -> Self {
+    /// Returns a cursor over the part of a directory with this prefix.
+    pub(super) fn over(prefix: &[u8], begins: Span, direction: Direction) -> Self {
         let (start, end) = directory_range(prefix, begins);
         let is_done = begins.is_empty();
         BucketCursor { start, end, direction, is_done, page: Page::default() }

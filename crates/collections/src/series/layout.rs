@@ -21,6 +21,8 @@ const BY_TIME: u8 = 0x02;
 /// The keys of the directory by meta value and time.
 const BY_META: u8 = 0x03;
 
+/// The number of bytes of the collection and of the kind of a key.
+const PREFIX_BYTES: usize = 5;
 /// The number of bytes of a time and of a number in a key.
 const NUMBER_BYTES: usize = 8;
 
@@ -126,6 +128,13 @@ pub(crate) fn directory_value(entry: &BucketEntry) -> Bytes {
     value.into_bytes().into()
 }
 
+/// Returns the key of the meta value in a key of the directory by meta value.
+pub(super) fn source_of(key: &[u8]) -> Result<&[u8]> {
+    let end = key.len().checked_sub(2 * NUMBER_BYTES);
+    let source = end.and_then(|end| key.get(PREFIX_BYTES..end));
+    source.ok_or_else(|| damaged("a directory of buckets"))
+}
+
 /// Returns what a row of a directory says.
 pub(crate) fn directory_entry(key: &[u8], value: &[u8]) -> Result<BucketEntry> {
     let broken = || damaged("a directory of buckets");
@@ -169,6 +178,7 @@ mod tests {
             for key in keys {
                 assert_eq!(directory_entry(key, &value).unwrap(), entry(9, time));
             }
+            assert_eq!(source_of(&keys[1]).unwrap(), b"m");
             let (start, end) =
                 directory_range(&directory(IndexId(7), None), Span { first: time, last: time });
             assert!(start[..] <= keys[0][..] && keys[0][..] < end[..]);

@@ -1,7 +1,8 @@
 //! Buckets of time-series collections: points that were closed, packed as columns (docs/time-series.md,
 //! docs/format.md, "Buckets of a collection").
 //!
-//! `layout` has the keys, `bucket` reads and packs one, `cursor` finds them by time or by meta value, `source` says which
+//! `layout` has the keys, `bucket` reads and packs one, `cursor` finds them by time or by meta value, `sources` finds
+//! the meta values, `source` says which
 //! collections have some. `write/buckets.rs` writes them, for `closing`.
 
 mod bucket;
@@ -9,12 +10,14 @@ mod cursor;
 mod entry;
 pub(crate) mod layout;
 mod source;
+mod sources;
 
 pub use bucket::{FieldColumn, PackedBucket};
 pub use cursor::BucketCursor;
 pub use entry::BucketEntry;
 pub use layout::Span;
 pub use source::takes_buckets;
+pub use sources::{Source, SourceCursor};
 
 pub(crate) use bucket::{meta_key, pack_points, stays_row};
 pub(crate) use source::{serves_rows_only, source_index};

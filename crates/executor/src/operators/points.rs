@@ -1,13 +1,17 @@
 //! The points of a time-series collection: the rows of its records and those of its buckets, one after the other or
-//! merged by time. No point is in both, so nothing is compared but times.
+//! merged in their order. No point is in both, so nothing is compared but what they are sorted by.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use bumpalo::Bump;
 use quire_document::Value;
 use quire_error::Result;
+use quire_mql::sort::SortPattern;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
+use crate::operators::union::sort_bytes;
 use crate::operators::{BoxedOperator, Filling, Operator, Passed};
 use crate::row::Row;
 use crate::taking::{Given, Taker};
@@ -77,27 +81,42 @@ impl Operator for OneByOne {
     }
 }
 
-/// Merges inputs that are sorted by time.
-pub(crate) struct ByTime {
+/// Merges inputs that are sorted in the same way.
+pub(crate) struct Merged {
     branches: Vec<Branch>,
-    time_field: String,
-    backward: bool,
+    by: SortedBy,
+    arena: Bump,
     stats: NodeStats,
 }
+
+/// What inputs are sorted by.
+pub(crate) enum SortedBy {
+    /// The time.
+    Time {
+        /// The field with the time.
+        field: String,
+        /// True for the newest first.
+        backward: bool,
+    },
+    /// A sort.
+    Pattern(Arc<SortPattern>),
+}
+
+/// The place of a row in the order: the smaller one comes first. The bytes are empty if rows are sorted by the time.
+type Place = (i64, Vec<u8>);
 
 /// An input with the rows that were read ahead.
 struct Branch {
     input: BoxedOperator,
-    ahead: VecDeque<(i64, Row)>,
+    ahead: VecDeque<(Place, Row)>,
     is_done: bool,
 }
 
-impl ByTime {
-    pub fn new(inputs: Vec<BoxedOperator>, time_field: &str, backward: bool) -> Self {
+impl Merged {
+    pub fn new(inputs: Vec<BoxedOperator>, by: SortedBy) -> Self {
         let branch = |input| Branch { input, ahead: VecDeque::new(), is_done: false };
         let branches = inputs.into_iter().map(branch).collect();
-        let time_field = time_field.to_owned();
-        ByTime { branches, time_field, backward, stats: NodeStats::default() }
+        Merged { branches, by, arena: Bump::new(), stats: NodeStats::default() }
     }
 
     /// Makes sure that each branch has a row, or is done.
@@ -107,30 +126,49 @@ impl ByTime {
                 let mut rows = Vec::new();
                 branch.is_done = !branch.input.next(run, max.clamp(1, AHEAD), &mut rows)?;
                 for row in rows {
-                    let time = match row.doc().find(&self.time_field).map(|field| field.value()) {
-                        Some(Value::Date(time)) => time,
-                        _ => i64::MIN,
-                    };
-                    branch.ahead.push_back((time, row));
+                    let place = self.by.place(&row, run, &mut self.arena)?;
+                    branch.ahead.push_back((place, row));
                 }
             }
         }
         Ok(())
     }
 
-    /// Returns the branch whose row is next: of equal times, that of the first branch.
+    /// Returns the branch whose row is next: of equal places, that of the first branch.
     fn next_branch(&mut self) -> Option<&mut Branch> {
-        let backward = self.backward;
-        let with_rows = self.branches.iter_mut().filter(|branch| !branch.ahead.is_empty());
-        with_rows.min_by_key(|branch| {
-            let time = branch.ahead.front().map_or(0, |(time, _)| *time);
-            // The complement reverses the order of all times.
-            if backward { !time } else { time }
-        })
+        let mut best: Option<&mut Branch> = None;
+        for branch in &mut self.branches {
+            let Some((place, _)) = branch.ahead.front() else { continue };
+            let first = best.as_ref().and_then(|best| best.ahead.front());
+            if first.is_none_or(|(first, _)| place < first) {
+                best = Some(branch);
+            }
+        }
+        best
     }
 }
 
-impl Operator for ByTime {
+impl SortedBy {
+    fn place(&self, row: &Row, run: &Run<'_>, arena: &mut Bump) -> Result<Place> {
+        match self {
+            SortedBy::Time { field, backward } => {
+                let time = match row.doc().find(field).map(|field| field.value()) {
+                    Some(Value::Date(time)) => time,
+                    _ => i64::MIN,
+                };
+                // The complement reverses the order of all times.
+                Ok((if *backward { !time } else { time }, Vec::new()))
+            }
+            SortedBy::Pattern(pattern) => {
+                let mut bytes = Vec::with_capacity(24);
+                sort_bytes(pattern, row, run.scope(), arena, &mut bytes)?;
+                Ok((0, bytes))
+            }
+        }
+    }
+}
+
+impl Operator for Merged {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let mut filling = Filling::new(out, max);
         while !filling.is_full() {

@@ -1,5 +1,5 @@
-//! UNPACK_TS_BUCKET: the points of the buckets of a time-series collection, bucket by bucket or in the order of their
-//! times.
+//! UNPACK_TS_BUCKET: the points of the buckets of a time-series collection, bucket by bucket, in the order of their
+//! times, or source by source.
 //!
 //! Conditions on the meta field and on the time are tested for a bucket as a whole, so most buckets of other sources
 //! and times are not unpacked. In the order of the times the scan goes slice by slice (`bucket_slices.rs`), because the
@@ -9,18 +9,19 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::Bytes;
-use quire_collections::{BucketCursor, BucketEntry, PackedBucket, RecordId};
+use quire_collections::{BucketCursor, BucketEntry, FieldColumn, PackedBucket, RecordId};
 use quire_error::Result;
 use quire_mql::filter::{Filter, Node as Condition};
-use quire_planner::BucketScan;
 use quire_planner::explain::NodeStats;
+use quire_planner::{BucketScan, PointOrder};
 use quire_storage::Direction;
 
 use crate::env::Run;
 use crate::operators::{Filling, Operator, Passed, make_and_drop};
 use crate::row::Row;
 use crate::scans::bucket_slices::Slices;
-use crate::scans::wanted_buckets::Wanted;
+use crate::scans::bucket_sources::Sources;
+use crate::scans::wanted_buckets::{Unpacked, Wanted};
 use crate::taking::{FieldColumns, Given, Scratch, Taker};
 
 /// The entries of a page of the directory.
@@ -37,6 +38,8 @@ enum Order {
     Any(Walk),
     /// Slice by slice, in the order of the time.
     ByTime(Slices),
+    /// Source by source, and for each in the order of the time.
+    BySource(Sources),
 }
 
 /// A walk over buckets in the order of the directory.
@@ -55,17 +58,26 @@ struct Current {
     /// The position of the next point, and the end of the wanted points.
     next: usize,
     end: usize,
-    /// The points from `next` on; empty if they must be unpacked again.
-    points: VecDeque<(Bytes, RecordId)>,
+    /// The points from `next` on with their positions, without some that do not match.
+    points: VecDeque<(usize, RecordId, Bytes)>,
+    /// True if the points passed the conditions on points.
+    is_tested: bool,
+    /// True if the points must be unpacked again.
+    is_dropped: bool,
 }
 
 impl Buckets {
     pub fn new(scan: &BucketScan, compile: impl Fn(&Condition) -> Filter) -> Self {
-        let order = match scan.by_time {
-            None => Order::Any(Walk::default()),
-            Some(backward) => Order::ByTime(Slices::new(backward)),
+        let wanted = Wanted::new(scan, compile);
+        let order = match scan.order {
+            PointOrder::Any => Order::Any(Walk::default()),
+            PointOrder::Time { backward } => Order::ByTime(Slices::new(backward, None)),
+            PointOrder::Sources { backward, newest_first } => {
+                let only = wanted.source.clone();
+                Order::BySource(Sources::new((backward, newest_first), scan.each, only))
+            }
         };
-        Buckets { wanted: Wanted::new(scan, compile), order }
+        Buckets { wanted, order }
     }
 }
 
@@ -76,7 +88,7 @@ impl Walk {
             let Some(entry) = self.next_entry(wanted, run)? else { return Ok(()) };
             let Some(bucket) = wanted.open(run, &entry)? else { continue };
             let at = bucket.within(wanted.times())?;
-            self.current = Some(Current::of(wanted, &bucket, entry, at)?);
+            self.current = Some(Current::of(wanted, run, (&bucket, entry), at)?);
         }
         Ok(())
     }
@@ -120,19 +132,23 @@ impl Walk {
         while !filling.is_full() {
             self.advance(wanted, run)?;
             let Some(current) = &mut self.current else { return Ok(false) };
-            if current.points.is_empty() && current.next < current.end {
+            if current.is_dropped {
                 let Some(bucket) = wanted.open(run, &current.entry)? else {
                     self.current = None;
                     continue;
                 };
                 let at = current.next..current.end;
-                *current = Current::of(wanted, &bucket, current.entry.clone(), at)?;
+                *current = Current::of(wanted, run, (&bucket, current.entry.clone()), at)?;
             }
             match current.points.pop_front() {
-                None => self.current = None,
-                Some((point, id)) => {
-                    current.next += 1;
-                    if wanted.matches(&point, run)? {
+                None => {
+                    wanted.stats.docs_examined += (current.end - current.next) as u64;
+                    self.current = None;
+                }
+                Some((at, id, point)) => {
+                    wanted.stats.docs_examined += (at + 1 - current.next) as u64;
+                    current.next = at + 1;
+                    if wanted.matches(&point, current.is_tested, run)? {
                         wanted.stats.returned += 1;
                         filling.push(Row::of_document(id, point));
                     }
@@ -157,18 +173,28 @@ impl Walk {
             let Some(bucket) = wanted.open(run, &entry)? else { continue };
             let at = bucket.within(wanted.times())?;
             let columns = bucket.field_columns(fields)?;
-            let taken = columns.and_then(|columns| {
-                let columns = columns.iter().map(|column| column.rows(at.clone())).collect();
-                let columns = FieldColumns { rows: at.len(), columns };
-                taker.take_columns(columns, &mut scratch, run.scope())
+            let passing = wanted.passing(&bucket, at.clone(), run)?;
+            let decides = passing.is_some() || wanted.scan.takes_whole_buckets();
+            let rows = passing.as_ref().map_or(at.len(), Vec::len);
+            if decides && rows == 0 {
+                wanted.stats.docs_examined += at.len() as u64;
+                continue;
+            }
+            let taken = columns.filter(|_| decides).and_then(|columns| {
+                let values = |column| match &passing {
+                    Some(passing) => FieldColumn::picked(column, passing),
+                    None => FieldColumn::rows(column, at.clone()),
+                };
+                let columns = columns.iter().map(values).collect();
+                taker.take_columns(FieldColumns { rows, columns }, &mut scratch, run.scope())
             });
             match taken {
                 Some(taken) => {
                     wanted.stats.docs_examined += at.len() as u64;
-                    wanted.stats.returned += at.len() as u64;
+                    wanted.stats.returned += rows as u64;
                     give(Given::Taken(taken))?;
                 }
-                None => self.current = Some(Current::of(wanted, &bucket, entry, at)?),
+                None => self.current = Some(Current::of(wanted, run, (&bucket, entry), at)?),
             }
         }
         Ok(())
@@ -195,15 +221,16 @@ impl Walk {
 
 impl Current {
     fn of(
-        wanted: &Wanted,
-        bucket: &PackedBucket,
-        entry: BucketEntry,
+        wanted: &mut Wanted,
+        run: &Run<'_>,
+        (bucket, entry): (&PackedBucket, BucketEntry),
         at: Range<usize>,
     ) -> Result<Self> {
-        let points = wanted.unpack(bucket, at.clone())?;
-        let ids = at.clone().map(|at| bucket.point_id(at));
         let (next, end) = (at.start, at.end);
-        Ok(Current { entry, next, end, points: points.into_iter().zip(ids).collect() })
+        let Unpacked { points, is_tested } = wanted.unpack(bucket, at, run)?;
+        let with_id = |(at, point)| (at, bucket.point_id(at), point);
+        let points = points.into_iter().map(with_id).collect();
+        Ok(Current { entry, next, end, points, is_tested, is_dropped: false })
     }
 }
 
@@ -213,6 +240,7 @@ impl Operator for Buckets {
         let more = match &mut self.order {
             Order::Any(walk) => walk.next(&mut self.wanted, run, &mut filling)?,
             Order::ByTime(slices) => slices.next(&mut self.wanted, run, &mut filling)?,
+            Order::BySource(sources) => sources.next(&mut self.wanted, run, &mut filling)?,
         };
         self.wanted.stats.is_eof = !more;
         Ok(more)
@@ -226,7 +254,7 @@ impl Operator for Buckets {
         give: &mut dyn FnMut(Given) -> Result<()>,
     ) -> Result<()> {
         let Order::Any(walk) = &mut self.order else { return Ok(()) };
-        if self.wanted.scan.takes_whole_buckets()
+        if self.wanted.reads_columns()
             && let Some(fields) = taker.fields()
         {
             walk.feed(&mut self.wanted, run, (taker, fields), give)?;
@@ -237,7 +265,7 @@ impl Operator for Buckets {
     fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
         let counted = match &mut self.order {
             Order::Any(walk) => walk.pass(&mut self.wanted, run, max)?,
-            Order::ByTime(_) => None,
+            Order::ByTime(_) | Order::BySource(_) => None,
         };
         match counted {
             Some(passed) => Ok(passed),
@@ -246,17 +274,19 @@ impl Operator for Buckets {
     }
 
     fn counts(&self) -> bool {
-        self.wanted.scan.takes_whole_buckets()
+        self.wanted.scan.takes_whole_buckets() && self.wanted.scan.each.is_none()
     }
 
     fn rest(&mut self) {
         match &mut self.order {
             Order::Any(walk) => {
                 if let Some(current) = &mut walk.current {
+                    current.is_dropped |= !current.points.is_empty();
                     current.points = VecDeque::new();
                 }
             }
             Order::ByTime(slices) => slices.rest(),
+            Order::BySource(sources) => sources.rest(),
         }
     }
 

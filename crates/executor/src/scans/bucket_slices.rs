@@ -14,16 +14,25 @@ use quire_storage::Direction;
 use crate::env::Run;
 use crate::operators::Filling;
 use crate::row::Row;
-use crate::scans::wanted_buckets::Wanted;
+use crate::scans::wanted_buckets::{Unpacked, Wanted};
 
 /// The fewest and the most points that a slice is made for.
-const POINTS_MIN: u64 = 1 << 6;
+const POINTS_MIN: u64 = 1 << 4;
 const POINTS_MAX: u64 = 1 << 16;
-/// The entries of a page of the directory.
-const PAGE_ROWS: usize = 256;
+/// The entries of the first page of the directory, and of a later one.
+const PAGE_ROWS_FIRST: usize = 8;
+const PAGE_ROWS_MAX: usize = 256;
 
 /// The place of a point: its time, and what orders points of the same time.
 type Place = (i64, u64);
+
+/// A point that was unpacked.
+struct Unreturned {
+    place: Place,
+    point: Bytes,
+    /// True if it passed the conditions on points.
+    is_tested: bool,
+}
 
 /// A scan by time.
 pub(super) struct Slices {
@@ -33,19 +42,23 @@ pub(super) struct Slices {
     /// The slice whose points are being returned; `None` if there is none.
     slice: Option<Span>,
     /// The points of the slice that were not returned yet.
-    points: VecDeque<(Place, Bytes)>,
+    points: VecDeque<Unreturned>,
     /// True if the points of the slice must be unpacked again.
     is_dropped: bool,
     /// The last point that was returned or failed the filter.
     last: Option<Place>,
     /// The number of points for which the last slice was made.
     made_for: u64,
+    /// The number of points that are still wanted; `None` for all.
+    rows_left: Option<u64>,
 }
 
 impl Slices {
-    pub fn new(backward: bool) -> Self {
+    /// Returns a scan of at most `rows_max` points.
+    pub fn new(backward: bool, rows_max: Option<u64>) -> Self {
         Slices {
             backward,
+            rows_left: rows_max,
             left: None,
             slice: None,
             points: VecDeque::new(),
@@ -68,14 +81,19 @@ impl Slices {
         filling: &mut Filling<'_>,
     ) -> Result<bool> {
         while !filling.is_full() {
+            if self.rows_left == Some(0) {
+                return Ok(false);
+            }
             if std::mem::take(&mut self.is_dropped) {
-                self.unpack(wanted, run)?;
+                self.unpack(wanted, run, true)?;
             }
             match self.points.pop_front() {
-                Some((place, point)) => {
+                Some(Unreturned { place, point, is_tested }) => {
                     self.last = Some(place);
-                    if wanted.matches(&point, run)? {
+                    wanted.stats.docs_examined += u64::from(!is_tested);
+                    if wanted.matches(&point, is_tested, run)? {
                         wanted.stats.returned += 1;
+                        self.rows_left = self.rows_left.map(|left| left - 1);
                         filling.push(Row::of_document(RecordId(place.1), point));
                     }
                 }
@@ -83,7 +101,7 @@ impl Slices {
                     if !self.next_slice(wanted, run)? {
                         return Ok(false);
                     }
-                    self.unpack(wanted, run)?;
+                    self.unpack(wanted, run, false)?;
                 }
             }
         }
@@ -99,7 +117,8 @@ impl Slices {
             return Ok(false);
         }
         // Each slice unpacks whole buckets, so a long scan makes few.
-        let points = (run.wanted as u64).max(self.made_for * 2).clamp(POINTS_MIN, POINTS_MAX);
+        let rows = self.rows_left.unwrap_or(u64::MAX).min(run.wanted as u64);
+        let points = rows.max(self.made_for * 2).clamp(POINTS_MIN, POINTS_MAX);
         self.made_for = points;
         let Some(slice) = self.find(wanted, run, left, points)? else {
             self.left = Some(Span { first: i64::MAX, last: i64::MIN });
@@ -126,10 +145,12 @@ impl Slices {
         let direction = if self.backward { Direction::Reverse } else { Direction::Forward };
         let Some(mut cursor) = wanted.cursor(run, left, direction)? else { return Ok(None) };
         let (mut found, mut page, mut more) = (Vec::new(), Vec::new(), true);
+        let mut rows = PAGE_ROWS_FIRST;
         while more {
             run.env.check_interrupt()?;
             page.clear();
-            more = cursor.next_page(&run.view(), PAGE_ROWS, &mut page)?;
+            more = cursor.next_page(&run.view(), rows, &mut page)?;
+            rows = (rows * 2).min(PAGE_ROWS_MAX);
             let reached = page.last().map(|entry: &BucketEntry| entry.min_ms);
             for entry in page.drain(..) {
                 if wanted.may_match(&entry, run, left)? {
@@ -183,10 +204,10 @@ impl Slices {
         part(fits)
     }
 
-    /// Unpacks the points of the slice after the last one.
-    fn unpack(&mut self, wanted: &mut Wanted, run: &mut Run<'_>) -> Result<()> {
+    /// Unpacks the points of the slice after the last one. `again` is true if they were unpacked and dropped before.
+    fn unpack(&mut self, wanted: &mut Wanted, run: &mut Run<'_>, again: bool) -> Result<()> {
         let Some(slice) = self.slice else { return Ok(()) };
-        let mut points: Vec<(Place, Bytes)> = Vec::new();
+        let mut points: Vec<Unreturned> = Vec::new();
         let Some(mut cursor) = wanted.cursor(run, slice, Direction::Forward)? else {
             return Ok(());
         };
@@ -194,14 +215,14 @@ impl Slices {
         while more {
             run.env.check_interrupt()?;
             page.clear();
-            more = cursor.next_page(&run.view(), PAGE_ROWS, &mut page)?;
+            more = cursor.next_page(&run.view(), PAGE_ROWS_MAX, &mut page)?;
             for entry in &page {
                 if wanted.may_match(entry, run, slice)? {
-                    self.add(wanted, run, (entry, slice), &mut points)?;
+                    self.add(wanted, run, (entry, slice, again), &mut points)?;
                 }
             }
         }
-        points.sort_by(|(a, _), (b, _)| self.order(*a, *b));
+        points.sort_by(|a, b| self.order(a.place, b.place));
         self.points = points.into();
         Ok(())
     }
@@ -211,17 +232,22 @@ impl Slices {
         &self,
         wanted: &mut Wanted,
         run: &Run<'_>,
-        (entry, slice): (&BucketEntry, Span),
-        points: &mut Vec<(Place, Bytes)>,
+        (entry, slice, again): (&BucketEntry, Span, bool),
+        points: &mut Vec<Unreturned>,
     ) -> Result<()> {
         let Some(bucket) = wanted.open(run, entry)? else { return Ok(()) };
         let at = bucket.within(slice)?;
+        let count = at.len() as u64;
         let times = bucket.columns.times()?;
-        for (at, point) in at.clone().zip(wanted.unpack(&bucket, at)?) {
+        let Unpacked { points: unpacked, is_tested } = wanted.unpack(&bucket, at, run)?;
+        if is_tested && !again {
+            wanted.stats.docs_examined += count;
+        }
+        for (at, point) in unpacked {
             let time = times.get(at).copied().unwrap_or(entry.min_ms);
             let place = (time, bucket.point_id(at).0);
             if self.last.is_none_or(|last| self.order(last, place) == Ordering::Less) {
-                points.push((place, point));
+                points.push(Unreturned { place, point, is_tested });
             }
         }
         Ok(())
@@ -258,11 +284,11 @@ mod tests {
     fn a_slice_is_as_long_as_its_points_allow() {
         let found = [bucket(0, 999, 1000), bucket(500, 1499, 1000)];
         let whole = Span { first: 0, last: 1499 };
-        let forward = Slices::new(false);
+        let forward = Slices::new(false, None);
         assert_eq!(forward.shortened(&found, whole, 5000), whole);
         assert_eq!(forward.shortened(&found, whole, 100), Span { first: 0, last: 99 });
         assert_eq!(forward.shortened(&found, whole, 700), Span { first: 0, last: 599 });
-        let backward = Slices::new(true);
+        let backward = Slices::new(true, None);
         assert_eq!(backward.shortened(&found, whole, 100), Span { first: 1400, last: 1499 });
     }
 
@@ -270,10 +296,10 @@ mod tests {
     fn one_millisecond_is_a_slice_however_many_points_it_has() {
         let found = [bucket(5, 5, 1000), bucket(5, 5, 1000)];
         for backward in [false, true] {
-            let slice = Slices::new(backward).shortened(&found, Span::ALL, 100);
+            let slice = Slices::new(backward, None).shortened(&found, Span::ALL, 100);
             assert!(!slice.is_empty());
         }
         let one = Span { first: 5, last: 5 };
-        assert_eq!(Slices::new(false).shortened(&found, one, 100), one);
+        assert_eq!(Slices::new(false, None).shortened(&found, one, 100), one);
     }
 }

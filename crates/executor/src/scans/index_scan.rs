@@ -383,7 +383,7 @@ impl Operator for IndexScanOp {
 
 /// Returns true if a condition has the same result for values that are equal in an index, such as 1 and 1.0, or null and
 /// a missing value: it only compares.
-fn treats_equals_alike(condition: &Condition) -> bool {
+pub(crate) fn treats_equals_alike(condition: &Condition) -> bool {
     let mut compares = condition.reads_only_paths();
     condition.visit_paths(&mut |node| compares &= matches!(node.test, Test::Compare(..)));
     compares

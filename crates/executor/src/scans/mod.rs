@@ -4,7 +4,9 @@
 pub(crate) mod bucket_bounds;
 pub(crate) mod bucket_scan;
 mod bucket_slices;
+mod bucket_sources;
 pub(crate) mod collection_scan;
+mod column_filter;
 pub(crate) mod distinct_scan;
 pub(crate) mod fast_count;
 pub(crate) mod id_lookup;

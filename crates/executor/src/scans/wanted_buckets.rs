@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use quire_collections::{BucketCursor, BucketEntry, PackedBucket, Span};
-use quire_document::{Doc, DocBuf, ValueBuf};
+use quire_collections::{BucketCursor, BucketEntry, PackedBucket, Source, Span};
+use quire_document::{Doc, DocBuf};
 use quire_error::Result;
 use quire_mql::filter::{Filter, Node as Condition};
 use quire_planner::BucketScan;
@@ -14,6 +14,7 @@ use quire_storage::Direction;
 use crate::env::Run;
 use crate::operators::filtering::Matcher;
 use crate::scans::bucket_bounds::Ranges;
+use crate::scans::column_filter::ColumnFilter;
 use crate::table::Table;
 
 /// A scan of buckets as both orders share it.
@@ -22,7 +23,11 @@ pub(crate) struct Wanted {
     pub scan: Box<BucketScan>,
     of_meta: Option<Matcher>,
     rest: Option<Matcher>,
+    /// The same conditions as `rest`, if columns suffice for them.
+    columns: Option<ColumnFilter>,
     ranges: Ranges,
+    /// The meta value whose buckets are read; `None` for all.
+    pub source: Option<Source>,
     pub stats: NodeStats,
 }
 
@@ -34,7 +39,9 @@ impl Wanted {
             table: Table::new(&scan.collection),
             of_meta: matcher(&scan.of_meta),
             rest: matcher(&scan.rest),
+            columns: scan.rest.as_ref().and_then(ColumnFilter::new),
             ranges: Ranges::new(scan.rest.as_ref()),
+            source: scan.meta.as_ref().map(|meta| Source::of(Some(meta.as_value()))),
             scan: Box::new(scan.clone()),
             stats: NodeStats::default(),
         }
@@ -62,9 +69,8 @@ impl Wanted {
         let begins = Span { first: times.first.saturating_sub(self.span_ms(run)?), ..times };
         let collection = self.table.resolve(run)?;
         let Some(buckets) = collection.buckets else { return Ok(None) };
-        let meta = self.scan.meta.as_ref().map(ValueBuf::as_value);
-        Ok(Some(match meta {
-            Some(meta) => BucketCursor::of_meta(buckets, Some(meta), begins, direction),
+        Ok(Some(match &self.source {
+            Some(source) => source.buckets(buckets, begins, direction),
             None => BucketCursor::by_time(buckets, begins, direction),
         }))
     }
@@ -100,8 +106,51 @@ impl Wanted {
         Ok(Some(bucket))
     }
 
+    /// Returns true if no condition on points needs more than columns.
+    pub fn reads_columns(&self) -> bool {
+        self.rest.is_none() || self.columns.is_some()
+    }
+
+    /// Returns the positions of the points in `at` that pass the conditions on points; `None` if there are no such
+    /// conditions, or if the points are needed for them.
+    pub fn passing(
+        &mut self,
+        bucket: &PackedBucket,
+        at: Range<usize>,
+        run: &Run<'_>,
+    ) -> Result<Option<Vec<usize>>> {
+        match &mut self.columns {
+            Some(columns) => columns.passing(bucket, at, run.scope()),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns points of a bucket with their positions. If columns suffice for the conditions on points, they are those
+    /// that pass.
+    pub fn unpack(
+        &mut self,
+        bucket: &PackedBucket,
+        at: Range<usize>,
+        run: &Run<'_>,
+    ) -> Result<Unpacked> {
+        match self.passing(bucket, at.clone(), run)? {
+            Some(passing) => {
+                let points = self.build(bucket, passing.iter().copied())?;
+                Ok(Unpacked { points: passing.into_iter().zip(points).collect(), is_tested: true })
+            }
+            None => {
+                let points = self.build(bucket, at.clone())?;
+                Ok(Unpacked { points: at.zip(points).collect(), is_tested: false })
+            }
+        }
+    }
+
     /// Returns points of a bucket, with the fields that are read.
-    pub fn unpack(&self, bucket: &PackedBucket, at: Range<usize>) -> Result<Vec<Bytes>> {
+    fn build(
+        &self,
+        bucket: &PackedBucket,
+        at: impl ExactSizeIterator<Item = usize> + Clone,
+    ) -> Result<Vec<Bytes>> {
         if let Some(fields) = &self.scan.fields
             && let Some(points) = bucket.narrow_points(at.clone(), fields)?
         {
@@ -110,13 +159,22 @@ impl Wanted {
         bucket.points(at)
     }
 
-    /// Returns true if a point passes the conditions on points.
-    pub fn matches(&mut self, point: &Bytes, run: &Run<'_>) -> Result<bool> {
-        self.stats.docs_examined += 1;
+    /// Returns true if a point passes the conditions on points, which may have been tested before.
+    pub fn matches(&mut self, point: &Bytes, is_tested: bool, run: &Run<'_>) -> Result<bool> {
         self.stats.bytes_read += point.len() as u64;
+        if is_tested {
+            return Ok(true);
+        }
         match &mut self.rest {
             Some(rest) => rest.matches(Doc::from_valid_bytes(point), run.scope()),
             None => Ok(true),
         }
     }
+}
+
+/// Points of a bucket with their positions.
+pub(crate) struct Unpacked {
+    pub points: Vec<(usize, Bytes)>,
+    /// True if they passed the conditions on points.
+    pub is_tested: bool,
 }

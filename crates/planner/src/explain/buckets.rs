@@ -1,7 +1,7 @@
 //! What explain shows of a scan of the buckets of a time-series collection.
 
 use super::{NodeStats, direction, number};
-use crate::plan::BucketScan;
+use crate::plan::{BucketScan, PointOrder};
 use quire_document::{DocWriter, Value};
 
 /// Prints what a scan of buckets tests once for a bucket, and how many it unpacked.
@@ -14,8 +14,18 @@ pub(super) fn bucket_facts(scan: &BucketScan, stats: Option<&NodeStats>, out: &m
     times.append_some("first", (first > i64::MIN).then_some(Value::Date(first)));
     times.append_some("last", (last < i64::MAX).then_some(Value::Date(last)));
     times.finish();
-    if let Some(backward) = scan.by_time {
-        out.append("direction", direction(backward));
+    match scan.order {
+        PointOrder::Any => {}
+        PointOrder::Time { backward } => {
+            out.append("direction", direction(backward));
+        }
+        PointOrder::Sources { backward, newest_first } => {
+            out.append("metaDirection", direction(backward));
+            out.append("direction", direction(newest_first));
+        }
+    }
+    if let Some(each) = scan.each {
+        number("pointsOfEach", each, out);
     }
     if let Some(stats) = stats {
         number("bucketsUnpacked", stats.buckets_read, out);

@@ -5,7 +5,7 @@ use crate::indexes::covering::ProjectionFacts;
 use crate::indexes::search;
 use crate::indexes::sort_order::{self, SortPart};
 use crate::natural::converted;
-use crate::plan::{BucketScan, Node, Reshape};
+use crate::plan::{BucketScan, Node, PointOrder, Reshape};
 use crate::request::FindRequest;
 use quire_catalog::Collection;
 use quire_document::{Value, ValueBuf};
@@ -118,7 +118,8 @@ impl<'r> Finish<'r> {
         {
             node = self.with_buckets(node, scan.clone());
         }
-        if self.sorts() && !matches!(node, Node::Points { by_time: Some(_), .. }) {
+        let is_merged = matches!(&node, Node::Points { order, .. } if *order != PointOrder::Any);
+        if self.sorts() && !is_merged {
             let long_keys = has_long_keys(&node);
             let ordered = match &self.sort {
                 Some(parts) if !long_keys => {
@@ -154,18 +155,18 @@ impl<'r> Finish<'r> {
         node
     }
 
-    /// Returns the points of the node and those of buckets, in the order of the time if the request asks for that, or
-    /// for the natural order, which is the same.
+    /// Returns the points of the node and those of buckets, in the order that the request asks for if the buckets can be
+    /// read in it. The natural order is that of the time.
     fn with_buckets(&self, node: Node, mut scan: BucketScan) -> Node {
-        let by_time = match (&self.query.sort, &node) {
-            (Some(_), _) => self.sorts_by_time(&scan),
+        let order = match (&self.query.sort, &node) {
+            (Some(_), _) => self.point_order(&scan),
             (None, Node::ClusteredScan { scan, .. }) if !self.request.of_pipeline => {
-                Some(scan.backward)
+                PointOrder::Time { backward: scan.backward }
             }
-            (None, _) => None,
+            (None, _) => PointOrder::Any,
         };
         let rows = match (&self.sort, &self.query.sort) {
-            (Some(parts), Some(pattern)) if by_time.is_some() => {
+            (Some(parts), Some(pattern)) if order != PointOrder::Any => {
                 let ordered = match has_long_keys(&node) {
                     true => None,
                     false => sort_order::ordered(&node, parts, pattern, self.collation),
@@ -175,8 +176,9 @@ impl<'r> Finish<'r> {
             _ => node.fetched(),
         };
         scan.fields = self.fields_of(&scan);
-        scan.by_time = by_time;
-        Node::Points { by_time, inputs: vec![rows, Node::Buckets(Box::new(scan))] }
+        scan.order = order;
+        let pattern = self.query.sort.clone();
+        Node::Points { order, pattern, inputs: vec![rows, Node::Buckets(Box::new(scan))] }
     }
 
     /// Returns the top-level fields of points that are read; `None` if any may be.
@@ -200,12 +202,24 @@ impl<'r> Finish<'r> {
         Some(fields.into_iter().map(str::to_owned).collect())
     }
 
-    /// Returns the direction of the sort if it is by the time alone.
-    fn sorts_by_time(&self, scan: &BucketScan) -> Option<bool> {
-        let series = scan.collection.options.time_series()?;
+    /// Returns the order of the sort if the buckets can be read in it: by the time, or by the meta value and the time.
+    /// The buckets are in the order of the bytes of their meta values, not in that of a collation.
+    fn point_order(&self, scan: &BucketScan) -> PointOrder {
+        let Some(series) = scan.collection.options.time_series() else { return PointOrder::Any };
+        let is_meta = |part: &SortPart| {
+            series.meta_field.as_ref() == Some(&part.path) && self.collation.is_none()
+        };
         match self.sort.as_deref() {
-            Some([only]) if only.path == series.time_field => Some(only.descending),
-            _ => None,
+            Some([time]) if time.path == series.time_field => {
+                PointOrder::Time { backward: time.descending }
+            }
+            Some([meta]) if is_meta(meta) => {
+                PointOrder::Sources { backward: meta.descending, newest_first: false }
+            }
+            Some([meta, time]) if is_meta(meta) && time.path == series.time_field => {
+                PointOrder::Sources { backward: meta.descending, newest_first: time.descending }
+            }
+            _ => PointOrder::Any,
         }
     }
 

@@ -25,8 +25,30 @@ pub struct BucketScan {
     pub rest: Option<Condition>,
     /// The top-level fields of the points that are read; `None` for all.
     pub fields: Option<Vec<String>>,
-    /// The order of the points by time, true for the newest first; `None` for any order.
-    pub by_time: Option<bool>,
+    /// The order of the points.
+    pub order: PointOrder,
+    /// The number of points of each meta value that are read, the first ones in the order of the time; `None` for
+    /// all. Only with [`PointOrder::Sources`].
+    pub each: Option<u64>,
+}
+
+/// The order of points of a time-series collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PointOrder {
+    /// No order.
+    Any,
+    /// By the time.
+    Time {
+        /// True for the newest first.
+        backward: bool,
+    },
+    /// By the meta value and then by the time.
+    Sources {
+        /// True for the largest meta value first.
+        backward: bool,
+        /// True for the newest point of each meta value first.
+        newest_first: bool,
+    },
 }
 
 /// What is known of a filter.
@@ -62,7 +84,8 @@ impl BucketScan {
             times,
             rest: all(rest),
             fields: None,
-            by_time: None,
+            order: PointOrder::Any,
+            each: None,
         })
     }
 

@@ -1,8 +1,8 @@
 //! Groups over the columns of buckets have the results of groups over their points.
 
 use super::{all, close, closing_server, create, insert, sorted};
-use crate::Client;
-use quire_document::{ArrayBuf, DocBuf, Value, doc};
+use crate::{Client, number, text};
+use quire_document::{ArrayBuf, DocBuf, Value, array, doc};
 use quire_storage::rng::Rng;
 
 const FIELDS: [&str; 7] = ["$v", "$w", "$x", "$m", "$t", "$none", "$n.a"];
@@ -82,7 +82,28 @@ fn condition(random: &mut Rng) -> DocBuf {
         let last = first + random.below(40_000) as i64;
         filter.append("t", &doc! { "$gte": Value::Date(first), "$lt": Value::Date(last) });
     }
+    if random.one_in(2) {
+        measured(random, &mut filter);
+    }
     filter
+}
+
+/// Adds a condition on measurements, which columns decide unless it is on a nested field.
+fn measured(random: &mut Rng, filter: &mut DocBuf) {
+    let number = random.below(100) as f64;
+    match random.below(10) {
+        0 => filter.append("v", &doc! { "$gt": number }),
+        1 => filter.append("v", &doc! { "$gte": 20, "$lt": number }),
+        2 => filter.append("w", &doc! { "$in": [1, 2.0, Value::Null] }),
+        3 => filter.append("w", &doc! { "$lte": (f64::NAN) }),
+        4 => filter.append("x", &doc! { "$exists": (random.one_in(2)) }),
+        5 => filter.append("x", &doc! { "$ne": "text" }),
+        6 => filter
+            .append("$or", &array![{ "x": { "$type": "object" } }, { "w": { "$mod": [3, 0] } }]),
+        7 => filter.append("x", &doc! { "$regex": "^te" }),
+        8 => filter.append("none", Value::Null),
+        _ => filter.append("n.a", &doc! { "$lt": number }),
+    };
 }
 
 /// Returns the results of a pipeline, or the code of its error.
@@ -107,7 +128,7 @@ fn groups_over_columns_equal_groups_over_points() {
     assert!(close(&mut client, "s") > 10);
     insert(&mut client, "s", &points(&mut random)[..20]);
     let (mut failed, mut grouped) = (0, 0);
-    for _ in 0..300 {
+    for _ in 0..400 {
         let (filter, group) = (condition(&mut random), group(&mut random));
         let (matched, grouping) = (doc! { "$match": &filter }, doc! { "$group": &group });
         // The planner does not know that this is always true, so each point must be built.
@@ -120,4 +141,43 @@ fn groups_over_columns_equal_groups_over_points() {
         grouped += usize::from(found.is_ok_and(|found| !found.is_empty()));
     }
     assert!(failed > 5 && grouped > 150, "{failed} failed, {grouped} had groups");
+}
+
+/// Returns the part of an explain that shows a stage with its statistics.
+fn stage(shown: Value<'_>, name: &str) -> Option<DocBuf> {
+    match shown {
+        Value::Document(doc) => {
+            let own = doc.to_owned();
+            let is_it = text(&own, "stage") == Some(name) && doc.contains("nReturned");
+            is_it.then_some(own).or_else(|| doc.fields().find_map(|(_, value)| stage(value, name)))
+        }
+        Value::Array(list) => list.iter().find_map(|value| stage(value, name)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_condition_on_a_measurement_examines_all_points_and_passes_on_those_that_match() {
+    let server = closing_server();
+    let mut client = server.client(1);
+    create(&mut client, "s");
+    let point =
+        |n: i64| doc! { "t": Value::Date(n * 10), "m": (n % 2), "v": (n % 50), "w": "text" };
+    insert(&mut client, "s", &(0..1000).map(point).collect::<Vec<DocBuf>>());
+    assert!(close(&mut client, "s") >= 2);
+    let sums = doc! { "_id": "$m", "n": { "$sum": "$v" } };
+    for (stages, returned, found) in [
+        (array![{ "$match": { "v": { "$lt": 5 } } }, { "$group": &sums }], 100, 2),
+        (array![{ "$match": { "v": 3, "w": { "$ne": "x" } } }], 20, 20),
+    ] {
+        let command = doc! { "aggregate": "s", "pipeline": &stages, "cursor": {} };
+        let verbosity = "executionStats";
+        let shown =
+            client.works(doc! { "explain": &command, "verbosity": verbosity, "$db": "test" });
+        let scan = stage(Value::from(shown.as_doc()), "UNPACK_TS_BUCKET").unwrap();
+        assert_eq!(number(&scan, "docsExamined"), Some(1000), "{shown:?}");
+        assert_eq!(number(&scan, "nReturned"), Some(returned), "{shown:?}");
+        let command = doc! { "aggregate": "s", "pipeline": &stages };
+        assert_eq!(all(&mut client, command, 7).len(), found, "{stages:?}");
+    }
 }

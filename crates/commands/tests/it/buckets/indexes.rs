@@ -1,5 +1,6 @@
 //! Which collections have buckets, what plans and statistics show of them, and expiry.
 
+use super::sources::sum;
 use super::{all, bucket_count, close, closing_server, create, insert};
 use crate::{Client, Server, at, code, number, text};
 use quire_collections::{check, expire_documents};
@@ -150,6 +151,63 @@ fn explain_tells_how_many_buckets_were_unpacked() {
     assert_eq!(text(&by_time, "queryPlanner.winningPlan.stage"), Some("LIMIT"), "{by_time:?}");
     let unpacked = "executionStats.executionStages.inputStage.inputStages.1.bucketsUnpacked";
     assert!(number(&by_time, unpacked).unwrap() < buckets, "{by_time:?}");
+}
+
+#[test]
+fn explain_of_writes_counts_the_points_of_buckets_and_writes_none() {
+    let server = closing_server();
+    let mut client = filled(&server);
+    let buckets = close(&mut client, "s");
+    let deletes =
+        doc! { "delete": "s", "deletes": [{ "q": { "m": 3, "v": { "$lt": 3 } }, "limit": 0 }] };
+    let change = doc! { "q": { "m": 3 }, "u": { "$set": { "m": 7 } }, "multi": true };
+    let remove = doc! { "findAndModify": "s", "query": { "m": 2 }, "remove": true };
+    for (command, field, expected) in [
+        (deletes, "nWouldDelete", 33),
+        (doc! { "update": "s", "updates": [&change] }, "nWouldModify", 100),
+        (remove, "nWouldDelete", 1),
+    ] {
+        let verbosity = "executionStats";
+        let shown =
+            client.works(doc! { "explain": &command, "verbosity": verbosity, "$db": "test" });
+        let stage = at(&shown, "executionStats.executionStages").unwrap();
+        assert_eq!(sum(stage, field), expected, "{shown:?}");
+        assert!(sum(stage, "bucketsUnpacked") > 0, "{shown:?}");
+    }
+    assert_eq!((count(&mut client, doc! {}), bucket_count(&mut client, "s")), (400, buckets));
+}
+
+/// Returns the dates in a value that are no date of the years from 0 to 9999: many drivers cannot read them.
+fn strange_dates(value: Value<'_>) -> Vec<i64> {
+    match value {
+        Value::Date(ms) if !(-62_167_219_200_000..253_402_300_800_000).contains(&ms) => vec![ms],
+        Value::Document(doc) => doc.fields().flat_map(|(_, value)| strange_dates(value)).collect(),
+        Value::Array(list) => list.iter().flat_map(strange_dates).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn explain_shows_no_date_that_drivers_cannot_read() {
+    let server = closing_server();
+    let mut client = filled(&server);
+    for closes in [false, true] {
+        if closes {
+            close(&mut client, "s");
+        }
+        let time = Value::Date(5_000);
+        for filter in [
+            doc! { "t": { "$gte": time } },
+            doc! { "t": { "$lt": time } },
+            doc! { "t": { "$gt": time }, "m": 2 },
+            doc! { "t": { "$gt": time, "$lt": Value::Date(10) } },
+        ] {
+            let find = doc! { "find": "s", "filter": &filter };
+            let index = doc! { "create": [{ "key": { "v": 1 } }] };
+            let shown = client.works(doc! { "explain": &find, "whatIf": &index, "$db": "test" });
+            assert_eq!(strange_dates(Value::from(shown.as_doc())), [0_i64; 0], "{shown:?}");
+        }
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod groups;
 mod indexes;
 mod model;
 mod moving;
+mod sources;
 
 use crate::{Client, Server, at, number};
 use quire_document::{DocBuf, Value, doc};
