@@ -4,7 +4,7 @@ use crate::frame::args::arguments;
 use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, count_limit, hint, owned};
-use crate::read::{on_view, oplog};
+use crate::read::{on_view, oplog, series_buckets};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
 use quire_executor::{UnitOfWork, count};
@@ -18,6 +18,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let mut views = unit.views()?;
     if oplog::is_read(&request.namespace, &views) {
         let found = oplog::count(cx, &request, &mut views)?;
+        reply.append("n", i32::try_from(found).unwrap_or(i32::MAX));
+        return Ok(());
+    }
+    if let Some(series) = series_buckets::series_of(&request.namespace, &views) {
+        let found = series_buckets::count(cx, &request, &series, &mut views)?;
         reply.append("n", i32::try_from(found).unwrap_or(i32::MAX));
         return Ok(());
     }

@@ -5,7 +5,7 @@ use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::comment;
 use crate::read::find_request::parse_find;
-use crate::read::{on_view, oplog};
+use crate::read::{on_view, oplog, series_buckets};
 use quire_catalog::Namespace;
 use quire_collections::WritePolicy;
 use quire_document::{Doc, DocBuf, DocWriter};
@@ -29,6 +29,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let mut views = unit.views()?;
     if oplog::is_read(&request.namespace, &views) {
         return oplog::find(cx, body, (request, batching), &mut views, reply);
+    }
+    if let Some(series) = series_buckets::series_of(&request.namespace, &views) {
+        let (request, views) = ((request, batching), &mut views);
+        return series_buckets::find(cx, body, request, (&series, views), reply);
     }
     if let Some(pipeline) = on_view::resolved(ReadRequest::Find(&request), &views)? {
         on_view::check_batching(&batching, &request)?;

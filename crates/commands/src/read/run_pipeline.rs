@@ -5,7 +5,7 @@ use crate::cursors::cursor_reply::{Opening, Rows};
 use crate::frame::context::Context;
 use crate::frame::reply::of_aggregate;
 use crate::frame::service::Service;
-use crate::read::{oplog, pipeline_sources};
+use crate::read::{oplog, pipeline_sources, series_buckets};
 use crate::write::statement_ids::StatementIds;
 use quire_collections::WritePolicy;
 use quire_document::{ArrayWriter, DocWriter};
@@ -44,7 +44,10 @@ impl Context<'_> {
             None if oplog::is_read(&request.namespace, views) => {
                 oplog::open(self, &request, false, views)?
             }
-            None => open(&request, views, self.exec_params())?,
+            None => match series_buckets::series_of(&request.namespace, views) {
+                Some(series) => series_buckets::open(self, &request, &series, views)?,
+                None => open(&request, views, self.exec_params())?,
+            },
         };
         if execution.writes() {
             return self

@@ -229,7 +229,7 @@ fn commands_for_plain_collections_are_refused() {
         (doc! { "find": "s", "singleBatch": true, "$db": "test" }, 168),
         (doc! { "find": "s", "showRecordId": true, "$db": "test" }, 168),
         (doc! { "create": "s", "$db": "test" }, 48),
-        (doc! { "find": "system.buckets.s", "$db": "test" }, 115),
+        (doc! { "distinct": "system.buckets.s", "key": "meta", "$db": "test" }, 115),
         (doc! { "collMod": "s", "validator": {}, "$db": "test" }, 72),
         (doc! { "collMod": "plain", "timeseries": {}, "$db": "test" }, 72),
         (

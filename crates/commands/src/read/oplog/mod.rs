@@ -10,14 +10,15 @@ mod feed;
 
 use crate::cursors::cursor_reply::Opening;
 use crate::frame::context::Context;
+use crate::read::fed_view::{as_pipeline, counted};
 use crate::read::find_request::Batching;
 use bounds::TimeBounds;
 use feed::OplogFeed;
-use quire_catalog::{Namespace, OPLOG, ResolvedView};
+use quire_catalog::OPLOG;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{Execution, OpenViews, Views, open_fed};
-use quire_planner::{AggregateRequest, COUNT_FIELD, CountRequest, FindRequest, Hint, ReadRequest};
+use quire_planner::{AggregateRequest, CountRequest, FindRequest, Hint, ReadRequest};
 use quire_session::PlanSource;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ pub fn find(
         request.sort = DocBuf::new();
         request.hint = Some(Hint::Natural(forward));
     }
-    let pipeline = as_pipeline(ReadRequest::Find(&request))?;
+    let pipeline = as_pipeline(ReadRequest::Find(&request), OPLOG)?;
     let execution = open(cx, &pipeline, request.tailable, views)?;
     let opening = Opening {
         namespace: request.namespace,
@@ -62,11 +63,9 @@ pub fn find(
 /// # Errors
 /// Those of reading the log and of the filter.
 pub fn count(cx: &Context<'_>, request: &CountRequest, views: &mut OpenViews<'_>) -> Result<u64> {
-    let pipeline = as_pipeline(ReadRequest::Count(request))?;
+    let pipeline = as_pipeline(ReadRequest::Count(request), OPLOG)?;
     let mut execution = open(cx, &pipeline, false, views)?;
-    let counted = execution.next_document(views, &cx.interrupt)?;
-    let number = counted.and_then(|doc| doc.get(COUNT_FIELD)?.exact_i64());
-    Ok(number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0))
+    counted(&mut execution, views, &cx.interrupt)
 }
 
 /// Opens a pipeline over the entries. With `tails` it follows the log.
@@ -94,19 +93,6 @@ pub fn open(
 pub fn not_served(command: &str) -> Error {
     let text = format!("{command} is not supported on {OPLOG}");
     Error::new(ErrorCode::CommandNotSupported, text)
-}
-
-/// Returns the pipeline that answers a request, as for a view without stages.
-fn as_pipeline(request: ReadRequest<'_>) -> Result<AggregateRequest> {
-    let view = ResolvedView {
-        view: Namespace::parse(OPLOG)?,
-        namespace: OPLOG.to_owned(),
-        pipeline: Vec::new(),
-        ends: Vec::new(),
-        collation: None,
-    };
-    let pipeline = quire_planner::on_view(&request, &view)?;
-    Ok(AggregateRequest { view: None, ..pipeline })
 }
 
 /// Returns the direction of a sort by `ts` alone.

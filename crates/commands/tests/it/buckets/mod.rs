@@ -1,5 +1,6 @@
 //! Buckets of time-series collections: closing changes nothing that a client can see.
 
+mod documents;
 mod groups;
 mod indexes;
 mod model;

@@ -1,0 +1,104 @@
+//! Reads the points of a time-series collection by source and time, and makes a bucket of those that MongoDB would put into
+//! one: of one source, within the span of the collection, and at most so many that the bucket stays small.
+
+use super::document::{Gathered, Limits};
+use quire_catalog::Collection;
+use quire_collections::{Store, from_interruption};
+use quire_document::{ArrayBuf, DocBuf};
+use quire_error::Result;
+use quire_executor::{BatchLimits, ExecParams, Execution, Feed, Follows, FreshViews, Views, open};
+use quire_mql::collation::AskedCollation;
+use quire_planner::FindRequest;
+use quire_storage::Interrupt;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The points and the bytes that are read at a time.
+const POINTS_MAX: usize = 1000;
+const BYTES_MAX: usize = 1 << 20;
+
+/// The source of the buckets.
+pub(super) struct BucketFeed {
+    store: Arc<Store>,
+    points: Execution,
+    /// Ends no read: the interrupt of the operation is tested between two of them.
+    interrupt: Arc<Interrupt>,
+    gathered: Gathered,
+    ready: VecDeque<DocBuf>,
+    is_done: bool,
+}
+
+impl BucketFeed {
+    /// Plans the read of the points on the view of `views`.
+    ///
+    /// # Errors
+    /// Those of the planner.
+    pub fn open(
+        store: &Arc<Store>,
+        series: &Collection,
+        views: &dyn Views,
+        params: ExecParams,
+    ) -> Result<Self> {
+        let limits = Limits::of(series);
+        let sort = DocBuf::build(|sort| {
+            if let Some(meta) = &limits.meta_field {
+                sort.append(meta, 1);
+            }
+            sort.append(&limits.time_field, 1);
+        });
+        let request = FindRequest {
+            namespace: series.namespace.as_str().to_owned(),
+            sort,
+            // The buckets of a source need not be in the order of the collection's strings.
+            collation: AskedCollation::Own(None),
+            ..FindRequest::default()
+        };
+        let interrupt = Interrupt::new();
+        let params = ExecParams { interrupt: Arc::clone(&interrupt), ..params };
+        Ok(BucketFeed {
+            store: Arc::clone(store),
+            points: open(&request, views, params)?,
+            interrupt,
+            gathered: Gathered::new(limits),
+            ready: VecDeque::new(),
+            is_done: false,
+        })
+    }
+
+    /// Reads the next points.
+    fn read(&mut self) -> Result<()> {
+        let mut views = FreshViews::new(&self.store)?;
+        let limits = BatchLimits { docs_max: POINTS_MAX, bytes_max: BYTES_MAX, is_whole: false };
+        let (points, interrupt) = (&mut self.points, &self.interrupt);
+        let mut end = None;
+        let batch = ArrayBuf::build(|out| {
+            end = Some(points.next_batch(&mut views, interrupt, limits, out));
+        });
+        let follows = end.transpose()?.map(|end| end.follows);
+        for point in batch.as_array().iter().filter_map(|point| point.as_document()) {
+            self.ready.extend(self.gathered.add(point));
+        }
+        if !matches!(follows, Some(Follows::Rows | Follows::NothingYet { .. })) {
+            self.ready.extend(self.gathered.take());
+            self.is_done = true;
+        }
+        Ok(())
+    }
+}
+
+impl Feed for BucketFeed {
+    fn next(
+        &mut self,
+        max: usize,
+        interrupt: &Interrupt,
+        out: &mut Vec<DocBuf>,
+    ) -> Result<Follows> {
+        while self.ready.is_empty() && !self.is_done {
+            interrupt.check().map_err(from_interruption)?;
+            self.read()?;
+        }
+        let many = self.ready.len().min(max);
+        out.extend(self.ready.drain(..many));
+        Ok(if self.is_done && self.ready.is_empty() { Follows::End } else { Follows::Rows })
+    }
+}

@@ -1,0 +1,85 @@
+//! `system.buckets.X`, the buckets of the time-series collection `X` as tools look at them: made of its points, in the
+//! uncompressed form of MongoDB's version 1. A dump of them restores into a MongoDB. `feed` reads the points in the order
+//! of source and time, `document` makes a bucket of them.
+
+mod document;
+mod feed;
+
+use crate::cursors::cursor_reply::Opening;
+use crate::frame::context::Context;
+use crate::read::fed_view::{as_pipeline, counted};
+use crate::read::find_request::Batching;
+use feed::BucketFeed;
+use quire_catalog::Collection;
+use quire_catalog::time_series::BUCKETS;
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+use quire_executor::{Execution, OpenViews, Views, open_fed};
+use quire_planner::{AggregateRequest, CountRequest, FindRequest, ReadRequest};
+use quire_session::PlanSource;
+use std::sync::Arc;
+
+/// Returns the time-series collection whose buckets a request reads, if it reads some.
+pub fn series_of(namespace: &str, views: &dyn Views) -> Option<Arc<Collection>> {
+    let (db, name) = namespace.split_once('.')?;
+    let name = name.strip_prefix(BUCKETS)?;
+    let view = views.view();
+    let series = view.catalog().collection(db, name)?;
+    series.is_time_series().then(|| Arc::clone(series))
+}
+
+/// Runs a find.
+///
+/// # Errors
+/// Those of the pipeline that it becomes.
+pub fn find(
+    cx: &mut Context<'_>,
+    body: Doc<'_>,
+    (request, batching): (FindRequest, Batching),
+    (series, views): (&Arc<Collection>, &mut OpenViews<'_>),
+    reply: &mut DocWriter<'_>,
+) -> Result<()> {
+    crate::read::on_view::check_batching(&batching, &request)?;
+    let pipeline = as_pipeline(ReadRequest::Find(&request), &request.namespace)?;
+    let execution = open(cx, &pipeline, series, views)?;
+    let opening = Opening {
+        namespace: request.namespace,
+        batch_size: batching.batch_size,
+        single_batch: batching.single_batch,
+        no_timeout: batching.no_timeout,
+        limit: 0,
+        full_batch_stays_open: true,
+        command: body,
+    };
+    cx.open_cursor(reply, opening, Box::new(PlanSource::new(execution, None)), views)
+}
+
+/// Returns the number of buckets that a count finds.
+///
+/// # Errors
+/// Those of reading the points and of the filter.
+pub fn count(
+    cx: &Context<'_>,
+    request: &CountRequest,
+    series: &Arc<Collection>,
+    views: &mut OpenViews<'_>,
+) -> Result<u64> {
+    let pipeline = as_pipeline(ReadRequest::Count(request), &request.namespace)?;
+    let mut execution = open(cx, &pipeline, series, views)?;
+    counted(&mut execution, views, &cx.interrupt)
+}
+
+/// Opens a pipeline over the buckets of a collection.
+///
+/// # Errors
+/// The errors of the stages, and of planning the read of the points.
+pub fn open(
+    cx: &Context<'_>,
+    request: &AggregateRequest,
+    series: &Arc<Collection>,
+    views: &dyn Views,
+) -> Result<Execution> {
+    let request = AggregateRequest { fed_by: Some("the buckets"), hint: None, ..request.clone() };
+    let feed = BucketFeed::open(&cx.service.store, series, views, cx.exec_params())?;
+    open_fed(&request, Box::new(feed), views, cx.exec_params())
+}
