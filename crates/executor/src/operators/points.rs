@@ -91,14 +91,14 @@ pub(crate) struct Merged {
 
 /// What inputs are sorted by.
 pub(crate) enum SortedBy {
-    /// The time.
+    /// The time of points, which is read without a pattern.
     Time {
         /// The field with the time.
         field: String,
         /// True for the newest first.
         backward: bool,
     },
-    /// A sort.
+    /// What the sort of the request sorts by.
     Pattern(Arc<SortPattern>),
 }
 

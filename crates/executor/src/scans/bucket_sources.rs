@@ -2,14 +2,13 @@
 //! meta values in their directory, and reads the buckets of one at a time (`bucket_slices.rs`). A scan of the first points
 //! of each source reads no others.
 
-use quire_collections::{Source, SourceCursor, Span};
+use quire_collections::{Source, SourceCursor};
 use quire_error::Result;
 use quire_storage::Direction;
 
 use crate::env::Run;
 use crate::operators::Filling;
 use crate::scans::bucket_slices::Slices;
-use crate::scans::index_scan::treats_equals_alike;
 use crate::scans::wanted_buckets::Wanted;
 
 /// A scan by source and time.
@@ -90,9 +89,8 @@ impl Sources {
         let Some(cursor) = &mut self.cursor else { return Ok(None) };
         while let Some((source, entry)) = cursor.next(&run.view())? {
             run.env.check_interrupt()?;
-            // Otherwise the conditions are tested for each bucket.
-            let decides = wanted.scan.of_meta.as_ref().is_none_or(treats_equals_alike);
-            if !decides || wanted.may_match(&entry, run, Span::ALL)? {
+            // The other conditions are tested for each bucket.
+            if wanted.source_may_match(&entry, run)? {
                 return Ok(Some(source));
             }
             wanted.stats.buckets_skipped += 1;

@@ -15,6 +15,7 @@ use crate::env::Run;
 use crate::operators::filtering::Matcher;
 use crate::scans::bucket_bounds::Ranges;
 use crate::scans::column_filter::ColumnFilter;
+use crate::scans::index_scan::treats_equals_alike;
 use crate::table::Table;
 
 /// A scan of buckets as both orders share it.
@@ -22,6 +23,9 @@ pub(crate) struct Wanted {
     pub table: Table,
     pub scan: Box<BucketScan>,
     of_meta: Option<Matcher>,
+    /// Those of the conditions on the meta field that have one answer for all buckets of a source, whose meta values are
+    /// equal and may be of different types.
+    of_source: Option<Matcher>,
     rest: Option<Matcher>,
     /// The same conditions as `rest`, if columns suffice for them.
     columns: Option<ColumnFilter>,
@@ -35,9 +39,14 @@ impl Wanted {
     pub fn new(scan: &BucketScan, compile: impl Fn(&Condition) -> Filter) -> Self {
         let matcher =
             |condition: &Option<_>| condition.as_ref().map(|it| Matcher::new(compile(it)));
+        let of_meta = scan.of_meta.iter().flat_map(Condition::conjuncts);
+        let of_source: Vec<Condition> =
+            of_meta.filter(|it| treats_equals_alike(it)).cloned().collect();
+        let of_source = (!of_source.is_empty()).then(|| Condition::all(of_source));
         Wanted {
             table: Table::new(&scan.collection),
             of_meta: matcher(&scan.of_meta),
+            of_source: matcher(&of_source),
             rest: matcher(&scan.rest),
             columns: scan.rest.as_ref().and_then(ColumnFilter::new),
             ranges: Ranges::new(scan.rest.as_ref()),
@@ -75,20 +84,15 @@ impl Wanted {
         }))
     }
 
-    /// Returns true if points of the bucket may be wanted. Counts a bucket that is skipped.
+    /// Returns true if points of the bucket may be wanted.
     pub fn may_match(&mut self, entry: &BucketEntry, run: &Run<'_>, times: Span) -> Result<bool> {
-        let mut may = entry.max_ms >= times.first && entry.min_ms <= times.last;
-        if let (true, Some(of_meta)) = (may, &mut self.of_meta) {
-            let series = self.scan.collection.options.time_series();
-            let field = series.and_then(|series| series.meta_field.as_deref());
-            let source = DocBuf::build(|writer| {
-                if let (Some(field), Some(meta)) = (field, &entry.meta) {
-                    writer.append(field, meta);
-                }
-            });
-            may = of_meta.matches(source.as_doc(), run.scope())?;
-        }
-        Ok(may)
+        let may = entry.max_ms >= times.first && entry.min_ms <= times.last;
+        Ok(may && meta_passes(self.of_meta.as_mut(), &self.scan, entry, run)?)
+    }
+
+    /// Returns false if no bucket of the same source as this one has wanted points.
+    pub fn source_may_match(&mut self, entry: &BucketEntry, run: &Run<'_>) -> Result<bool> {
+        meta_passes(self.of_source.as_mut(), &self.scan, entry, run)
     }
 
     /// Returns the bucket of an entry; `None` if it has expired since the entry was read, or if no point of it can
@@ -170,6 +174,24 @@ impl Wanted {
             None => Ok(true),
         }
     }
+}
+
+/// Returns true if the meta value of a bucket passes conditions.
+fn meta_passes(
+    conditions: Option<&mut Matcher>,
+    scan: &BucketScan,
+    entry: &BucketEntry,
+    run: &Run<'_>,
+) -> Result<bool> {
+    let Some(conditions) = conditions else { return Ok(true) };
+    let series = scan.collection.options.time_series();
+    let field = series.and_then(|series| series.meta_field.as_deref());
+    let source = DocBuf::build(|writer| {
+        if let (Some(field), Some(meta)) = (field, &entry.meta) {
+            writer.append(field, meta);
+        }
+    });
+    conditions.matches(source.as_doc(), run.scope())
 }
 
 /// Points of a bucket with their positions.

@@ -10,7 +10,7 @@ use crate::plan::{BucketScan, IndexScan, Node, Plan, PointOrder};
 use quire_catalog::key::{Interval, Intervals};
 use quire_document::Value;
 use quire_error::Result;
-use quire_mql::filter::Node as Condition;
+use quire_mql::filter::{Node as Condition, Test};
 use quire_mql::time_series::TimeSeriesOptions;
 use std::sync::Arc;
 
@@ -30,7 +30,36 @@ pub(crate) fn points_of_sources(
         return Ok(None);
     }
     let search = Search { query, plan, collection, stats };
-    search.points_of_each(&[key.to_owned()], &Picks::ANY)
+    let found = search.points_of_each(&[key.to_owned()], &Picks::ANY)?;
+    let is_whole = |series: &TimeSeriesOptions| series.meta_field.as_deref() == Some(key);
+    Ok(match collection.options.time_series() {
+        Some(series) if is_whole(series) => found.map(|node| with_value(node, key)),
+        _ => found,
+    })
+}
+
+/// Returns the plan of the first point of each source that has the field `key`: null and a missing value are one meta value,
+/// but only null is a value of a `distinct`.
+fn with_value(node: Node, key: &str) -> Node {
+    match node {
+        Node::Points { order, pattern, inputs } => {
+            let inputs = inputs.into_iter().map(|input| with_value(input, key)).collect();
+            Node::Points { order, pattern, inputs }
+        }
+        Node::Fetch { filter, input } => {
+            Node::Fetch { filter, input: Box::new(with_value(*input, key)) }
+        }
+        Node::DistinctScan { scan, field, each, .. } => {
+            Node::DistinctScan { scan, field, missing_too: false, each }
+        }
+        Node::Buckets(mut scan) => {
+            let mut conditions: Vec<Condition> = scan.of_meta.take().into_iter().collect();
+            conditions.push(Condition::path(key, Test::Exists));
+            scan.of_meta = Some(Condition::all(conditions));
+            Node::Buckets(scan)
+        }
+        other => other,
+    }
 }
 
 impl Search<'_> {

@@ -35,7 +35,7 @@ pub struct BucketScan {
 /// The order of points of a time-series collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointOrder {
-    /// No order.
+    /// In any order, bucket by bucket.
     Any,
     /// By the time.
     Time {

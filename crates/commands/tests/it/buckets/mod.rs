@@ -1,6 +1,7 @@
 //! Buckets of time-series collections: closing changes nothing that a client can see.
 
 mod documents;
+mod filters;
 mod groups;
 mod indexes;
 mod model;
@@ -8,7 +9,7 @@ mod moving;
 mod sources;
 
 use crate::{Client, Server, at, number};
-use quire_document::{DocBuf, Value, doc};
+use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf, doc};
 
 /// Returns a server that closes points when `compact` asks for it.
 fn closing_server() -> Server {
@@ -35,7 +36,7 @@ fn bucket_count(client: &mut Client, name: &str) -> i64 {
 }
 
 fn insert(client: &mut Client, name: &str, points: &[DocBuf]) {
-    let list: quire_document::ArrayBuf = points.iter().collect();
+    let list: ArrayBuf = points.iter().collect();
     let reply = client.works(doc! { "insert": name, "documents": &list, "$db": "test" });
     assert_eq!(number(&reply, "n"), Some(points.len() as i64));
 }
@@ -74,4 +75,28 @@ fn all(client: &mut Client, command: DocBuf, batch: i64) -> Vec<DocBuf> {
 fn sorted(mut docs: Vec<DocBuf>) -> Vec<DocBuf> {
     docs.sort_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
     docs
+}
+
+/// Returns a document with its fields in the order of their names, also in documents within it: a time series returns
+/// fields in another order than other collections.
+fn by_names(doc: Doc<'_>) -> DocBuf {
+    let mut fields: Vec<(&str, Value<'_>)> = doc.fields().collect();
+    fields.sort_by_key(|(name, _)| *name);
+    DocBuf::build(|ordered| {
+        for (name, value) in fields {
+            ordered.append(name, &value_by_names(value));
+        }
+    })
+}
+
+fn value_by_names(value: Value<'_>) -> ValueBuf {
+    match value {
+        Value::Document(doc) => ValueBuf::from(by_names(doc)),
+        Value::Array(list) => {
+            let values: Vec<ValueBuf> = list.iter().map(value_by_names).collect();
+            let list: ArrayBuf = values.iter().collect();
+            ValueBuf::new(Value::Array(list.as_array()))
+        }
+        value => ValueBuf::new(value),
+    }
 }

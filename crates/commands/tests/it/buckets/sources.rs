@@ -1,7 +1,7 @@
 //! The first points of each source, and sorts by source and time: a collection with buckets answers as one with records, and
 //! examines no more than it needs.
 
-use super::{all, close, closing_server, create, insert};
+use super::{all, by_names, close, closing_server, create, insert};
 use crate::{Client, at, number};
 use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, array, compare, doc};
 use quire_storage::rng::Rng;
@@ -36,7 +36,8 @@ fn points(
             DocBuf::build(|writer| {
                 writer.append("t", Value::Date(n * 97 + late_by));
                 writer.append_some("m", meta.as_ref().map(ValueBuf::as_value));
-                writer.append("_id", n).append("v", random.below(50) as i32);
+                // Late points have times and ids of their own.
+                writer.append("_id", n * 10 + late_by).append("v", random.below(50) as i32);
             })
         })
         .collect();
@@ -46,7 +47,11 @@ fn points(
     points
 }
 
-/// Fills the collection `closed`, most points of which are in buckets, and `rows` with the same points.
+/// The collections of [`fill`].
+const NAMES: [&str; 3] = ["closed", "rows", "plain"];
+
+/// Fills the collection `closed`, most points of which are in buckets, and with the same points `rows`, a time series, and
+/// `plain`, which is none and has no index that could serve.
 pub(super) fn fill(client: &mut Client, random: &mut Rng, arrays: bool) {
     for name in ["closed", "rows"] {
         create(client, name);
@@ -55,12 +60,27 @@ pub(super) fn fill(client: &mut Client, random: &mut Rng, arrays: bool) {
         [(0..600, 0, true), (300..360, 1, true), (600..640, 0, false), (500..510, 2, false)]
     {
         let points = points(random, (times, late_by), arrays);
-        for name in ["closed", "rows"] {
+        for name in NAMES {
             insert(client, name, &points);
         }
         if closes {
             assert!(close(client, "closed") > 20);
         }
+    }
+}
+
+/// Deletes points of all collections: some of several sources, and all of one.
+fn lose_some(client: &mut Client) {
+    for name in NAMES {
+        for wanted in [doc! { "v": { "$lt": 5 } }, doc! { "m": 6 }] {
+            let deletes = doc! { "q": &wanted, "limit": 0 };
+            client.works(doc! { "delete": name, "deletes": [&deletes], "$db": "test" });
+        }
+    }
+    let lately = doc! { "q": { "v": 7 }, "limit": 0 };
+    assert!(close(client, "closed") > 0);
+    for name in NAMES {
+        client.works(doc! { "delete": name, "deletes": [&lately], "$db": "test" });
     }
 }
 
@@ -70,8 +90,12 @@ fn way(random: &mut Rng) -> i32 {
 
 fn filter(random: &mut Rng) -> DocBuf {
     let time = Value::Date(random.below(60_000) as i64);
-    match random.below(9) {
+    match random.below(14) {
         0 => doc! { "m": 1 },
+        9 => doc! { "m": Value::Null },
+        10 => doc! { "m": { "$type": "double" } },
+        11 => doc! { "m": { "$exists": (random.one_in(2)) }, "v": { "$gte": 10 } },
+        12 => doc! { "$or": [{ "m": { "$type": "null" } }, { "m.a": 1 }] },
         1 => doc! { "m.a": { "$gte": 1 } },
         2 => doc! { "t": { "$lte": time } },
         3 => doc! { "t": { "$gt": time }, "m": { "$in": [5, 6, "a", Value::Null] } },
@@ -115,8 +139,10 @@ fn groups(client: &mut Client, name: &str, stages: &ArrayBuf) -> Vec<DocBuf> {
 }
 
 fn are_equal(a: &[DocBuf], b: &[DocBuf]) -> bool {
-    let equal =
-        |a: &DocBuf, b: &DocBuf| compare(a.as_doc().into(), b.as_doc().into(), None).is_eq();
+    let equal = |a: &DocBuf, b: &DocBuf| {
+        let [a, b] = [a, b].map(|doc| by_names(doc.as_doc()));
+        compare(a.as_doc().into(), b.as_doc().into(), None).is_eq()
+    };
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
 }
 
@@ -127,7 +153,10 @@ fn the_first_points_of_each_source_are_those_of_all_points() {
         let server = closing_server();
         let mut client = server.client(1);
         fill(&mut client, &mut random, arrays);
-        for _ in 0..150 {
+        for round in 0..120 {
+            if round == 60 {
+                lose_some(&mut client);
+            }
             let key = match random.below(6) {
                 0 => doc! { "_id": "$m.a" },
                 1 => doc! { "_id": { "a": "$m.a", "b": "$m.b" } },
@@ -142,17 +171,22 @@ fn the_first_points_of_each_source_are_those_of_all_points() {
             let stages = array![
                 { "$match": (&filter(&mut random)) }, { "$sort": (&order(&mut random)) }, { "$group": &group }
             ];
-            let [closed, rows] = ["closed", "rows"].map(|name| groups(&mut client, name, &stages));
-            assert!(are_equal(&closed, &rows), "{stages:?} {closed:?} {rows:?}");
+            let [closed, rows, plain] = NAMES.map(|name| groups(&mut client, name, &stages));
+            assert!(are_equal(&closed, &plain), "{stages:?} {closed:?} {plain:?}");
+            assert!(are_equal(&rows, &plain), "{stages:?} {rows:?} {plain:?}");
         }
-        for key in ["m", "m.a", "m.b", "v"] {
+        for key in ["m", "m", "m.a", "m.b", "v"].iter().cycle().take(60) {
+            let key = *key;
             let filter = filter(&mut random);
-            let [closed, rows] = ["closed", "rows"].map(|name| {
+            let [closed, rows, plain] = NAMES.map(|name| {
                 let distinct =
                     doc! { "distinct": name, "key": key, "query": &filter, "$db": "test" };
                 ValueBuf::new(at(&client.works(distinct), "values").unwrap())
             });
-            assert!(compare(closed.as_value(), rows.as_value(), None).is_eq(), "{key} {filter:?}");
+            for found in [&closed, &rows] {
+                let are_equal = compare(found.as_value(), plain.as_value(), None).is_eq();
+                assert!(are_equal, "{key} {filter:?} {found:?} {plain:?}");
+            }
         }
     }
 }
@@ -176,7 +210,7 @@ fn sorts_by_source_and_time_merge_records_and_buckets() {
             if random.one_in(4) {
                 command.append("projection", &doc! { "v": 1 });
             }
-            let [closed, rows] = ["closed", "rows"].map(|name| {
+            let [closed, rows, plain] = NAMES.map(|name| {
                 let mut find = doc! { "find": name };
                 find.extend(|fields| {
                     command.as_doc().fields().for_each(|(name, value)| {
@@ -186,9 +220,10 @@ fn sorts_by_source_and_time_merge_records_and_buckets() {
                 all(&mut client, find, 7)
             });
             if sort.get("t").is_some() {
-                assert!(are_equal(&closed, &rows), "{command:?} {closed:?} {rows:?}");
+                assert!(are_equal(&closed, &plain), "{command:?} {closed:?} {plain:?}");
+                assert!(are_equal(&rows, &plain), "{command:?} {rows:?} {plain:?}");
             } else {
-                assert_eq!(closed.len(), rows.len(), "{command:?}");
+                assert_eq!(closed.len(), plain.len(), "{command:?}");
             }
         }
     }
