@@ -13,7 +13,7 @@ use feed::BucketFeed;
 use quire_catalog::Collection;
 use quire_catalog::time_series::BUCKETS;
 use quire_document::{Doc, DocWriter};
-use quire_error::Result;
+use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{Execution, OpenViews, Views, open_fed};
 use quire_planner::{AggregateRequest, CountRequest, FindRequest, ReadRequest};
 use quire_session::PlanSource;
@@ -72,13 +72,18 @@ pub fn count(
 /// Opens a pipeline over the buckets of a collection.
 ///
 /// # Errors
-/// The errors of the stages, and of planning the read of the points.
+/// 115 CommandNotSupported in a transaction and for a snapshot read, whose state the feed does not read; the errors of the
+/// stages, and of planning the read of the points.
 pub fn open(
     cx: &Context<'_>,
     request: &AggregateRequest,
     series: &Arc<Collection>,
     views: &dyn Views,
 ) -> Result<Execution> {
+    if views.is_pinned() {
+        let text = "the buckets of a time-series collection cannot be read in a transaction or at a point in time";
+        return Err(Error::new(ErrorCode::CommandNotSupported, text));
+    }
     let request = AggregateRequest { fed_by: Some("the buckets"), hint: None, ..request.clone() };
     let feed = BucketFeed::open(&cx.service.store, series, views, cx.exec_params())?;
     open_fed(&request, Box::new(feed), views, cx.exec_params())

@@ -2,13 +2,13 @@
 
 use super::sources::fill;
 use super::{all, closing_server, sorted};
-use crate::{at, number, text};
+use crate::{at, code, number, text};
 use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf, array, compare, doc};
 use quire_storage::rng::Rng;
 use std::collections::HashSet;
 
 /// Returns the points of a bucket, as MongoDB unpacks them.
-fn unpacked(bucket: &DocBuf) -> Vec<DocBuf> {
+pub(super) fn unpacked(bucket: &DocBuf) -> Vec<DocBuf> {
     let Some(Value::Document(data)) = bucket.get("data") else { panic!("{bucket:?}") };
     let columns: Vec<(&str, Doc<'_>)> =
         data.fields().map(|(field, column)| (field, column.as_document().unwrap())).collect();
@@ -97,6 +97,10 @@ fn extremes_of_nested_values_are_those_of_their_parts() {
             "max": { "t": Value::Date(1_003), "_id": 3_i64, "d": { "a": 5, "b": { "c": 9 }, "e": 0 }, "l": [3, 7, 8], "x": "text" },
         }
     );
+    let in_snapshot = client.run(doc! {
+        "find": "system.buckets.s", "readConcern": { "level": "snapshot" }, "$db": "test",
+    });
+    assert_eq!(code(&in_snapshot), 115, "{in_snapshot:?}");
     let none = client.works(doc! { "find": "system.buckets.nothing", "$db": "test" });
     assert_eq!(path(&none, "cursor.firstBatch").as_array().map(|list| list.is_empty()), Some(true));
 }

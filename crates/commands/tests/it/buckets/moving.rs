@@ -1,5 +1,6 @@
 //! Cursors and other readers while points move between records and buckets.
 
+use super::documents::unpacked;
 use super::{all, bucket_count, close, closing_server, create, insert, sorted};
 use crate::{Client, Server, at, number};
 use quire_catalog::Namespace;
@@ -29,6 +30,7 @@ fn reopen(client: &mut Client, name: &str, source: i64) {
 /// Reads a cursor to its end and calls `between` before each further batch.
 fn read(client: &mut Client, command: DocBuf, between: &mut dyn FnMut(usize)) -> Vec<DocBuf> {
     let mut command = command;
+    let name = command.get("find").and_then(|name| name.as_str()).unwrap().to_owned();
     command.extend(|fields| {
         fields.append("batchSize", 10).append("$db", "test");
     });
@@ -45,8 +47,9 @@ fn read(client: &mut Client, command: DocBuf, between: &mut dyn FnMut(usize)) ->
         }
         batches += 1;
         between(batches);
-        reply =
-            client.works(doc! { "getMore": id, "collection": "s", "batchSize": 10, "$db": "test" });
+        let name = name.as_str();
+        reply = client
+            .works(doc! { "getMore": id, "collection": name, "batchSize": 10, "$db": "test" });
     }
 }
 
@@ -58,6 +61,8 @@ fn a_cursor_returns_each_point_once_while_points_are_closed_and_reopened() {
         (doc! { "t": 1 }, doc! { "v": { "$lt": 7 } }),
         (doc! {}, doc! { "m": { "$in": [1, 2, 3] } }),
         (doc! { "m": 1, "t": 1 }, doc! {}),
+        (doc! { "m": 1 }, doc! {}),
+        (doc! { "m": -1, "t": -1 }, doc! { "v": { "$lt": 7 } }),
     ] {
         for begins_closed in [false, true] {
             let server = closing_server();
@@ -86,6 +91,35 @@ fn a_cursor_returns_each_point_once_while_points_are_closed_and_reopened() {
             assert!(points.len() <= found.len() || !filter.as_doc().is_empty());
             assert!(check(server.0.store(), false).unwrap().findings.is_empty());
         }
+    }
+}
+
+#[test]
+fn buckets_as_tools_see_them_have_each_point_once_while_points_are_closed_and_reopened() {
+    for begins_closed in [false, true] {
+        let server = closing_server();
+        let mut client = server.client(1);
+        let points = filled(&mut client, "s", 3000);
+        if begins_closed {
+            close(&mut client, "s");
+        }
+        let (mut other, mut batches) = (server.client(2), 0);
+        let mut between = |batch: usize| {
+            batches = batch;
+            match batch % 3 {
+                0 => reopen(&mut other, "s", batch as i64 % 7),
+                1 => {
+                    close(&mut other, "s");
+                }
+                _ => insert(&mut other, "s", &[point(5000 + batch as i64)]),
+            }
+        };
+        let buckets = read(&mut client, doc! { "find": "system.buckets.s" }, &mut between);
+        let found = buckets.iter().flat_map(unpacked);
+        let found: Vec<DocBuf> =
+            found.filter(|point| point.get("_id").unwrap().to_f64().unwrap() < 5000.0).collect();
+        assert_eq!(sorted(found), sorted(points), "{begins_closed}");
+        assert!(batches > 5, "{batches}");
     }
 }
 
