@@ -4,10 +4,10 @@ use super::oracle::{all, assert_exact, assert_same};
 use super::{assert_no_drift, declare, delete, insert, shop, update};
 use crate::patterns::seeds;
 use crate::transactions::{commit, within};
-use crate::{Client, Server, code, replica_set};
+use crate::{Client, Server, at, code, replica_set};
 use quire_commands::log::NoLog;
 use quire_document::testing::Generator;
-use quire_document::{DocBuf, Value, ValueBuf, doc};
+use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc};
 use quire_storage::simulated::{Crash, Faults, SimulatedDisk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -211,20 +211,37 @@ fn every_write_command_keeps_every_accumulator() {
     }
 }
 
+/// Gives the second server the indexes that the patterns of the first have made: a write of one of
+/// many documents takes the first that its plan finds.
+fn copy_indexes(from: &mut Client, to: &mut Client) {
+    let reply = from.works(doc! { "listIndexes": "reviews", "$db": "test" });
+    let specs = at(&reply, "cursor.firstBatch").unwrap().as_array().unwrap();
+    let specs: ArrayBuf = specs.iter().collect();
+    to.works(doc! { "createIndexes": "reviews", "indexes": &specs, "$db": "test" });
+}
+
 #[test]
 fn declared_after_the_load_equals_declared_before() {
     for seed in seeds(2).map(|seed| seed + 100) {
         let (_server, mut before) = shop();
         let server = Server::new();
         let mut after = server.client(1);
-        for client in [&mut before, &mut after] {
-            let (mut draws, mut txn) = (Draws(Generator::new(seed)), 0);
-            for _ in 0..50 {
-                run(client, &mut draws, &mut txn);
-            }
+        copy_indexes(&mut before, &mut after);
+        let mut draws = Draws(Generator::new(seed));
+        for step in 0..50 {
+            // Other writes of products fail in one of the two: the paths of the roll-up are ignored
+            // where it is declared.
+            let command = match draws.0.below(8) {
+                0 => delete("products", &doc! { "_id": (draws.product()) }),
+                1 => insert("products", &doc! { "_id": (draws.product()), "count": 99, "own": 1 }),
+                _ => draws.review_command(),
+            };
+            before.run(command.clone());
+            after.run(command.clone());
+            let plain = all(&mut after, "reviews", &DocBuf::new());
+            let declared = all(&mut before, "reviews", &DocBuf::new());
+            assert_eq!(plain, declared, "seed {seed}, step {step}, {command:?}");
         }
-        let plain = all(&mut after, "reviews", &DocBuf::new());
-        assert_eq!(plain, all(&mut before, "reviews", &DocBuf::new()));
         declare(&mut after);
         assert_exact(&mut after, &format!("seed {seed}"));
         assert_no_drift(&mut after);
