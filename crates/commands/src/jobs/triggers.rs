@@ -40,8 +40,8 @@ pub(super) fn wake(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     bell.leave(stop);
 }
 
-/// Makes all visible commits durable, because triggers see only durable ones. An engine on disk does so
-/// every 100 ms by itself; one that only syncs when somebody waits does not.
+/// Makes all visible commits durable, because triggers see only durable ones. An engine on disk also syncs
+/// its log every 100 ms; an engine that syncs only for those who wait would leave triggers behind.
 fn make_durable(service: &Service) {
     let visible = service.engine.version();
     if service.engine.durable_version() < visible {

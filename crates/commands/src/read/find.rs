@@ -36,15 +36,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     if let Some(pipeline) = on_view::resolved(ReadRequest::Find(&request), &views)? {
         on_view::check_batching(&batching, &request)?;
-        let opening = Opening {
-            namespace: request.namespace,
-            batch_size: batching.batch_size,
-            single_batch: batching.single_batch,
-            no_timeout: false,
-            limit: 0,
-            full_batch_stays_open: true,
-            command: body,
-        };
+        let opening = batching.opening(request.namespace, body);
         return cx.open_pipeline(reply, pipeline, (opening, WritePolicy::Client), &mut views);
     }
     let refused = check_find_options(&request);

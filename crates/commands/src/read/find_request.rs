@@ -1,5 +1,6 @@
 //! The arguments of `find`, which `explain` reads too.
 
+use crate::cursors::cursor_reply::Opening;
 use crate::frame::args::{arguments, whole};
 use crate::frame::query_args::{collation, flag, hint, owned};
 use quire_document::Doc;
@@ -19,6 +20,21 @@ pub struct Batching {
     pub await_data: bool,
     /// True to accept the documents of some shards alone. It has no effect on a single server.
     pub allow_partial_results: bool,
+}
+
+impl Batching {
+    /// Returns how a find that has become a pipeline opens its cursor: the pipeline has the limit.
+    pub fn opening(self, namespace: String, command: Doc<'_>) -> Opening<'_> {
+        Opening {
+            namespace,
+            batch_size: self.batch_size,
+            single_batch: self.single_batch,
+            no_timeout: self.no_timeout,
+            limit: 0,
+            full_batch_stays_open: true,
+            command,
+        }
+    }
 }
 
 /// Reads the arguments of `find`.

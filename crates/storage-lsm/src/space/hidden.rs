@@ -26,8 +26,8 @@ pub(crate) struct Hidden {
     pub bytes: u64,
     /// The part of `bytes` that rows of memtables hide.
     pub by_memtables: u64,
-    /// The bytes of the tables that overlap with another table, or with a memtable that hides rows: so much a merge of
-    /// all of them reads.
+    /// The bytes of the tables that overlap with another table, or with a memtable that hides rows. A merge of these
+    /// tables reads as many bytes.
     pub overlapping: u64,
 }
 

@@ -8,7 +8,6 @@ mod diff;
 mod entries;
 mod feed;
 
-use crate::cursors::cursor_reply::Opening;
 use crate::frame::context::Context;
 use crate::read::fed_view::{as_pipeline, counted};
 use crate::read::find_request::Batching;
@@ -45,15 +44,7 @@ pub fn find(
     }
     let pipeline = as_pipeline(ReadRequest::Find(&request), OPLOG)?;
     let execution = open(cx, &pipeline, request.tailable, views)?;
-    let opening = Opening {
-        namespace: request.namespace,
-        batch_size: batching.batch_size,
-        single_batch: batching.single_batch,
-        no_timeout: batching.no_timeout,
-        limit: 0,
-        full_batch_stays_open: true,
-        command: body,
-    };
+    let opening = batching.opening(request.namespace, body);
     let source = PlanSource::new(execution, None).awaiting(batching.await_data);
     cx.open_cursor(reply, opening, Box::new(source), views)
 }

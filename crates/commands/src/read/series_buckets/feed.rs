@@ -1,5 +1,5 @@
 //! Reads the points of a time-series collection by source and time, and makes a bucket of those that MongoDB would put into
-//! one: of one source, within the span of the collection, and at most so many that the bucket stays small.
+//! one: they have the same source, lie within the bucket span of the collection, and stay below the limits of a bucket.
 
 use super::document::{Gathered, Limits};
 use quire_catalog::Collection;

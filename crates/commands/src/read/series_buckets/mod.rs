@@ -5,7 +5,6 @@
 mod document;
 mod feed;
 
-use crate::cursors::cursor_reply::Opening;
 use crate::frame::context::Context;
 use crate::read::fed_view::{as_pipeline, counted};
 use crate::read::find_request::Batching;
@@ -42,15 +41,7 @@ pub fn find(
     crate::read::on_view::check_batching(&batching, &request)?;
     let pipeline = as_pipeline(ReadRequest::Find(&request), &request.namespace)?;
     let execution = open(cx, &pipeline, series, views)?;
-    let opening = Opening {
-        namespace: request.namespace,
-        batch_size: batching.batch_size,
-        single_batch: batching.single_batch,
-        no_timeout: batching.no_timeout,
-        limit: 0,
-        full_batch_stays_open: true,
-        command: body,
-    };
+    let opening = batching.opening(request.namespace, body);
     cx.open_cursor(reply, opening, Box::new(PlanSource::new(execution, None)), views)
 }
 
