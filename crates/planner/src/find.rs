@@ -4,6 +4,7 @@ mod by_id;
 mod caching;
 mod finish;
 
+pub(crate) use self::by_id::lookups_of_keys;
 pub use self::by_id::{compares_ids, id_of_write, id_to_look_up};
 use self::by_id::{id_of_lookup, ids_compare_alike, wants_plain_documents};
 use self::caching::Caching;
@@ -397,6 +398,10 @@ fn candidates(
     }
     if let Some(backward) = finish.natural {
         return Ok(vec![finish.finish(collection_scan(backward))]);
+    }
+    if filter.is_always_true() && !finish.sorts() && restriction.is_free() {
+        // No index reads less than the collection.
+        return Ok(vec![finish.finish(collection_scan(false))]);
     }
     let (indexes, hinted) = match choice(collection, restriction, filter, collation)? {
         Choice::Natural { backward } => return Ok(vec![finish.finish(collection_scan(backward))]),

@@ -21,10 +21,10 @@ pub(crate) mod target;
 mod windows;
 
 use crate::count::keys_suffice;
-use crate::find::{FindQuery, plan_find};
+use crate::find::{FindQuery, lookups_of_keys, plan_find};
 use crate::first_of_each::below_group;
 use crate::indexes::choose::Statistics;
-use crate::indexes::keys::{of_present_keys, tests_keys, types_in, without_keys};
+use crate::indexes::keys::{of_present_keys, tests_ids, tests_keys, types_in, without_keys};
 use crate::pipeline::barrier::hold_back;
 use crate::pipeline::needed::{narrowing, needed_paths};
 use crate::pipeline::rewrite::optimise;
@@ -87,7 +87,38 @@ pub(crate) fn plan_stages(
     context: &ParseContext,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
-    let Head { mut plan, rest, collation } = plan_head(source, stages, context, stats)?;
+    let stages = if source.of_view { hold_back(stages) } else { stages };
+    let (rest, keys) = take_keys(optimise(stages, context)?, context)?;
+    plan_rewritten(source, rest, keys, context, stats)
+}
+
+/// Plans parsed stages as [`plan_stages`] does, with `keys`, the condition on the keys of a join, behind them.
+///
+/// # Errors
+/// Those of [`plan_pipeline`].
+pub(crate) fn plan_with_keys(
+    source: &Source,
+    stages: &[Stage],
+    keys: Condition,
+    context: &ParseContext,
+    stats: &dyn Statistics,
+) -> Result<Plan> {
+    if stages.is_empty() {
+        return plan_rewritten(source, VecDeque::new(), Some(keys), context, stats);
+    }
+    let filter = Stage::Match(Arc::new(Match::all_of(vec![keys])));
+    plan_stages(source, stages.iter().cloned().chain([filter]).collect(), context, stats)
+}
+
+/// Plans stages that were rewritten, and, for the `keys` of a join, the same stages for its documents.
+fn plan_rewritten(
+    source: &Source,
+    stages: VecDeque<Stage>,
+    keys: Option<Condition>,
+    context: &ParseContext,
+    stats: &dyn Statistics,
+) -> Result<Plan> {
+    let Head { mut plan, rest, collation } = plan_head(source, stages, keys, context, stats)?;
     let rest = with_inner(rest, Around { context, stats, collation: &collation })?;
     let reads_keys = |inner: &Inner| match inner {
         Inner::Union(plans) => plans.iter().any(|plan| plan.by_keys.is_some()),
@@ -102,9 +133,9 @@ pub(crate) fn plan_stages(
 }
 
 /// The planned beginning of a pipeline.
-pub(crate) struct Head {
+struct Head {
     /// The plan of the query, or of another leaf.
-    pub plan: Plan,
+    plan: Plan,
     /// The stages above it.
     rest: VecDeque<Stage>,
     /// The collation of these stages.
@@ -115,14 +146,14 @@ pub(crate) struct Head {
 ///
 /// # Errors
 /// Those of [`plan_pipeline`].
-pub(crate) fn plan_head(
+fn plan_head(
     source: &Source,
-    stages: Vec<Stage>,
+    stages: VecDeque<Stage>,
+    keys: Option<Condition>,
     context: &ParseContext,
     stats: &dyn Statistics,
 ) -> Result<Head> {
-    let stages = if source.of_view { hold_back(stages) } else { stages };
-    let (mut rest, keys) = take_keys(optimise(stages, context)?, context)?;
+    let mut rest = stages;
     let leaf = match (source.fed_by, rest.front()) {
         (Some(name), _) => Some(Node::Feed { name }),
         (None, Some(Stage::OneDocument(_))) => {
@@ -156,11 +187,11 @@ pub(crate) fn plan_head(
     });
     let mut plan = query.plan(condition, &rest, context, stats)?;
     if let Some(condition) = of_keys.filter(|_| !plan.missing) {
+        let root = match query.lookups_of_keys(&condition, &plan, &rest, stats)? {
+            Some(root) => root,
+            None => plan_by_keys(&query, condition, &rest, context, stats)?,
+        };
         // Keys are not bound in a scan of buckets.
-        let mut root = plan_by_keys(&query, condition, &rest, context, stats)?;
-        if !query.reads_index_keys(&rest) {
-            root = root.with_id_lookups(without_keys);
-        }
         plan.by_keys = (!root.reads_buckets()).then(|| Box::new(root));
     }
     let collation = AskedCollation::Own(plan.collation.clone());
@@ -208,12 +239,17 @@ fn plan_by_keys(
     context: &ParseContext,
     stats: &dyn Statistics,
 ) -> Result<Node> {
-    let root = query.plan(condition.clone(), rest, context, stats)?.root;
-    if root.keyed_scan().is_some() || types_in(&condition) == Some(KeyTypes::Present) {
-        return Ok(root);
+    let mut root = query.plan(condition.clone(), rest, context, stats)?.root;
+    if root.keyed_scan().is_none() && types_in(&condition) != Some(KeyTypes::Present) {
+        let present = query.plan(of_present_keys(&condition), rest, context, stats)?.root;
+        if present.keyed_scan().is_some() {
+            root = present;
+        }
     }
-    let present = query.plan(of_present_keys(&condition), rest, context, stats)?.root;
-    Ok(if present.keyed_scan().is_some() { present } else { root })
+    Ok(match query.reads_index_keys(rest) {
+        true => root,
+        false => root.with_id_lookups(without_keys),
+    })
 }
 
 /// The first stages of a pipeline as a query of the collection.
@@ -350,6 +386,27 @@ impl Query {
             Some(filter) => Arc::unwrap_or_clone(filter).into_filter().into_node(),
             None => Condition::And(Vec::new()),
         }
+    }
+
+    /// Returns the look-ups of keys that are `_id`s, below the stages of `rest`, if the keys are the whole condition;
+    /// else `None`. `whole` is the plan without the keys.
+    fn lookups_of_keys(
+        &self,
+        condition: &Condition,
+        whole: &Plan,
+        rest: &VecDeque<Stage>,
+        stats: &dyn Statistics,
+    ) -> Result<Option<Node>> {
+        let groups = matches!(rest.front(), Some(Stage::Group(_)));
+        let Some(collection) = whole.cursor().collection().filter(|_| tests_ids(condition)) else {
+            return Ok(None);
+        };
+        if self.counts_only || groups || self.reads_index_keys(rest) {
+            return Ok(None);
+        }
+        let find = self.find_query(condition.clone());
+        let found = lookups_of_keys(&find, collection, whole.collation.as_ref(), stats)?;
+        Ok(found.map(|root| if copies(rest) { root } else { without_copies(root) }))
     }
 
     /// Plans the query with a condition, below the stages of `rest`.

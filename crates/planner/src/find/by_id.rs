@@ -1,9 +1,14 @@
 //! Look-ups by `_id`: which requests are planned as one, without an index scan (IDHACK).
 
 use super::FindQuery;
+use super::finish::Finish;
+use crate::indexes::choose::Statistics;
+use crate::indexes::keys::{tests_ids, types_in};
+use crate::plan::{IndexScan, KeyedField, Node};
 use crate::request::{FindRequest, collation_of};
 use quire_catalog::Collection;
 use quire_document::{Doc, Value};
+use quire_error::Result;
 use quire_mql::collation::Collation;
 use quire_mql::filter::{Comparison, Node as Condition, Test, is_operator_document};
 use std::sync::Arc;
@@ -40,6 +45,36 @@ pub fn id_of_write(request: &FindRequest, compares_ids: bool) -> Option<Value<'_
         return None;
     }
     id_of_condition(request.filter.get("_id")?)
+}
+
+/// Returns the look-ups of the keys of a join that are `_id`s, if the query has no other condition: no index can
+/// serve it better, so none is chosen. `None` for other queries, and if the index on `_id` has all that the projection
+/// needs.
+pub(crate) fn lookups_of_keys(
+    query: &FindQuery<'_>,
+    collection: &Arc<Collection>,
+    collation: Option<&Arc<Collation>>,
+    stats: &dyn Statistics,
+) -> Result<Option<Node>> {
+    let request = query.request;
+    let types = query.filter.as_deref().filter(|filter| tests_ids(filter)).and_then(types_in);
+    let (Some(types), Some(index)) = (types, collection.id_index()) else { return Ok(None) };
+    let collation_of_query = collation.map(|collation| &**collation);
+    let settings = stats.query_settings();
+    let is_plain = query.sort.is_none()
+        && query.natural.is_none()
+        && request.limit == 0
+        && request.sample.is_none()
+        && wants_plain_documents(request)
+        && ids_compare_alike(collection, collation)
+        && settings.and_then(|settings| settings.allowed(&request.namespace)).is_none()
+        && collection.index_filters.find(|| query.shape(collation_of_query).0).is_none();
+    if !is_plain {
+        return Ok(None);
+    }
+    let mut scan = IndexScan::whole(collection, index, index.multikey_paths());
+    scan.keyed = Some(KeyedField { field: 0, types, by_partial: false });
+    Ok(Finish::new(query, collation_of_query)?.id_lookups(scan))
 }
 
 /// Returns true if a request has no option that needs an index scan.

@@ -5,7 +5,7 @@ use crate::indexes::covering::ProjectionFacts;
 use crate::indexes::search;
 use crate::indexes::sort_order::{self, SortPart};
 use crate::natural::converted;
-use crate::plan::{BucketScan, Node, PointOrder, Reshape};
+use crate::plan::{BucketScan, IdLookups, IndexScan, Node, PointOrder, Reshape};
 use crate::request::FindRequest;
 use quire_catalog::Collection;
 use quire_document::{Value, ValueBuf};
@@ -79,6 +79,19 @@ impl<'r> Finish<'r> {
             None if self.request.return_key => self.keys_of(node),
             None => node,
         }
+    }
+
+    /// Returns the documents whose `_id`s are the keys of a join; `None` if the keys of `scan`, which would find the
+    /// same, are enough for the projection.
+    pub fn id_lookups(&self, scan: IndexScan) -> Option<Node> {
+        if self.projection.as_ref().is_some_and(|(facts, _)| facts.covered_by(&scan)) {
+            return None;
+        }
+        let node = Node::IdLookups(IdLookups { scan: Arc::new(scan), ids: None });
+        Some(match &self.projection {
+            Some((facts, spec)) => self.projected(node, facts, spec),
+            None => node,
+        })
     }
 
     /// Puts the projection above a node. It goes below a sort if the result is the same: in a find,

@@ -56,6 +56,11 @@ impl<'r> Restriction<'r> {
             && self.cached.is_none_or(|cached| cached == index.id)
     }
 
+    /// Returns true if nothing restricts the choice.
+    pub fn is_free(&self) -> bool {
+        self.hint.is_none() && self.allowed.is_none() && self.cached.is_none()
+    }
+
     /// Returns true if an index filter restricts the choice.
     pub fn is_filtered(&self) -> bool {
         self.allowed.is_some() && !self.of_settings

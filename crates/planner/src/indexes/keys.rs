@@ -178,6 +178,11 @@ pub(crate) fn tests_keys(condition: &Condition) -> bool {
     matches!(condition, Condition::Path(node) if is_placeholder(&node.test))
 }
 
+/// Returns true if the condition is the placeholder, for keys that are `_id`s.
+pub(crate) fn tests_ids(condition: &Condition) -> bool {
+    matches!(condition, Condition::Path(node) if node.path.as_str() == "_id" && is_placeholder(&node.test))
+}
+
 /// Returns the condition without the placeholder; `None` if nothing else is left. The placeholder is
 /// one of the conditions that all must hold.
 pub(crate) fn without_keys(condition: &Condition) -> Option<Condition> {

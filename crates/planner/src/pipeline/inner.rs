@@ -6,7 +6,7 @@ use crate::indexes::keys::Keys;
 use crate::pipeline::joined_fields::keeping_fields;
 use crate::pipeline::resolve::resolve;
 use crate::pipeline::rewrite::optimise;
-use crate::pipeline::{above, plan_stages};
+use crate::pipeline::{above, plan_stages, plan_with_keys};
 use crate::plan::{Foreign, ForeignKey, IndexScan, Inner, Node, Plan, Source};
 use crate::request::Hint;
 use quire_document::ValueBuf;
@@ -17,10 +17,13 @@ use quire_mql::collation::AskedCollation;
 use quire_mql::expression::Expression;
 use quire_mql::filter::{InList, KeyTypes, Node as Condition, PathNode, Test};
 use quire_mql::stage::{
-    From, GraphLookup, HideMetadata, Inside, Lookup, Match, OneDocument, OtherPipeline, Stage,
-    StageBody, check_search_place, first_only,
+    From, GraphLookup, HideMetadata, Inside, Lookup, OneDocument, OtherPipeline, Stage, StageBody,
+    check_search_place, first_only,
 };
 use std::sync::Arc;
+
+/// The most keys of one look-up that are not counted against the limits on constants.
+const UNCOUNTED_KEYS_MAX: usize = 100;
 
 impl ForeignKey {
     fn path(&self) -> Path {
@@ -154,7 +157,9 @@ fn plan_lookup(lookup: &Lookup, behind: &[Stage], around: Around<'_>) -> Result<
     } else {
         tail.extend(filter);
     }
-    if !around.context.as_written && foreign.stages.iter().all(keeps_record) {
+    // Without stages behind it, any field of the joined documents may be read.
+    let may_narrow = !behind.is_empty() && !around.context.as_written;
+    if may_narrow && foreign.stages.iter().all(keeps_record) {
         let path = key.as_ref().map(ForeignKey::path);
         let key = path.as_ref().map(Path::as_str);
         foreign.stages.extend(keeping_fields(lookup, key, &tail, behind, &foreign.context)?);
@@ -264,8 +269,11 @@ impl Foreign {
             return Ok(None);
         }
         let collator = self.context.collator.clone();
-        // The limits on the constants of a request hold for each look-up.
-        let list = InList::checked(keys, Vec::new(), collator, &self.context.restarted())?;
+        let list = match keys.len() {
+            0..=UNCOUNTED_KEYS_MAX => InList::new(keys, Vec::new(), collator),
+            // The limits on the constants of a request hold for each look-up.
+            _ => InList::checked(keys, Vec::new(), collator, &self.context.restarted())?,
+        };
         Ok(Keys::new(list, self.whole.collation.clone()).bind(&self.whole))
     }
 
@@ -294,12 +302,10 @@ fn plan_whole(
     context: &ParseContext,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
-    let by_key = key.map(|key| {
-        let list = InList::placeholder(KeyTypes::All, context.collator.clone());
-        let condition = Condition::Path(PathNode::new(key.path(), Test::In(list)));
-        Stage::Match(Arc::new(Match::all_of(vec![condition])))
-    });
-    plan_stages(source, stages.iter().cloned().chain(by_key).collect(), context, stats)
+    let Some(key) = key else { return plan_stages(source, stages.to_vec(), context, stats) };
+    let list = InList::placeholder(KeyTypes::All, context.collator.clone());
+    let keys = Condition::Path(PathNode::new(key.path(), Test::In(list)));
+    plan_with_keys(source, stages, keys, context, stats)
 }
 
 #[cfg(test)]
