@@ -80,6 +80,10 @@ impl JoinStrategy {
 pub struct JoinStats {
     /// The strategy that was used.
     pub strategy: JoinStrategy,
+    /// True if documents were found by the keys of the join.
+    pub by_keys: bool,
+    /// True if all documents were read, with or without looking up keys before.
+    pub read_all: bool,
     /// Documents that were examined.
     pub docs_examined: u64,
     /// Index keys that were examined.

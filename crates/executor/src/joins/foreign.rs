@@ -155,6 +155,7 @@ impl ForeignSide {
             let fits = self.fill(&plan.whole.root, bytes_max, None, run)?;
             self.held = if fits { Held::Everything } else { Held::Nothing };
             self.too_large = !fits;
+            self.stats.read_all = true;
         }
         Ok(self.held == Held::Everything)
     }
@@ -235,6 +236,7 @@ impl ForeignSide {
                     return Ok(false);
                 }
                 Some(_) => {
+                    self.stats.by_keys = true;
                     self.looked_up.keys += count;
                     self.looked_up.found += (self.rows.rows().len() - rows) as u64;
                 }
@@ -245,6 +247,7 @@ impl ForeignSide {
             return Ok(true);
         }
         self.scans_for_keys += 1;
+        self.stats.read_all = true;
         let fits = self.fill(&plan.whole.root, bytes_max, Some(all_from..end), run)?;
         if fits && plan.served_types().is_some() && plan.keeps_records() {
             self.unserved.extend(all_from..end);
@@ -331,7 +334,8 @@ impl ForeignSide {
 
     /// Returns the statistics of the reads: for `explain`, and for the counters of the request.
     pub fn stats(&self) -> (JoinStats, NodeStats) {
-        let strategy = self.plan.strategy(self.too_large);
+        let read_all = self.stats.read_all && !self.stats.by_keys;
+        let strategy = self.plan.strategy(self.too_large, read_all);
         (JoinStats { strategy, ..self.stats.clone() }, self.read.clone())
     }
 

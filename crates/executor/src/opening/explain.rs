@@ -10,7 +10,8 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Filter;
 use quire_mql::stage::{Facet, Stage, StageBody, UnionWith};
 use quire_planner::explain::{
-    MemoryUse, NodeStats, Trial, after_running, execution_stats, foreign_plan, query_planner,
+    JoinStrategy, MemoryUse, NodeStats, Trial, after_running, execution_stats, foreign_plan,
+    query_planner,
 };
 use quire_planner::{
     Foreign, Inner, Node, Plan, ReadRequest, Verbosity, add_intersection, planned,
@@ -347,14 +348,14 @@ fn output_of(accumulator: Element<'_>) -> Value<'_> {
 /// Prints the strategy of a join and what it examined.
 fn join_facts(foreign: &Foreign, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     let joined = stats.and_then(|stats| stats.joined.as_deref());
-    let strategy = joined.map_or(foreign.strategy(false), |joined| joined.strategy);
+    let strategy = joined.map_or(foreign.strategy(false, false), |joined| joined.strategy);
     out.append("strategy", strategy.name());
-    if let Some(scan) = foreign.keyed_scan() {
+    if let Some(scan) = foreign.keyed_scan().filter(|_| strategy == JoinStrategy::Index) {
         out.append("indexName", scan.index.name.as_str());
         out.append("indexKeyPattern", &scan.keys.shown_pattern(scan.index.key()));
     }
     if !foreign.whole.missing {
-        foreign_plan(foreign, &mut out.document("foreignPlan"));
+        foreign_plan(foreign, joined, out);
     }
     let Some(joined) = joined else { return };
     out.append("totalDocsExamined", long(joined.docs_examined));

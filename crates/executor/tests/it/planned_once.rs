@@ -370,27 +370,30 @@ fn the_documents_without_the_field_are_read_once() {
     }
 }
 
-/// Explain prints the plan that every look-up runs, with the keys as parameters.
+/// Explain prints the plan that every look-up runs, with the keys as parameters, and after running the join the
+/// plan that ran.
 #[test]
 fn explain_shows_the_plan_of_the_foreign_side() {
     let store = store();
     keyed(&store, "db.local", 3);
     keyed(&store, "db.foreign", 3);
-    let explained = |from: &str, field: &str| {
+    keyed(&store, "db.many", 400);
+    let explained_of = |local: &str, verbosity: Verbosity, from: &str, field: &str| {
         let lookup = doc! { "$lookup": {
             "from": from, "localField": "k", "foreignField": field, "as": "j"
         } };
         let request = AggregateRequest {
-            namespace: "db.local".into(),
+            namespace: local.into(),
             pipeline: vec![lookup],
             ..AggregateRequest::default()
         };
         let mut views = FreshViews::new(&store).unwrap();
-        let verbosity = Verbosity::ExecutionStats;
         let found = explain((&request).into(), None, verbosity, &mut views, params()).unwrap();
         let stages = found.get("stages").and_then(|stages| stages.as_array()).unwrap();
         documents(stages).last().unwrap().to_owned()
     };
+    let executed = Verbosity::ExecutionStats;
+    let explained = |from: &str, field: &str| explained_of("db.local", executed, from, field);
     let text = |doc: &DocBuf, field: &str| {
         doc.get(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
     };
@@ -421,7 +424,21 @@ fn explain_shows_the_plan_of_the_foreign_side() {
     assert_eq!(text(&by_hash, "strategy"), "HashJoin");
     let scan = inner(&by_hash, "foreignPlan");
     assert_eq!(text(&scan, "stage"), "COLLSCAN");
+    // A scan without the keys costs less than comparing each document with them.
+    assert!(scan.get("filter").is_none() && by_hash.get("indexName").is_none());
+    let planned = explained_of("db.local", Verbosity::QueryPlanner, "foreign", "v");
+    let scan = inner(&planned, "foreignPlan");
     assert_eq!(inner(&scan, "filter"), doc! { "v": { "$in": ["<key>"] } });
+
+    // Looking up 400 keys would cost more than reading the three documents.
+    let many = explained_of("db.many", executed, "foreign", "k");
+    assert_eq!(text(&many, "strategy"), "HashJoin");
+    assert_eq!(text(&inner(&many, "foreignPlan"), "stage"), "COLLSCAN");
+    assert!(matches!(many.get("collectionScans"), Some(Value::Int64(1..))));
+    assert!(many.get("indexName").is_none() && many.get("wholeForeignPlan").is_none());
+    let planned = explained_of("db.many", Verbosity::QueryPlanner, "foreign", "k");
+    assert_eq!(text(&planned, "strategy"), "IndexedLoopJoin");
+    assert_eq!(text(&inner(&planned, "foreignPlan"), "stage"), "FETCH");
 
     let missing = explained("nothing", "k");
     assert_eq!(text(&missing, "strategy"), "NonExistentForeignCollection");

@@ -48,11 +48,12 @@ impl Foreign {
         cost > documents.max(SCAN_COST_MIN)
     }
 
-    /// Returns the strategy of the join; `too_large` if the foreign documents do not fit in memory.
-    pub fn strategy(&self, too_large: bool) -> JoinStrategy {
+    /// Returns the strategy of the join. `too_large` if the foreign documents do not fit in memory, `read_all` if
+    /// all of them were read and no keys were looked up.
+    pub fn strategy(&self, too_large: bool, read_all: bool) -> JoinStrategy {
         match &self.key {
             _ if self.whole.missing => JoinStrategy::Missing,
-            Some(_) if self.keyed_scan().is_some() => JoinStrategy::Index,
+            Some(_) if self.keyed_scan().is_some() && !read_all => JoinStrategy::Index,
             Some(_) if !too_large => JoinStrategy::Hash,
             _ => JoinStrategy::NestedLoop,
         }
