@@ -235,7 +235,8 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     };
     search::check(filter, request, query.natural.is_some())?;
     if collection.is_time_series() && stats.has_buckets(collection)? {
-        finish.buckets = BucketScan::new(collection, filter, finish.collation.is_none());
+        let scan = BucketScan::new(collection, filter, finish.collation.is_none());
+        finish.buckets = scan.map(Box::new);
     }
     pause(request, stats)?;
     let settings = stats.query_settings();

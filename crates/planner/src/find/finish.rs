@@ -31,7 +31,7 @@ pub(super) struct Finish<'r> {
     /// True if metadata of a search in the filter are read.
     pub reads_search: bool,
     /// The scan of the buckets, if the collection has some: every plan reads them, too.
-    pub buckets: Option<BucketScan>,
+    pub buckets: Option<Box<BucketScan>>,
 }
 
 impl<'r> Finish<'r> {
@@ -129,7 +129,7 @@ impl<'r> Finish<'r> {
         if let Some(scan) = &self.buckets
             && !matches!(node, Node::Eof)
         {
-            node = self.with_buckets(node, scan.clone());
+            node = self.with_buckets(node, BucketScan::clone(scan));
         }
         let is_merged = matches!(&node, Node::Points { order, .. } if *order != PointOrder::Any);
         if self.sorts() && !is_merged {
