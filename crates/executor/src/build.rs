@@ -169,11 +169,9 @@ impl Builder<'_> {
                 Box::new(Presorted::new(input, Arc::clone(pattern), *limit, needs.sort_keys))
             }
             Node::Sort { .. } => Box::new(self.sort(node, needs)?),
-            Node::Skip { count, input } => {
-                Box::new(Skip { input: self.node(input, below())?, left: *count, stats })
-            }
+            Node::Skip { count, input } => Box::new(Skip::new(self.node(input, below())?, *count)),
             Node::Limit { count, input } => {
-                Box::new(Limit { input: self.node(input, below())?, left: *count, stats })
+                Box::new(Limit::new(self.node(input, below())?, *count))
             }
             Node::SortKeys { pattern, input } => {
                 Box::new(SortKeys::new(self.node(input, below())?, Arc::clone(pattern)))
@@ -309,7 +307,6 @@ impl Builder<'_> {
         node: &Node,
         needs: RowNeeds,
     ) -> Result<BoxedOperator> {
-        let stats = NodeStats::default();
         let head = match stage {
             Stage::Group(_) | Stage::Sort(_) | Stage::Limit(_) | Stage::Skip(_) => {
                 self.head_above(input, needs)?
@@ -318,8 +315,8 @@ impl Builder<'_> {
         };
         Ok(match (stage, head) {
             (Stage::Group(_) | Stage::Sort(_), Some(head)) => head,
-            (Stage::Limit(limit), Some(input)) => Box::new(Limit { input, left: limit.0, stats }),
-            (Stage::Skip(skip), Some(input)) => Box::new(Skip { input, left: skip.0, stats }),
+            (Stage::Limit(limit), Some(input)) => Box::new(Limit::new(input, limit.0)),
+            (Stage::Skip(skip), Some(input)) => Box::new(Skip::new(input, skip.0)),
             _ => return self.stage_over(stage, input, node, needs),
         })
     }
@@ -332,7 +329,6 @@ impl Builder<'_> {
         node: &Node,
         needs: RowNeeds,
     ) -> Result<BoxedOperator> {
-        let stats = NodeStats::default();
         let below = needs.below(node);
         Ok(match stage {
             Stage::Match(_) | Stage::Transform(_) | Stage::Unwind(_) | Stage::Redact(_) => {
@@ -343,12 +339,8 @@ impl Builder<'_> {
                 let (source, chain) = self.source(input, below)?;
                 Box::new(GroupOp::new(source, Grouping::new(chain, Arc::clone(group))))
             }
-            Stage::Limit(limit) => {
-                Box::new(Limit { input: self.node(input, below)?, left: limit.0, stats })
-            }
-            Stage::Skip(skip) => {
-                Box::new(Skip { input: self.node(input, below)?, left: skip.0, stats })
-            }
+            Stage::Limit(limit) => Box::new(Limit::new(self.node(input, below)?, limit.0)),
+            Stage::Skip(skip) => Box::new(Skip::new(self.node(input, below)?, skip.0)),
             Stage::Densify(stage) => {
                 Box::new(DensifyOp::new(self.node(input, below)?, Arc::clone(stage)))
             }

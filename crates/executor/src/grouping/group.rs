@@ -35,7 +35,7 @@ pub(crate) struct GroupOp {
     passed: StepCounts,
     output: Output,
     /// The memory of the groups in `output`.
-    _holding: Holding,
+    holding: Holding,
     arena: Bump,
     stats: NodeStats,
 }
@@ -54,7 +54,7 @@ impl GroupOp {
             input,
             grouping,
             output: Output::NotYet,
-            _holding: Holding::default(),
+            holding: Holding::default(),
             arena: Bump::new(),
             stats: NodeStats::default(),
         }
@@ -99,15 +99,15 @@ impl GroupOp {
 
     fn take_all(&mut self, all: Intake, env: &Env) -> Result<()> {
         let Intake { passed, mut table, mut runs, .. } = all;
-        self.passed = passed;
+        self.passed.add(&passed);
         self.output = if runs.is_empty() {
-            self._holding = runs.holding;
+            self.holding = runs.holding;
             Output::Memory(table, 0)
         } else {
             if table.len() > 0 {
                 runs.spill(&mut table, env)?;
             }
-            self.stats.spills = runs.spills;
+            self.stats.spills += runs.spills;
             Output::Runs(runs.merge(env)?)
         };
         Ok(())
@@ -287,6 +287,11 @@ impl Operator for GroupOp {
             filling.push(Row::made(doc));
         }
         Ok(true)
+    }
+
+    fn restart(&mut self, rows: &mut Vec<Row>) -> bool {
+        (self.output, self.holding) = (Output::NotYet, Holding::default());
+        self.input.restart(rows)
     }
 
     fn rest(&mut self) {

@@ -8,11 +8,18 @@ use crate::env::Run;
 use crate::operators::{BoxedOperator, Operator, Passed, over, pass_by, pass_on};
 use crate::row::{Row, nested};
 
-/// Returns at most `left` rows of its input, then ends.
+/// Returns at most `count` rows of its input, then ends.
 pub(crate) struct Limit {
-    pub input: BoxedOperator,
-    pub left: u64,
-    pub stats: NodeStats,
+    input: BoxedOperator,
+    count: u64,
+    left: u64,
+    stats: NodeStats,
+}
+
+impl Limit {
+    pub fn new(input: BoxedOperator, count: u64) -> Self {
+        Limit { input, count, left: count, stats: NodeStats::default() }
+    }
 }
 
 impl Operator for Limit {
@@ -27,6 +34,11 @@ impl Operator for Limit {
         Ok(!self.stats.is_eof)
     }
 
+    fn restart(&mut self, rows: &mut Vec<Row>) -> bool {
+        self.left = self.count;
+        self.input.restart(rows)
+    }
+
     fn rest(&mut self) {
         self.input.rest();
     }
@@ -36,11 +48,18 @@ impl Operator for Limit {
     }
 }
 
-/// Skips the first `left` rows of its input.
+/// Skips the first `count` rows of its input.
 pub(crate) struct Skip {
-    pub input: BoxedOperator,
-    pub left: u64,
-    pub stats: NodeStats,
+    input: BoxedOperator,
+    count: u64,
+    left: u64,
+    stats: NodeStats,
+}
+
+impl Skip {
+    pub fn new(input: BoxedOperator, count: u64) -> Self {
+        Skip { input, count, left: count, stats: NodeStats::default() }
+    }
 }
 
 impl Operator for Skip {
@@ -59,6 +78,11 @@ impl Operator for Skip {
             }
         }
         pass_on(&mut self.input, &mut self.stats, run, max, out)
+    }
+
+    fn restart(&mut self, rows: &mut Vec<Row>) -> bool {
+        self.left = self.count;
+        self.input.restart(rows)
     }
 
     fn rest(&mut self) {

@@ -108,8 +108,8 @@ impl Sort {
     }
 
     fn take_all(&mut self, sorter: Sorter, env: &Env) -> Result<()> {
-        self.stats.bytes_sorted = sorter.bytes_sorted;
-        self.stats.spills = sorter.spills;
+        self.stats.bytes_sorted += sorter.bytes_sorted;
+        self.stats.spills += sorter.spills;
         let sorted = sorter.finish(env)?;
         self.gives_documents = match &sorted {
             Sorted::Memory(rows) => !self.keep_sort_key && rows.are_documents(),
@@ -144,6 +144,11 @@ impl Operator for Sort {
         }
         self.stats.is_eof = self.sorted.as_ref().is_some_and(Sorted::is_empty);
         Ok(!self.stats.is_eof)
+    }
+
+    fn restart(&mut self, rows: &mut Vec<Row>) -> bool {
+        (self.sorted, self.gives_documents) = (None, false);
+        self.input.restart(rows)
     }
 
     fn rest(&mut self) {

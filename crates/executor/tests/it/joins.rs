@@ -213,6 +213,50 @@ fn unwinding_and_filtering_inside_the_join_gives_the_same_result() {
     });
 }
 
+/// The operators of a pipeline for each row start again. Each row finds what it finds alone.
+#[test]
+fn a_pipeline_for_each_row_starts_again() {
+    let random = &mut Generator::new(11);
+    let local = documents_with(random, 40);
+    let foreign = documents_with(random, 150);
+    let add = doc! { "$set": { "w": { "$add": ["$v", "$$x"] } } };
+    let sort = doc! { "$sort": { "v": 1, "_id": (-1) } };
+    let count = doc! { "$group": { "_id": "$v", "n": { "$sum": "$$x" } } };
+    let tails: [Vec<DocBuf>; 6] = [
+        vec![add.clone(), sort.clone()],
+        vec![add.clone(), sort.clone(), doc! { "$skip": 1 }, doc! { "$limit": 3 }],
+        vec![add.clone(), doc! { "$limit": 2 }, sort.clone()],
+        vec![add.clone(), doc! { "$skip": 2 }, count.clone(), doc! { "$sort": { "_id": 1 } }],
+        vec![sort.clone(), doc! { "$limit": 4 }, count, doc! { "$sort": { "_id": (-1) } }],
+        vec![
+            sort,
+            doc! { "$setWindowFields": {
+                "sortBy": { "_id": 1 }, "output": { "sum": { "$sum": "$v", "window": { "documents": [-1, 0] } } }
+            } },
+            add,
+        ],
+    ];
+    for_each_store(&local, &foreign, |store, index| {
+        for tail in &tails {
+            let pipeline: ArrayBuf = tail.iter().map(DocBuf::as_doc).collect();
+            let lookup = doc! { "$lookup": {
+                "from": "foreign", "localField": "k", "foreignField": "k", "as": "j",
+                "let": { "x": "$v" }, "pipeline": &pipeline
+            } };
+            let alone = (0..local.len() as i32).flat_map(|id| {
+                let one = vec![doc! { "$match": { "_id": id } }, lookup.clone()];
+                run(store, one, 1 << 20, 1000)
+            });
+            let alone: Vec<DocBuf> = alone.collect();
+            assert_eq!(alone.len(), local.len());
+            for (bytes, batch) in [(1 << 20, 1000), (4096, 7)] {
+                let found = run(store, vec![lookup.clone()], bytes, batch);
+                assert_eq!(found, alone, "{tail:?}, {index}, {bytes} bytes");
+            }
+        }
+    });
+}
+
 /// Filters move to the foreign side, which keeps the fields that are read later.
 #[test]
 fn only_the_fields_of_later_stages_are_needed() {
