@@ -58,11 +58,19 @@ impl SeenSeries {
 
 /// Returns true if the stages of a plan read a collection besides that of its query.
 fn joins(node: &Node) -> bool {
-    node.stages().into_iter().any(|(_, inner)| match inner {
-        Inner::Nothing => false,
-        Inner::Union(_) | Inner::Foreign(_) => true,
-        Inner::Branches(branches) => branches.iter().any(joins),
-    })
+    let mut node = node;
+    while let Node::Stage { inner, input, .. } = node {
+        let joins = match inner {
+            Inner::Nothing => false,
+            Inner::Union(_) | Inner::Foreign(_) => true,
+            Inner::Branches(branches) => branches.iter().any(joins),
+        };
+        if joins {
+            return true;
+        }
+        node = input;
+    }
+    false
 }
 
 impl Steady {

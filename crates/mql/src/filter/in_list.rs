@@ -8,7 +8,7 @@ use crate::regex::Regex;
 use quire_document::{Array, Value, ValueBuf};
 use quire_error::{Error, Result};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The operand of `$in`.
 #[derive(Clone)]
@@ -53,7 +53,18 @@ impl InList {
     /// Returns the operand for values of these types that come later: a plan with it is planned once,
     /// and bound to the values of each of its runs.
     pub fn placeholder(types: KeyTypes, collator: Option<Arc<dyn Collator>>) -> InList {
-        InList { to_come: Some(types), ..InList::new(types.examples(), Vec::new(), collator) }
+        // Values of different types have the same order under every collation.
+        static ALL: LazyLock<InList> = LazyLock::new(|| InList::to_be(KeyTypes::All));
+        static PRESENT: LazyLock<InList> = LazyLock::new(|| InList::to_be(KeyTypes::Present));
+        let list = match types {
+            KeyTypes::All => &ALL,
+            KeyTypes::Present => &PRESENT,
+        };
+        InList { collator, ..InList::clone(list) }
+    }
+
+    fn to_be(types: KeyTypes) -> InList {
+        InList { to_come: Some(types), ..InList::new(types.examples(), Vec::new(), None) }
     }
 
     /// Returns the types of the values that come later; `None` if the values are known.

@@ -20,8 +20,10 @@ use std::sync::Arc;
 
 /// Returns the time-series collection whose buckets a request reads, if it reads some.
 pub fn series_of(namespace: &str, views: &dyn Views) -> Option<Arc<Collection>> {
-    let (db, name) = namespace.split_once('.')?;
-    let name = name.strip_prefix(BUCKETS)?;
+    // Each read asks this: a search for a character by its pattern takes several times as long.
+    let dot = namespace.bytes().position(|byte| byte == b'.')?;
+    let name = namespace.get(dot + 1..)?.strip_prefix(BUCKETS)?;
+    let db = namespace.get(..dot)?;
     let view = views.view();
     let series = view.catalog().collection(db, name)?;
     series.is_time_series().then(|| Arc::clone(series))
