@@ -32,6 +32,14 @@ pub struct PatternCost {
     pub children: Option<Quantiles>,
 }
 
+impl PatternCost {
+    /// Returns the cost for a collection without documents.
+    pub fn of_empty(pattern: &Pattern) -> Self {
+        let is_rollup = matches!(pattern.kind, PatternKind::Rollup(_));
+        PatternCost { children: is_rollup.then(Quantiles::default), ..PatternCost::default() }
+    }
+}
+
 /// How often each number occurs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quantiles(BTreeMap<u32, u64>);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quire_catalog::patterns::PatternChange;
 use quire_catalog::time_series::BUCKETS;
 use quire_catalog::{
     Catalog, Collection, CollectionId, CollectionOptions, Index, IndexId, IndexSpec, IndexState,
@@ -10,7 +11,7 @@ use quire_catalog::{
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
-use super::patterns::check_readable;
+use super::patterns::{applied, check, check_readable};
 use super::{put_collection, take_id};
 use crate::{Store, Writer};
 
@@ -28,18 +29,8 @@ impl Store {
     ) -> Result<Arc<Collection>> {
         namespace.check_creatable()?;
         self.change_catalog(options, |writer, catalog, next_id| {
-            if catalog.view(namespace).is_some() {
-                let text = format!("A view already exists. NS: {namespace}");
-                return Err(Error::new(ErrorCode::NamespaceExists, text));
-            }
-            if let Some(existing) = catalog.lookup(namespace) {
-                if existing.options.same_as(&collection_options) {
-                    return Ok((None, Arc::clone(existing)));
-                }
-                return Err(Error::new(
-                    ErrorCode::NamespaceExists,
-                    format!("Collection already exists. NS: {namespace}"),
-                ));
+            if let Some(existing) = same(catalog, namespace, &collection_options)? {
+                return Ok((None, Arc::clone(existing)));
             }
             let (next, created) =
                 self.create_in(writer, catalog, next_id, namespace, collection_options.clone())?;
@@ -52,6 +43,32 @@ impl Store {
             let created = Arc::new(created);
             Ok((Some(next.with(Arc::clone(&created))), created))
         })
+    }
+
+    /// Checks whether a collection with these options and patterns can be created.
+    ///
+    /// # Errors
+    /// Those of [`create_collection`](Self::create_collection) and of
+    /// [`change_patterns`](Self::change_patterns).
+    pub fn check_create(
+        &self,
+        namespace: &Namespace,
+        options: &CollectionOptions,
+        patterns: &[PatternChange],
+    ) -> Result<()> {
+        namespace.check_creatable()?;
+        let catalog = self.catalog();
+        if same(&catalog, namespace, options)?.is_some() {
+            return self.check_patterns(namespace, patterns);
+        }
+        catalog.check_db_case(namespace.db())?;
+        // The numbers are of no collection and no index; the record is not stored.
+        let ids = (CollectionId(u32::MAX), IndexId(u32::MAX));
+        let uuid = self.new_uuid();
+        let created = Collection::new(ids.0, uuid, namespace.clone(), options.clone(), ids.1);
+        created.check_validator()?;
+        let catalog = catalog.with(Arc::new(applied(&created, patterns)?));
+        check(&catalog, namespace)
     }
 
     /// Returns the collection; creates it without options if it does not exist, as a write to it
@@ -142,6 +159,28 @@ impl Store {
             check_readable(&collection, &reader.pattern)?;
         }
         Ok((next, collection))
+    }
+}
+
+/// Returns the collection of this name that is there, with the same options.
+///
+/// # Errors
+/// 48 NamespaceExists for a view, or for a collection with other options.
+fn same<'a>(
+    catalog: &'a Catalog,
+    namespace: &Namespace,
+    options: &CollectionOptions,
+) -> Result<Option<&'a Arc<Collection>>> {
+    let exists = |what: &str| {
+        let text = format!("{what} already exists. NS: {namespace}");
+        Err(Error::new(ErrorCode::NamespaceExists, text))
+    };
+    if catalog.view(namespace).is_some() {
+        return exists("A view");
+    }
+    match catalog.lookup(namespace) {
+        Some(existing) if !existing.options.same_as(options) => exists("Collection"),
+        existing => Ok(existing),
     }
 }
 

@@ -239,7 +239,7 @@ pub(super) fn declared_ids(collection: &Collection) -> Vec<String> {
 }
 
 /// Returns the collection with its patterns after the changes.
-fn applied(collection: &Collection, changes: &[PatternChange]) -> Result<Collection> {
+pub(super) fn applied(collection: &Collection, changes: &[PatternChange]) -> Result<Collection> {
     let mut next = next_epoch(collection);
     for change in changes {
         let known = next.patterns.named(change.name()).cloned();

@@ -1,7 +1,7 @@
 //! `create`: creates a collection or a view.
 
 use crate::ddl::coll_mod::check_images;
-use crate::ddl::patterns::declare_patterns;
+use crate::ddl::patterns::{declare_patterns, write_costs};
 use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{arguments, is_generic, missing};
 use crate::frame::context::Context;
@@ -15,12 +15,14 @@ use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
-pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let namespace = cx.target(body)?;
     if body.is_empty() {
         return Err(missing(cx.command.name, "create"));
     }
-    let fields = fields_without(body, &["viewOn", "pipeline", "patterns"]);
+    let declares = body.get("patterns").is_some_and(|patterns| !patterns.is_nullish());
+    let of_patterns: &[&str] = if declares { &["patterns", "dryRun"] } else { &["patterns"] };
+    let fields = fields_without(body, &[&["viewOn", "pipeline"], of_patterns].concat());
     if cx.in_transaction() {
         cx.join_transaction()?;
         refuse_system(&namespace)?;
@@ -46,6 +48,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         }
     };
     let patterns = patterns(cx, body)?;
+    if declares && is_dry_run(cx, body)? {
+        cx.service.store.check_create(&namespace, &options, &patterns)?;
+        return write_costs(cx, &namespace, &patterns, reply);
+    }
     let is_there = cx.service.store.catalog().lookup(&namespace).is_some();
     cx.server_unit()?.create_collection(&namespace, options, &cx.interrupt)?;
     match (patterns.is_empty(), is_there) {
@@ -101,6 +107,12 @@ fn patterns(cx: &Context<'_>, body: Doc<'_>) -> Result<Vec<PatternChange>> {
         return Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
     }
     Ok(changes)
+}
+
+/// Returns the value of `dryRun`, which is an argument only beside `patterns`.
+fn is_dry_run(cx: &Context<'_>, body: Doc<'_>) -> Result<bool> {
+    let mut given = arguments(cx.command.name, body).filter(|arg| !arg.is_null());
+    given.find(|arg| arg.name() == "dryRun").map_or(Ok(false), |arg| arg.safe_bool())
 }
 
 /// Returns the fields of the command that are collection options, except those in `left_out`.

@@ -5,7 +5,7 @@ use crate::frame::context::Context;
 use crate::frame::reply::number;
 use quire_catalog::Namespace;
 use quire_catalog::patterns::{PatternChange, PatternState};
-use quire_collections::{Quantiles, build_pattern, from_interruption, pattern_cost};
+use quire_collections::{PatternCost, Quantiles, build_pattern, from_interruption, pattern_cost};
 use quire_document::DocWriter;
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::interruptible;
@@ -32,22 +32,26 @@ pub(super) fn change_patterns(
 }
 
 /// Writes what the build of each new pattern would change: documents, bytes, how many documents a
-/// change of one document would change, and of how many documents a roll-up would be computed.
-fn write_costs(
+/// change of one document would change, and of how many documents a roll-up would be computed. All are
+/// 0 while the collection does not exist.
+pub(super) fn write_costs(
     cx: &Context<'_>,
     namespace: &Namespace,
     changes: &[PatternChange],
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     let catalog = cx.service.store.catalog();
-    let collection = catalog.require(namespace)?;
+    let collection = catalog.lookup(namespace);
     let mut costs = reply.document("patterns");
     for change in changes {
         let PatternChange::Declare(pattern) = change else { continue };
         let pattern = Arc::new(pattern.clone());
-        let cost = interruptible(&cx.interrupt_check(), || {
-            pattern_cost(&cx.service.store, (collection, &pattern), &cx.interrupt)
-        })?;
+        let cost = match collection {
+            None => PatternCost::of_empty(&pattern),
+            Some(collection) => interruptible(&cx.interrupt_check(), || {
+                pattern_cost(&cx.service.store, (collection, &pattern), &cx.interrupt)
+            })?,
+        };
         let mut shown = costs.document(&pattern.name);
         number(&mut shown, "documents", cost.documents as i64);
         number(&mut shown, "bytes", cost.bytes);

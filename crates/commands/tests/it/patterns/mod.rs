@@ -251,6 +251,37 @@ fn a_clients_write_of_a_copy_is_ignored_and_counted_or_rejected() {
 }
 
 #[test]
+fn create_says_what_a_pattern_would_cost() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let dry = |name: &str, pattern: &DocBuf| {
+        doc! { "create": name, "patterns": [pattern], "dryRun": true, "$db": "shop" }
+    };
+    let cost = client.works(dry("orders", &orders()));
+    assert_eq!(number(&cost, "patterns.customer.documents"), Some(0));
+    assert_eq!(number(&cost, "patterns.customer.fanout.max"), Some(0));
+    let listed = client.works(doc! { "listCollections": 1, "$db": "shop" });
+    assert!(rows(&listed).is_empty());
+    // What the declaration would refuse is refused.
+    let wrong = doc! { "create": "orders", "patterns": 5, "dryRun": true, "$db": "shop" };
+    assert_eq!(code(&client.run(wrong)), 14);
+    client.works(doc! { "create": "orders", "patterns": [&orders()], "$db": "shop" });
+    insert(&mut client, "customers", &doc! { "_id": 1, "name": "c1", "address": "a" });
+    insert(&mut client, "orders", &doc! { "_id": 1, "customerId": 1 });
+    let cost = client.works(dry("orders", &orders()));
+    assert_eq!(number(&cost, "patterns.customer.documents"), Some(0));
+    assert_eq!(number(&cost, "patterns.customer.fanout.max"), Some(1));
+    let capped = doc! {
+        "create": "capped", "capped": true, "size": 4096, "patterns": [&orders()],
+        "dryRun": true, "$db": "shop"
+    };
+    assert_eq!(code(&client.run(capped)), 72);
+    // Without patterns there is nothing that it could say.
+    let bare = doc! { "create": "plain", "dryRun": true, "$db": "shop" };
+    assert_eq!(code(&client.run(bare)), 40415);
+}
+
+#[test]
 fn a_pattern_is_built_over_the_documents_that_are_there() {
     let server = Server::new();
     let mut client = server.client(1);
