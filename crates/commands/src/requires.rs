@@ -476,10 +476,22 @@ fn apply_ops(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
                 }
             }
             Some("d") => cx.require(target, Remove)?,
+            Some("c") if entry.contains("ui") => {
+                let object = entry.get("o").and_then(|object| object.as_document());
+                apply_create(cx, db, object.unwrap_or_default())?;
+            }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Requires the rights to create a collection with a UUID of the client's choice.
+fn apply_create(cx: &Context<'_>, db: &str, object: Doc<'_>) -> Result<()> {
+    let Some(("create", Value::String(name))) = object.fields().next() else { return Ok(()) };
+    cx.require(Target::Cluster, UseUUID)?;
+    cx.require(Target::Cluster, ForceUUID)?;
+    cx.require(Target::Collection(db, name), CreateCollection)
 }
 
 /// Requires the right to read the chunks of the file.

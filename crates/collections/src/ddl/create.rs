@@ -6,7 +6,7 @@ use quire_catalog::patterns::PatternChange;
 use quire_catalog::time_series::BUCKETS;
 use quire_catalog::{
     Catalog, Collection, CollectionId, CollectionOptions, Index, IndexId, IndexSpec, IndexState,
-    Namespace,
+    Namespace, Uuid,
 };
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
@@ -27,13 +27,32 @@ impl Store {
         collection_options: CollectionOptions,
         options: &CommitOptions,
     ) -> Result<Arc<Collection>> {
+        self.create_collection_as(namespace, (collection_options, None), options)
+    }
+
+    /// Creates a collection with this UUID; `None` gives it a new one.
+    ///
+    /// # Errors
+    /// 48 NamespaceExists if the collection has other options or another UUID, or if the UUID is that
+    /// of another collection.
+    pub fn create_collection_as(
+        self: &Arc<Self>,
+        namespace: &Namespace,
+        (collection_options, uuid): (CollectionOptions, Option<Uuid>),
+        options: &CommitOptions,
+    ) -> Result<Arc<Collection>> {
         namespace.check_creatable()?;
         self.change_catalog(options, |writer, catalog, next_id| {
-            if let Some(existing) = same(catalog, namespace, &collection_options)? {
+            let existing = same(catalog, namespace, &collection_options)?;
+            if let Some(uuid) = &uuid {
+                check_uuid(catalog, (namespace, existing), uuid)?;
+            }
+            if let Some(existing) = existing {
                 return Ok((None, Arc::clone(existing)));
             }
-            let (next, created) =
-                self.create_in(writer, catalog, next_id, namespace, collection_options.clone())?;
+            let uuid = uuid.unwrap_or_else(|| self.new_uuid());
+            let new = (collection_options.clone(), uuid);
+            let (next, created) = self.create_as(writer, catalog, next_id, namespace, new)?;
             let Some(spec) = collection_options.default_index() else {
                 return Ok((Some(next), created));
             };
@@ -144,12 +163,22 @@ impl Store {
         namespace: &Namespace,
         options: CollectionOptions,
     ) -> Result<(Catalog, Arc<Collection>)> {
+        self.create_as(writer, catalog, next_id, namespace, (options, self.new_uuid()))
+    }
+
+    fn create_as(
+        &self,
+        writer: &mut Writer,
+        catalog: &Catalog,
+        next_id: &mut u32,
+        namespace: &Namespace,
+        (options, uuid): (CollectionOptions, Uuid),
+    ) -> Result<(Catalog, Arc<Collection>)> {
         catalog.check_db_case(namespace.db())?;
         refuse_buckets(namespace)?;
         let id = CollectionId(take_id(next_id)?);
         let id_index = IndexId(take_id(next_id)?);
-        let collection =
-            Arc::new(Collection::new(id, self.new_uuid(), namespace.clone(), options, id_index));
+        let collection = Arc::new(Collection::new(id, uuid, namespace.clone(), options, id_index));
         collection.check_validator()?;
         put_collection(writer, &collection)?;
         // The catalog knows the patterns that read the new collection.
@@ -181,6 +210,22 @@ fn same<'a>(
     match catalog.lookup(namespace) {
         Some(existing) if !existing.options.same_as(options) => exists("Collection"),
         existing => Ok(existing),
+    }
+}
+
+/// Refuses the UUID of another collection, and another UUID for a collection that is there.
+fn check_uuid(
+    catalog: &Catalog,
+    (namespace, existing): (&Namespace, Option<&Arc<Collection>>),
+    uuid: &Uuid,
+) -> Result<()> {
+    let exists = |text: String| Err(Error::new(ErrorCode::NamespaceExists, text));
+    match (existing, catalog.by_uuid(uuid)) {
+        (Some(existing), _) if existing.uuid != *uuid => {
+            exists(format!("{namespace} already exists, with the UUID {}", existing.uuid))
+        }
+        (None, Some(other)) => exists(format!("{} has the UUID {uuid}", other.namespace)),
+        _ => Ok(()),
     }
 }
 

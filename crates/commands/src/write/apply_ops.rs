@@ -1,14 +1,18 @@
 //! `applyOps`: applies entries of MongoDB's oplog, as `mongorestore --oplogReplay` does. Writes of
-//! documents are one commit unless `allowAtomic` is false; commands run one after the other.
+//! documents are one commit unless `allowAtomic` is false; commands run one after the other. A collection
+//! gets the UUID that its entry has (`ui`).
 
 use super::oplog_diff;
 use crate::frame::args::{Arg, fields};
 use crate::frame::context::Context;
 use crate::frame::in_process::Call;
 use crate::frame::query_args::write_policy;
-use quire_catalog::{Collection, Namespace};
+use crate::frame::service::now_ms;
+use quire_catalog::capped::Capped;
+use quire_catalog::clustered::check_beside;
+use quire_catalog::{Collection, CollectionOptions, Namespace, Uuid};
 use quire_collections::{Attempt, WritePolicy, Writer, prepare_insert};
-use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
+use quire_document::{Binary, Doc, DocBuf, DocWriter, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::UnitOfWork;
 use std::sync::Arc;
@@ -33,6 +37,8 @@ enum Entry<'a> {
     Write(Namespace, Change<'a>),
     /// Runs a command against a database.
     Command(&'a str, DocBuf),
+    /// Creates a collection with the UUID that it had.
+    Create(Namespace, CollectionOptions, Uuid),
 }
 
 /// The write of an entry.
@@ -59,13 +65,13 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     // Refuses an empty list and one of commands, too.
     drop(cx.enter_unblocked()?);
     let entries: Vec<Entry<'_>> = entries.iter().map(parse).collect::<Result<_>>()?;
-    let only_writes = entries.iter().all(|entry| !matches!(entry, Entry::Command(..)));
+    let only_writes = entries.iter().all(|entry| matches!(entry, Entry::Write(..) | Entry::Noop));
     let atomic = body.get("allowAtomic").and_then(|flag| flag.as_bool()) != Some(false);
     let count = entries.iter().filter(|entry| !matches!(entry, Entry::Noop)).count();
     if only_writes && atomic {
         let writes = entries.iter().filter_map(|entry| match entry {
             Entry::Write(namespace, change) => Some((namespace, *change)),
-            Entry::Noop | Entry::Command(..) => None,
+            Entry::Noop | Entry::Command(..) | Entry::Create(..) => None,
         });
         let writes: Vec<_> = writes.collect();
         write(cx, policy, &writes).map_err(|error| with_results(error, 0, count))?;
@@ -75,6 +81,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             let applied = match entry {
                 Entry::Write(namespace, change) => write(cx, policy, &[(namespace, *change)]),
                 Entry::Command(db, command) => run_command(cx, db, command.clone()),
+                Entry::Create(namespace, options, uuid) => cx.change_catalog(|store, commit| {
+                    let new = (options.clone(), Some(*uuid));
+                    store.create_collection_as(namespace, new, commit).map(drop)
+                }),
                 Entry::Noop => Ok(()),
             };
             applied.map_err(|error| with_results(error, at, at + 1))?;
@@ -179,6 +189,9 @@ fn parse<'a>(entry: Value<'a>) -> Result<Entry<'a>> {
             match name {
                 // The oplog has a rename under its database; the command runs in `admin`.
                 "renameCollection" => Ok(Entry::Command("admin", object.to_owned())),
+                "create" if entry.contains("ui") && !object.contains("viewOn") => {
+                    create(db, object, uuid_of(entry)?)
+                }
                 "createIndexes" if !object.contains("indexes") => {
                     Ok(Entry::Command(db, create_index(object)))
                 }
@@ -188,6 +201,30 @@ fn parse<'a>(entry: Value<'a>) -> Result<Entry<'a>> {
         }
         other => Err(Error::bad_value(format!("'{other}' is no type of an entry of the oplog"))),
     }
+}
+
+/// Returns the entry for a collection that has had this UUID.
+fn create<'a>(db: &str, object: Doc<'_>, uuid: Uuid) -> Result<Entry<'a>> {
+    let name = object.first().and_then(|first| first.value().as_str()).unwrap_or_default();
+    let namespace = writable(&format!("{db}.{name}"))?;
+    check_beside(object)?;
+    Capped::parse(object)?;
+    let options = DocBuf::build(|options| {
+        object.iter().skip(1).for_each(|option| {
+            options.append_element(option);
+        });
+    });
+    let options = CollectionOptions::parse(options.as_doc(), now_ms())?;
+    Ok(Entry::Create(namespace, options, uuid))
+}
+
+/// Returns the UUID in the field `ui`.
+fn uuid_of(entry: Doc<'_>) -> Result<Uuid> {
+    match entry.get("ui") {
+        Some(Value::Binary(Binary { subtype: 4, bytes })) => bytes.try_into().map(Uuid).ok(),
+        _ => None,
+    }
+    .ok_or_else(|| Error::bad_value("the field ui of an entry is a UUID"))
 }
 
 /// Returns the command for an index as the oplog has it: its fields follow the name of the collection.

@@ -204,6 +204,34 @@ fn entries_of_an_oplog_are_applied_at_once_or_one_by_one() {
     assert_eq!(code(&admin(&mut client, doc! { "applyOps": [&forbidden] })), 2);
 }
 
+/// `mongorestore --preserveUUID` creates collections so.
+#[test]
+fn a_collection_of_an_oplog_keeps_its_uuid() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let create = |name: &str, uuid: Value<'_>| {
+        let object =
+            doc! { "create": name, "idIndex": { "v": 2, "key": { "_id": 1 }, "name": "_id_" } };
+        let entry = doc! { "op": "c", "ns": "test.$cmd", "ui": uuid, "o": &object };
+        doc! { "applyOps": [&entry] }
+    };
+    let uuid = |bytes: &'static [u8]| Value::Binary(Binary { subtype: 4, bytes });
+    let shown = |client: &mut Client, name: &str| {
+        let listed =
+            client.works(doc! { "listCollections": 1, "filter": { "name": name }, "$db": "test" });
+        let found = at(&listed, "cursor.firstBatch.0.info.uuid");
+        matches!(found, Some(Value::Binary(Binary { subtype: 4, bytes })) if bytes == [1; 16])
+    };
+    works(&mut client, create("c", uuid(&[1; 16])));
+    assert!(shown(&mut client, "c"));
+    // The same entry again finds the collection that it made.
+    works(&mut client, create("c", uuid(&[1; 16])));
+    for (name, id) in [("c", uuid(&[2; 16])), ("d", uuid(&[1; 16]))] {
+        assert_eq!(code(&admin(&mut client, create(name, id))), 48, "{name}");
+    }
+    assert_eq!(code(&admin(&mut client, create("e", Value::Int32(1)))), 2);
+}
+
 /// A user whom an entry had deleted kept its open connection, an entry of `system.views` damaged the
 /// database, and a validator was passed.
 #[test]
