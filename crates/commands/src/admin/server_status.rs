@@ -200,6 +200,18 @@ fn metrics(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter
         document.append("updated", metrics.documents_updated.get() as i64);
     }
     {
+        let concerns = &metrics.write_concerns;
+        let mut last_error = section.document("getLastError");
+        {
+            let mut default = last_error.document("default");
+            default.append("unsatisfiable", concerns.default_unsatisfiable.get() as i64);
+            default.append("wtimeouts", concerns.default_timed_out.get() as i64);
+        }
+        // A replica set of one member waits for no other.
+        last_error.document("wtime").append("num", 0).append("totalMillis", 0);
+        last_error.append("wtimeouts", concerns.timed_out.get() as i64);
+    }
+    {
         let mut operation = section.document("operation");
         operation.append("scanAndOrder", metrics.sorts.get() as i64);
         operation.append("writeConflicts", service.engine.stats().conflicts as i64);

@@ -168,6 +168,10 @@ fn run(
     (attempt.outcome, attempt.tally) = (cx.outcome, std::mem::take(&mut cx.tally));
     attempt.outcome.hang_up |= cx.write_hangs_up.get();
     let unsatisfied = cx.unsatisfied();
+    if let Some(error) = &unsatisfied {
+        let is_default = cx.generic.write_concern.is_none();
+        service.metrics.write_concerns.note(error, is_default);
+    }
     if let Err(error) = result {
         let error = labelled(&cx, error, unsatisfied.is_some());
         return Err(Failed { error, unsatisfied });

@@ -2,6 +2,7 @@
 
 use crate::frame::command::{Command, PerCommand};
 use quire_document::{DocWriter, Value};
+use quire_error::{Error, ErrorCode};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter that many threads change.
@@ -300,10 +301,36 @@ pub struct Metrics {
     pub ttl_passes: Counter,
     /// Rounds of these passes in which each index got its share.
     pub ttl_sub_passes: Counter,
+    /// Write concerns that were not satisfied.
+    pub write_concerns: WriteConcernMetrics,
     /// Assertions: errors that users caused.
     pub user_errors: Counter,
     /// Commands that failed with an internal error or a panic.
     pub internal_errors: Counter,
+}
+
+/// The counters of write concerns that were not satisfied.
+#[derive(Default)]
+pub struct WriteConcernMetrics {
+    /// Concerns that were not satisfied within their `wtimeout`.
+    pub timed_out: Counter,
+    /// Of these, the ones of the server's default.
+    pub default_timed_out: Counter,
+    /// Concerns of the server's default that one member cannot satisfy.
+    pub default_unsatisfiable: Counter,
+}
+
+impl WriteConcernMetrics {
+    /// Counts the error of a concern, which is the client's own or the server's default.
+    pub fn note(&self, error: &Error, is_default: bool) {
+        match error.code() {
+            ErrorCode::WriteConcernTimeout => {
+                self.timed_out.add(1);
+                self.default_timed_out.add(u64::from(is_default));
+            }
+            _ => self.default_unsatisfiable.add(u64::from(is_default)),
+        }
+    }
 }
 
 impl Metrics {
@@ -316,6 +343,20 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn write_concerns_are_counted_by_their_origin() {
+        let counts = WriteConcernMetrics::default();
+        let timed_out = Error::new(ErrorCode::WriteConcernTimeout, "late");
+        let unsatisfiable = Error::new(ErrorCode::UnsatisfiableWriteConcern, "too few");
+        counts.note(&timed_out, false);
+        counts.note(&timed_out, true);
+        counts.note(&unsatisfiable, false);
+        let shown = [&counts.timed_out, &counts.default_timed_out, &counts.default_unsatisfiable];
+        assert_eq!(shown.map(Counter::get), [2, 1, 0]);
+        counts.note(&unsatisfiable, true);
+        assert_eq!(shown.map(Counter::get), [2, 1, 1]);
+    }
 
     #[test]
     fn buckets_rise_and_each_counts_its_range() {
