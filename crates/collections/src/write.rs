@@ -209,7 +209,9 @@ impl Writer {
         Ok(id)
     }
 
-    /// Replaces a document by the result of `update`. `old` is the current document.
+    /// Replaces a document by the result of `update`. `old` is the current document. Returns false if
+    /// the document stays as it is, because the patterns of the collection have kept all that the update
+    /// would change.
     pub fn update(
         &mut self,
         collection: &Collection,
@@ -217,7 +219,7 @@ impl Writer {
         old: Doc<'_>,
         new: Doc<'_>,
         update: &Update,
-    ) -> Attempt<()> {
+    ) -> Attempt<bool> {
         self.put(collection, id, (old, new), Some(update))
     }
 
@@ -229,7 +231,7 @@ impl Writer {
         old: Doc<'_>,
         new: Doc<'_>,
     ) -> Attempt<()> {
-        self.put(collection, id, (old, new), None)
+        self.put(collection, id, (old, new), None).map(drop)
     }
 
     fn put(
@@ -238,7 +240,7 @@ impl Writer {
         id: RecordId,
         (old, new): (Doc<'_>, Doc<'_>),
         update: Option<&Update>,
-    ) -> Attempt<()> {
+    ) -> Attempt<bool> {
         self.guard(collection)?;
         if let Some(rules) = Rules::of(collection) {
             return self.put_ruled(rules, collection, id, (old, new), update);
@@ -250,7 +252,7 @@ impl Writer {
         });
         self.undo_on_error(before, ended)?;
         self.count_growth(collection, (old, new));
-        Ok(())
+        Ok(true)
     }
 
     fn put_record(

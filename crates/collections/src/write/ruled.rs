@@ -125,8 +125,11 @@ impl Writer {
         id: RecordId,
         (old, new): (Doc<'_>, Doc<'_>),
         update: Option<&Update>,
-    ) -> Attempt<()> {
+    ) -> Attempt<bool> {
         let completed = self.admit(rules, collection, (Some(old), new), update)?;
+        if completed.as_ref().is_some_and(|kept| kept.as_bytes() == old.as_bytes()) {
+            return Ok(false);
+        }
         let new = completed.as_ref().map_or(new, DocBuf::as_doc);
         // The client's operators do not name what the rules have changed.
         let difference = Update::difference();
@@ -138,7 +141,8 @@ impl Writer {
             writer.put_record(collection, id, (old, new))?;
             writer.count_growth(collection, (old, new));
             let change = UpdatedDoc::change(collection, id, (old, new), update);
-            writer.follow(rules, &change)
+            writer.follow(rules, &change)?;
+            Ok(true)
         })
     }
 
@@ -365,7 +369,7 @@ impl RuleWriter for Writer {
         self.derived.get_or_insert_default().by = by.cloned();
         let written = Writer::update(self, collection, id, old, new, &Update::difference());
         self.derived.get_or_insert_default().by = None;
-        written
+        written.map(drop)
     }
 
     fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()> {

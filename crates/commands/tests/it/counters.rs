@@ -65,6 +65,7 @@ fn a_counter_changes_by_what_it_is_and_by_nothing_else() {
             doc! { "$set": { "stats.views": 0 } },
             doc! { "$set": { "stats": 7 } },
             doc! { "stats": { "views": 1 }, "title": "old" },
+            doc! { "$unset": { "stats.views": 1 } },
         ] {
             assert_eq!(write(&mut client, &change), expected, "{change:?}");
             assert_eq!(views(&mut client), Some(10), "{change:?}");

@@ -226,7 +226,7 @@ impl Merging {
             if is_id { error.context(text) } else { error }
         })?;
         match changed {
-            Some(new) => writer.update(collection, record.id, old, new.as_doc(), update),
+            Some(new) => writer.update(collection, record.id, old, new.as_doc(), update).map(drop),
             None => Ok(()),
         }
     }

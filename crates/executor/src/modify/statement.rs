@@ -302,14 +302,15 @@ impl Statement {
         })
     }
 
-    /// Writes the document `after` of an update over the document `before`.
+    /// Writes the document `after` of an update over the document `before`. Returns false if the
+    /// patterns of the collection have kept all that would change.
     pub fn write(
         &self,
         writer: &mut Writer,
         collection: &Collection,
         id: RecordId,
         (before, after): (Doc<'_>, Doc<'_>),
-    ) -> Attempt<()> {
+    ) -> Attempt<bool> {
         let Some(update) = &self.update else {
             return Err(Error::internal("a document that no update has changed").into());
         };

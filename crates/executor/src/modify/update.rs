@@ -188,8 +188,7 @@ fn update_all(
             Applied::NoMatch => Ok(None),
             Applied::Same => Ok(Some(false)),
             Applied::Changed(new) => {
-                statement.write(writer, collection, id, (doc.as_doc(), new.as_doc()))?;
-                Ok(Some(true))
+                statement.write(writer, collection, id, (doc.as_doc(), new.as_doc())).map(Some)
             }
         },
         &mut |answers: Vec<bool>| {
@@ -211,9 +210,11 @@ fn update_one(
                 Applied::NoMatch => Ok(None),
                 Applied::Same => Ok(Some(false)),
                 Applied::Changed(new) => {
-                    statement.write(writer, collection, id, (doc, new.as_doc()))?;
-                    statement.remember(writer, Effect::Update, Some(doc), Some(new.as_doc()));
-                    Ok(Some(true))
+                    let changed = statement.write(writer, collection, id, (doc, new.as_doc()))?;
+                    if changed {
+                        statement.remember(writer, Effect::Update, Some(doc), Some(new.as_doc()));
+                    }
+                    Ok(Some(changed))
                 }
             }
         })?;

@@ -159,6 +159,12 @@ impl Update {
         }
     }
 
+    /// Returns true if `$unset` or `$rename` removes the dotted path `path`, or something below it, also
+    /// within elements of arrays. False for a replacement and for a pipeline.
+    pub fn removes(&self, path: &str) -> bool {
+        matches!(&self.kind, Kind::Modifiers(modifiers) if modifiers.removes(path))
+    }
+
     /// Returns true if an operator changes exactly the path `path`, by its current value only: `$inc`,
     /// `$mul`, `$min` or `$max`.
     pub fn is_relative(&self, path: &str) -> bool {

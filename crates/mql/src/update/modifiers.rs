@@ -19,6 +19,7 @@ pub(super) struct Modifiers {
     renames: Vec<Rename>,
     filters: ArrayFilters,
     touched: Vec<Touched>,
+    removed: Vec<String>,
     positional: bool,
 }
 
@@ -36,6 +37,8 @@ struct Builder<'f> {
     tree: TreeBuilder<'f>,
     renames: Vec<Rename>,
     touched: Vec<Touched>,
+    /// The paths that `$unset` and `$rename` remove, without positions in arrays.
+    removed: Vec<String>,
     positional: bool,
 }
 
@@ -45,12 +48,13 @@ impl Modifiers {
             tree: TreeBuilder::new(&filters),
             renames: Vec::new(),
             touched: Vec::new(),
+            removed: Vec::new(),
             positional: false,
         };
         for (name, operands) in update.fields() {
             builder.operator(name, operands, cx)?;
         }
-        let Builder { tree, renames, touched, positional } = builder;
+        let Builder { tree, renames, touched, removed, positional } = builder;
         let (tree, used) = tree.finish();
         if let Some(unused) = filters.names().find(|name| !used.contains(*name)) {
             let shown = text::doc(update);
@@ -58,7 +62,7 @@ impl Modifiers {
                 "The array filter for identifier '{unused}' was not used in the update {shown}"
             )));
         }
-        Ok(Modifiers { tree, renames, filters, touched, positional })
+        Ok(Modifiers { tree, renames, filters, touched, removed, positional })
     }
 
     pub(super) fn needs_position(&self) -> bool {
@@ -66,11 +70,12 @@ impl Modifiers {
     }
 
     pub(super) fn may_change(&self, path: &str) -> bool {
-        let within = |inner: &str, outer: &str| {
-            inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
-        };
-        let mut touched = self.touched.iter().map(|touched| touched.path.as_str());
-        touched.any(|touched| within(touched, path) || within(path, touched))
+        let overlap = |touched: &str| within(touched, path) || within(path, touched);
+        self.touched.iter().any(|touched| overlap(&touched.path))
+    }
+
+    pub(super) fn removes(&self, path: &str) -> bool {
+        self.removed.iter().any(|removed| within(removed, path))
     }
 
     pub(super) fn is_relative(&self, path: &str) -> bool {
@@ -139,6 +144,9 @@ impl Builder<'_> {
                 let modifier = (operator.parse)(&operand, cx)?;
                 self.tree.add(&parts, modifier)?;
                 self.note(&parts, matches!(name, "$inc" | "$mul" | "$min" | "$max"));
+                if name == "$unset" {
+                    self.note_removed(&parts);
+                }
             }
         }
         Ok(())
@@ -164,6 +172,7 @@ impl Builder<'_> {
         self.renames.push(rename);
         self.note(&from_parts, false);
         self.note(&to_parts, false);
+        self.note_removed(&from_parts);
         Ok(())
     }
 
@@ -174,4 +183,15 @@ impl Builder<'_> {
         let is_relative = is_relative && path.split('.').count() == parts.len();
         self.touched.push(Touched { path, is_relative });
     }
+
+    fn note_removed(&mut self, parts: &[&str]) {
+        let is_name = |part: &&str| !path::is_dynamic(part) && part.parse::<u32>().is_err();
+        let names = parts.iter().copied().filter(is_name);
+        self.removed.push(names.collect::<Vec<_>>().join("."));
+    }
+}
+
+/// Returns true if one dotted path is another one, or below it.
+fn within(inner: &str, outer: &str) -> bool {
+    inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
 }

@@ -376,6 +376,29 @@ fn touched_paths() {
     }
 }
 
+/// The paths that an operator removes by name.
+#[test]
+fn removed_paths() {
+    let removing =
+        r#"{$unset: {"a.b": 1, "l.0.x": 1, "m.$[].y": 1}, $rename: {d: "e"}, $set: {f: 1}}"#;
+    let update = case(removing).compile().unwrap();
+    for (path, removed) in [
+        ("a", true),
+        ("a.b", true),
+        ("a.b.c", false),
+        ("a.x", false),
+        ("l.x", true),
+        ("l.y", false),
+        ("m.y", true),
+        ("m.x", false),
+        ("d", true),
+        ("e", false),
+        ("f", false),
+    ] {
+        assert_eq!(update.removes(path), removed, "{path}");
+    }
+}
+
 #[test]
 fn long_lists_keep_order_and_first_of_equals() {
     let add =

@@ -41,7 +41,8 @@ impl Counted {
         {
             return Ok(None);
         }
-        if written.is_some() || values::is_blocked(after, self.path()) {
+        let is_removed = proposal.update.is_some_and(|update| update.removes(self.path().as_str()));
+        if written.is_some() || is_removed || values::is_blocked(after, self.path()) {
             client_wrote(&self.pattern, proposal.collection, self.path().as_str())?;
         }
         Ok(values::with_values(after, &self.path, &[Some(ValueBuf::new(stored))]))

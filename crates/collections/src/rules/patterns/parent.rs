@@ -82,7 +82,7 @@ impl Declared for Computed {
         let completed = self.with_values(after, &values);
         if is_client
             && completed.is_some()
-            && let Some(path) = self.touched(before, after, &values)
+            && let Some(path) = self.touched(proposal, &values)
         {
             client_wrote(&self.pattern, collection, path)?;
         }
@@ -141,9 +141,11 @@ impl Computed {
         values::with_values(doc, &self.derived, values)
     }
 
-    /// Returns the first derived path at which a client's document has a value that is neither the
-    /// stored nor the new one.
-    fn touched(&self, before: Option<Doc<'_>>, after: Doc<'_>, values: &Values) -> Option<&str> {
+    /// Returns the first derived path that a client removes, or at which its document has a value that
+    /// is neither the stored nor the new one.
+    fn touched(&self, proposal: &Proposal<'_>, values: &Values) -> Option<&str> {
+        let Proposal { before, after, update, .. } = *proposal;
+        let is_removed = |path: &Path| update.is_some_and(|update| update.removes(path.as_str()));
         let differs = |path: &Path, value: &Option<ValueBuf>| {
             let found = values::at(after, path);
             let is_new = same(found, value.as_ref().map(ValueBuf::as_value));
@@ -151,7 +153,7 @@ impl Computed {
             match found {
                 Some(_) => !is_new && !is_old,
                 // A number, say, is where a document with the path was.
-                None => value.is_some() && values::is_blocked(after, path),
+                None => value.is_some() && (is_removed(path) || values::is_blocked(after, path)),
             }
         };
         let mut paths = self.derived.iter().zip(values);

@@ -107,8 +107,10 @@ impl Declared for Computed {
         })?;
         let is_client = matches!(policy, WritePolicy::Client | WritePolicy::Bypassing);
         if is_client
-            && let Some(path) =
-                computation.touched.or_else(|| self.displaced(completed.as_ref(), after))
+            && let Some(path) = computation
+                .touched
+                .or_else(|| self.displaced(completed.as_ref(), after))
+                .or_else(|| self.removed(completed.as_ref(), proposal))
         {
             client_wrote(pattern, collection, &path)?;
         }
@@ -298,6 +300,12 @@ impl Computed {
             values::is_blocked(after, &self.into) && !values::is_blocked(completed, &self.into);
         let paths = || self.pattern.derived_paths();
         is_displaced.then(|| paths().into_iter().next()).flatten()
+    }
+
+    /// Returns the first derived path that a client removes and the completed document has again.
+    fn removed(&self, completed: Option<&DocBuf>, proposal: &Proposal<'_>) -> Option<String> {
+        let (Some(_), Some(update)) = (completed, proposal.update) else { return None };
+        self.pattern.derived_paths().into_iter().find(|path| update.removes(path))
     }
 
     /// Returns true if the fields of the document that have references or copies are the same bytes

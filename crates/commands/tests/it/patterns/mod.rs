@@ -239,6 +239,14 @@ fn a_clients_write_of_a_copy_is_ignored_and_counted_or_rejected() {
     assert_eq!(number(&stats, "patterns.customer.ignoredWrites"), Some(1));
     assert_eq!(text(&stats, "patterns.customer.state"), Some("ready"));
     assert_eq!(number(&stats, "patterns.customer.lag.tasks"), Some(0));
+    // A write of which nothing is left changes no document, and is no change for a stream.
+    let mine = doc! { "$set": { "customer.name": "mine" } };
+    let kept = update(&mut client, "orders", &doc! { "_id": 1 }, &mine);
+    assert_eq!((number(&kept, "n"), number(&kept, "nModified")), (Some(1), Some(0)), "{kept:?}");
+    let unset = doc! { "$unset": { "customer.name": 1 } };
+    assert_eq!(write_code(&update(&mut client, "orders", &doc! { "_id": 1 }, &unset)), 0);
+    let stats = client.works(doc! { "collStats": "orders", "$db": "shop" });
+    assert_eq!(number(&stats, "patterns.customer.ignoredWrites"), Some(3));
 
     declare(&mut client, "orders", &with(&orders(), doc! { "onClientWrite": "reject" }));
     // A whole document sent back with its copies is no change of them.
@@ -248,6 +256,16 @@ fn a_clients_write_of_a_copy_is_ignored_and_counted_or_rejected() {
     assert_eq!(write_code(&refused), 121);
     assert_eq!(text(&refused, "writeErrors.0.errInfo.pattern"), Some("customer"), "{refused:?}");
     assert_eq!(text(&refused, "writeErrors.0.errInfo.path"), Some("customer.name"));
+    for removing in [unset, doc! { "$rename": { "customer.name": "name" } }] {
+        let refused = update(&mut client, "orders", &doc! { "_id": 1 }, &removing);
+        assert_eq!(write_code(&refused), 121, "{removing:?}");
+    }
+    // A replacement may leave the copies out, and what lies beside them is the client's.
+    let bare = doc! { "customerId": 1, "note": 1 };
+    assert_eq!(write_code(&update(&mut client, "orders", &doc! { "_id": 1 }, &bare)), 0);
+    let beside = doc! { "$unset": { "customer.note": 1 } };
+    assert_eq!(write_code(&update(&mut client, "orders", &doc! { "_id": 1 }, &beside)), 0);
+    assert_eq!(text(&find(&mut client, "orders", 1), "customer.name"), Some("c1"));
 }
 
 #[test]

@@ -199,9 +199,10 @@ fn clients_do_not_write_derived_paths() {
     let mut strict = super::declared();
     strict.append("onClientWrite", "reject");
     client.works(doc! { "collMod": "products", "patterns": [&strict], "$db": "test" });
-    let refused =
-        client.run(update("products", &doc! { "_id": "a" }, &doc! { "$set": { "count": 9 } }));
-    assert_eq!(number(&refused, "writeErrors.0.code"), Some(121), "{refused:?}");
+    for written in [doc! { "$set": { "count": 9 } }, doc! { "$unset": { "count": 1 } }] {
+        let refused = client.run(update("products", &doc! { "_id": "a" }, &written));
+        assert_eq!(number(&refused, "writeErrors.0.code"), Some(121), "{refused:?}");
+    }
     client.works(update("products", &doc! { "_id": "a" }, &doc! { "$set": { "y": 1 } }));
     assert_exact(&mut client, "rejected");
 }
