@@ -2,7 +2,7 @@
 //! from a stopped directory.
 
 use crate::call::{Call, print};
-use crate::connect::Target;
+use crate::connect::{self, Target};
 use crate::exit::{FAILED, Failure};
 use lexopt::{Arg, Parser};
 use quire_document::doc;
@@ -10,28 +10,33 @@ use quire_storage::Interrupt;
 use quire_storage_lsm::{LsmOptions, is_database};
 use std::path::{Path, PathBuf};
 
-const HELP: &str = "Usage: quire backup --uri URI DIR
-       quire backup FROM TO
-
-Makes a consistent copy of all data in a new (or empty) directory, which 'quire serve' can open.
-With --uri, a running server copies its data to DIR on its own machine and keeps running.
-Without --uri, the stopped database directory FROM is copied to TO.
-
-Options:
-  --uri URI    The running server, on this machine.
-  --host HOST  Its name or address, and its port after a colon.
-  --port PORT  Its port.
-  -h, --help   Shows this help.";
-
 enum Request {
     Running { target: Box<Target>, to: PathBuf },
     Stopped { from: PathBuf, to: PathBuf },
 }
 
+fn help() -> String {
+    format!(
+        "Usage: quire backup --uri URI DIR
+       quire backup FROM TO
+
+Makes a consistent copy of all data in a new (or empty) directory, which 'quire serve' can open.
+With --uri, a running server copies its data to DIR on its own machine and keeps running; if it
+asks for a login, the user needs the role backup. Without --uri, the stopped database directory
+FROM is copied to TO.
+
+  -h, --help           Shows this help.
+
+Server:
+{}",
+        connect::server_help()
+    )
+}
+
 /// Makes a backup.
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     match parse(call)? {
-        None => print(HELP),
+        None => print(&help()),
         Some(Request::Running { target, to }) => copy_running(&target, &to)?,
         Some(Request::Stopped { from, to }) => copy_stopped(&from, &to)?,
     }
@@ -69,7 +74,7 @@ fn copy_stopped(from: &Path, to: &Path) -> Result<(), Failure> {
 }
 
 fn parse(call: &Call) -> Result<Option<Request>, Failure> {
-    let bad = |text: String| Failure::options(format!("{text}\n\n{HELP}"));
+    let bad = |text: String| Failure::options(format!("{text}\n\n{}", help()));
     let mut parser = Parser::from_args(call.words.iter().cloned());
     let (mut paths, mut target) = (Vec::new(), Target::default());
     while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {

@@ -158,6 +158,12 @@ impl ServerCertVerifier for Checks {
     }
 }
 
+/// Returns true if a connection failed because no known authority has issued the server's certificate.
+pub fn is_unknown_issuer(error: &std::io::Error) -> bool {
+    let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    matches!(of_tls, Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)))
+}
+
 fn authorities_of_the_system() -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();

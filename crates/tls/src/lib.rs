@@ -11,7 +11,7 @@ pub mod server;
 mod versions;
 
 pub use certificate::Certificate;
-pub use client::{ClientFiles, ClientTls};
+pub use client::{ClientFiles, ClientTls, is_unknown_issuer};
 pub use server::{ServerFiles, ServerSession, ServerTls};
 pub use versions::Versions;
 

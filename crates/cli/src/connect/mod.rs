@@ -320,7 +320,11 @@ impl CallError {
         match self {
             CallError::Gone(why) => Failure::new(FAILED, format!("{doing}: {why}")),
             CallError::Refused { code, message } => {
-                Failure::new(FAILED, format!("{doing}: {message} (code {code})"))
+                let hint = match message.ends_with("requires authentication") {
+                    true => "; --username names the user",
+                    false => "",
+                };
+                Failure::new(FAILED, format!("{doing}: {message} (code {code}){hint}"))
             }
         }
     }

@@ -10,6 +10,9 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 
+/// How a connection ends that the server does not want, such as one without TLS.
+const CLOSED: &str = "the server closed the connection";
+
 /// A connection after its handshake.
 pub(crate) struct Socket {
     stream: Box<dyn Stream>,
@@ -38,6 +41,9 @@ impl Socket {
             let socket = open(host, uri, tls).map_err(|error| error.to_string());
             match socket.and_then(|socket| socket.greet(uri, tool)) {
                 Ok(socket) => return Ok(socket),
+                Err(why) if tls.is_none() && why == CLOSED => {
+                    tried.push(failed(format!("{why}; if it asks for TLS, give --tls")));
+                }
                 Err(why) => tried.push(failed(why)),
             }
         }
@@ -92,7 +98,10 @@ impl Socket {
             documents.into_iter().map(|(name, documents)| (name.to_owned(), documents)).collect();
         let message = request.to_bytes().map_err(|error| error.to_string())?;
         let reply = self.exchange(&message).map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+            std::io::ErrorKind::UnexpectedEof => CLOSED.to_owned(),
+            _ if quire_tls::is_unknown_issuer(&error) => {
+                format!("{error}; --tlsCAFile names the authority of the server's certificate")
+            }
             _ => format!("the connection broke: {error}"),
         })?;
         let reply = parse_response(&reply)

@@ -60,9 +60,11 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     door.close()?;
     let failed = tally.failed + read.bad;
     print(&format!(
-        "{} document(s) {} successfully. {failed} document(s) failed.",
+        "{} document(s) {} {}.{}. {failed} document(s) failed.",
         tally.done,
-        statements.verb()
+        statements.verb(),
+        options.db,
+        options.collection
     ));
     if let Some(why) = tally.ended.or(read.ended) {
         return Err(Failure::new(FAILED, why));

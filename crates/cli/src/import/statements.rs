@@ -15,11 +15,11 @@ impl Statements {
         Statements { mode: options.mode, keys }
     }
 
-    /// Returns the operation on the documents, for messages.
+    /// Returns the operation on the documents, for messages that name the collection next.
     pub(crate) fn verb(&self) -> &'static str {
         match self.mode {
-            Mode::Delete => "deleted",
-            _ => "imported",
+            Mode::Delete => "deleted from",
+            _ => "imported into",
         }
     }
 

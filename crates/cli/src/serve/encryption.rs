@@ -49,7 +49,9 @@ impl TlsSettings {
             Some("allowTLS" | "preferTLS") => TlsMode::Optional,
             Some("requireTLS") => TlsMode::Required,
             Some(other) => {
-                return Err(Failure::options(format!("unsupported value for tlsMode {other}")));
+                return Err(Failure::options(format!(
+                    "unsupported value for tlsMode {other}: 'disabled', 'allowTLS', 'preferTLS' or 'requireTLS'"
+                )));
             }
         };
         let Some(certificate_key) = given.text("tlsCertificateKeyFile") else {

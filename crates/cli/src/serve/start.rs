@@ -228,6 +228,10 @@ fn open_engine(settings: &Settings, log: &ServerLog) -> Result<Arc<dyn Engine>, 
         );
         return Err(Failure::new(FAILED, text));
     }
+    if path.exists() && !path.is_dir() {
+        let text = format!("{} is a file; --dbpath names a directory", path.display());
+        return Err(Failure::new(FAILED, text));
+    }
     let options = LsmOptions { cache_bytes: settings.cache_bytes, ..LsmOptions::default() };
     let opened = crate::engine::open(path, options)?;
     for warning in &opened.warnings {

@@ -39,7 +39,10 @@ fn bad_lines_are_named_and_the_others_arrive() {
     }
     assert!(!told.contains("line 1:") && !told.contains("line 7:"), "{told}");
     let said = text(&output.stdout);
-    assert!(said.contains("2 document(s) imported successfully. 4 document(s) failed."), "{said}");
+    assert!(
+        said.contains("2 document(s) imported into test.items. 4 document(s) failed."),
+        "{said}"
+    );
     assert_eq!(count(&server), 2);
 
     let output = import(&server, content, &["--drop", "--stopOnError"]);

@@ -254,7 +254,7 @@ fn a_backup_needs_the_right_to_read_everything() {
         doc! { "createUser": name, "pwd": "p", "roles": &roles, "$db": "admin" }
     };
     root.works(roles("copier", &["copier"]));
-    root.works(roles("backup", &["backup", "hostManager"]));
+    root.works(roles("backup", &["backup"]));
     let backup = doc! { "quireBackup": "relative", "$db": "admin" };
     let mut copier = log_in(&server, 2, ("admin", "copier", "p"));
     assert_eq!(code(&copier.run(backup.clone())), 13);

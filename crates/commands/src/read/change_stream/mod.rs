@@ -66,10 +66,15 @@ pub fn open(
 /// Removes the stage from the pipeline of `request`. Returns its options, what it watches, and true if
 /// the pipeline cuts large events.
 fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<(ChangeStream, Scope, bool)> {
-    let is_standalone = cx.service.options.topology == Topology::Standalone;
-    if is_standalone || !cx.service.store.logs_changes() {
-        let text = "The $changeStream stage is only supported on replica sets";
-        return Err(Error::location(40573, text));
+    let refused = |why: &str| {
+        let text = format!("The $changeStream stage is only supported on replica sets{why}");
+        Err(Error::location(40573, text))
+    };
+    if cx.service.options.topology == Topology::Standalone {
+        return refused("");
+    }
+    if !cx.service.store.logs_changes() {
+        return refused(" that log their changes; start this server with --oplogSize");
     }
     let first = request.pipeline.remove(0);
     let (_, operand) = row_of(Value::Document(first.as_doc()))?;
