@@ -1,6 +1,7 @@
 //! The values that a `$group` needs of each document. The thread that reads a document computes
 //! them, and the groups get them in order.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ use crate::operators::chain::{Chain, StepCounts};
 use crate::operators::filtering::{renew, reset};
 use crate::taking::{Documents, FieldColumns, Scratch, Taken, Taker};
 
+/// The fewest documents that the runs of keys have on average if documents are grouped run by run.
+const RUN_ROWS_MIN: usize = 4;
 /// The largest size in bytes of the columns of documents that a chain has changed.
 const COLUMNS_BYTES_MAX: usize = 4 << 20;
 
@@ -33,10 +36,19 @@ pub(crate) struct Grouping {
     hasher: RandomState,
 }
 
-/// The group keys of documents with their hashes, and the arguments of each accumulator.
-pub(crate) struct Columns {
+/// Documents after one another with the same group key: they share it.
+pub(crate) struct KeyRuns {
+    /// The hash of the key of each run.
     pub hashes: Vec<u64>,
+    /// The number of documents of each run; empty if each run is one document.
+    pub rows: Vec<u32>,
+}
+
+/// The group keys of documents, and the arguments of each accumulator.
+pub(crate) struct Columns {
+    /// The key of each run.
     pub keys: OwnedColumn,
+    pub runs: KeyRuns,
     pub arguments: Vec<OwnedColumn>,
     /// How many documents each step of the chain let through.
     pub passed: StepCounts,
@@ -57,23 +69,21 @@ impl Grouping {
         hasher.finish()
     }
 
-    /// Returns the hashes of keys; a missing key counts as null.
-    pub fn hashes(&self, keys: &Column<'_>, collator: Option<&dyn Collator>) -> Vec<u64> {
-        let key = |row| keys.get(row).unwrap_or(Value::Null);
-        match keys {
-            Column::Same(_, count) => vec![self.hash(key(0), collator); *count],
-            // Often many rows after one another have the same time.
-            Column::Date(times) => {
-                let mut hashes = Vec::with_capacity(times.len());
-                for times in times.chunk_by(|a, b| a == b) {
-                    let time = times.first().copied().unwrap_or_default();
-                    let hash = self.hash(Value::Date(time), collator);
-                    hashes.resize(hashes.len() + times.len(), hash);
-                }
-                hashes
-            }
-            _ => (0..keys.len()).map(|row| self.hash(key(row), collator)).collect(),
-        }
+    /// Returns the runs of documents with the same key, and the key of each run; a missing key counts as null.
+    pub fn runs<'c, 'a>(
+        &self,
+        keys: Cow<'c, Column<'a>>,
+        collator: Option<&dyn Collator>,
+    ) -> (Cow<'c, Column<'a>>, KeyRuns) {
+        let rows = keys.runs();
+        // Runs that are short cost more than they save.
+        let (keys, rows) = match rows.len() * RUN_ROWS_MIN <= keys.len() {
+            true => (Cow::Owned(keys.heads(&rows)), rows),
+            false => (keys, Vec::new()),
+        };
+        let key = |run| keys.get(run).unwrap_or(Value::Null);
+        let hashes = (0..keys.len()).map(|run| self.hash(key(run), collator)).collect();
+        (keys, KeyRuns { hashes, rows })
     }
 
     /// Returns the columns of some documents; `None` if one of them fails or they need too much
@@ -86,8 +96,8 @@ impl Grouping {
             return self.batch(docs, &context.with_variables(variables)).ok();
         }
         let mut columns = Columns {
-            hashes: Vec::new(),
             keys: OwnedColumn::new(),
+            runs: KeyRuns { hashes: Vec::new(), rows: Vec::new() },
             arguments: vec![OwnedColumn::new(); self.group.fields().len()],
             passed: StepCounts::default(),
         };
@@ -117,9 +127,10 @@ impl Grouping {
         context: &EvalContext<'a>,
     ) -> Result<Columns> {
         let (keys, arguments) = self.group.columns(batch, context)?;
+        let (keys, runs) = self.runs(keys, context.collator());
         Ok(Columns {
-            hashes: self.hashes(&keys, context.collator()),
             keys: keys.owned(),
+            runs,
             arguments: arguments.iter().map(|column| column.owned()).collect(),
             passed: StepCounts::default(),
         })
@@ -156,7 +167,7 @@ impl Columns {
         let group = &grouping.group;
         let cx = &group.extract(cx)?;
         let key = group.key().eval(cx)?;
-        self.hashes.push(grouping.hash(key, cx.collator()));
+        self.runs.hashes.push(grouping.hash(key, cx.collator()));
         let mut bytes = 8 + self.keys.push(Some(key));
         for ((_, spec), column) in group.fields().iter().zip(&mut self.arguments) {
             bytes += column.push(spec.value(cx)?);
@@ -167,6 +178,7 @@ impl Columns {
     /// Returns an estimate of the bytes that they take.
     pub fn size(&self) -> usize {
         let arguments: usize = self.arguments.iter().map(OwnedColumn::size).sum();
-        8 * self.hashes.len() + self.keys.size() + arguments
+        let KeyRuns { hashes, rows } = &self.runs;
+        8 * hashes.len() + 4 * rows.len() + self.keys.size() + arguments
     }
 }

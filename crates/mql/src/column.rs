@@ -1,6 +1,6 @@
 //! Columns: one value for each document of a batch, typed if all have the same type.
 
-use quire_document::{Value, ValueBuf, ValuesBuf};
+use quire_document::{Value, ValueBuf, ValuesBuf, identical};
 use std::borrow::Cow;
 
 /// The results of a batch, one for each document.
@@ -156,6 +156,50 @@ impl<'a> Column<'a> {
         Column::Values(Vec::new())
     }
 
+    /// Returns the numbers of rows that have, one after the other, the same value byte for byte; together all rows.
+    pub fn runs(&self) -> Vec<u32> {
+        match self {
+            Column::Int(all) => lengths(all.chunk_by(|a, b| a == b)),
+            Column::Long(all) | Column::Date(all) => lengths(all.chunk_by(|a, b| a == b)),
+            Column::Double(all) => lengths(all.chunk_by(|a, b| a.to_bits() == b.to_bits())),
+            Column::Bool(all) => lengths(all.chunk_by(|a, b| a == b)),
+            Column::Text(all) => lengths(all.chunk_by(|a, b| a == b)),
+            Column::Same(_, 0) => Vec::new(),
+            Column::Same(_, count) => vec![*count as u32],
+            Column::Values(all) => lengths(all.chunk_by(|a, b| are_identical(*a, *b))),
+        }
+    }
+
+    /// Returns true if the row before this one has the same value byte for byte.
+    pub(crate) fn repeats(&self, row: usize) -> bool {
+        let Some(before) = row.checked_sub(1) else { return false };
+        match self {
+            Column::Int(all) => all.get(before) == all.get(row),
+            Column::Long(all) | Column::Date(all) => all.get(before) == all.get(row),
+            Column::Same(..) => true,
+            _ => are_identical(self.get(before), self.get(row)),
+        }
+    }
+
+    /// Returns a column with the first value of each run.
+    pub fn heads(&self, runs: &[u32]) -> Column<'a> {
+        let mut end = 0;
+        let starts = runs.iter().map(|rows| {
+            end += *rows as usize;
+            end - *rows as usize
+        });
+        match self {
+            Column::Int(all) => Column::Int(picked(all, starts)),
+            Column::Long(all) => Column::Long(picked(all, starts)),
+            Column::Date(all) => Column::Date(picked(all, starts)),
+            Column::Double(all) => Column::Double(picked(all, starts)),
+            Column::Bool(all) => Column::Bool(picked(all, starts)),
+            Column::Text(all) => Column::Text(picked(all, starts)),
+            Column::Same(value, _) => Column::Same(*value, runs.len()),
+            Column::Values(all) => Column::Values(picked(all, starts)),
+        }
+    }
+
     /// Returns the number of results.
     pub fn len(&self) -> usize {
         match self {
@@ -265,6 +309,23 @@ impl<'a> Column<'a> {
     }
 }
 
+/// Returns the lengths of slices.
+fn lengths<'v, T: 'v>(slices: impl Iterator<Item = &'v [T]>) -> Vec<u32> {
+    slices.map(|slice| slice.len() as u32).collect()
+}
+
+fn picked<T: Copy>(all: &[T], at: impl Iterator<Item = usize>) -> Vec<T> {
+    at.filter_map(|at| all.get(at)).copied().collect()
+}
+
+fn are_identical(a: Option<Value<'_>>, b: Option<Value<'_>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => identical(a, b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
 impl Default for OwnedColumn {
     fn default() -> Self {
         OwnedColumn::new()
@@ -280,8 +341,8 @@ impl Default for Column<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quire_document::ValueBuf;
     use quire_document::testing::Generator;
-    use quire_document::{ValueBuf, identical};
 
     /// A column returns all values that were put, of any types and with any gaps.
     #[test]
@@ -315,6 +376,47 @@ mod tests {
                         other => panic!("{other:?} at {row} of {values:?}"),
                     }
                 }
+            }
+        }
+    }
+
+    /// The runs of a column cover it, have one value each, and are as long as they can be.
+    #[test]
+    fn runs_are_the_rows_with_one_value() {
+        let mut random = Generator::new(12);
+        for round in 0..300 {
+            let rows = random.below(30) as usize;
+            let mut column = Column::new();
+            let mut value = ValueBuf::new(1);
+            let values: Vec<ValueBuf> = (0..rows)
+                .map(|_| {
+                    if random.one_in(3) {
+                        value = match round % 6 {
+                            0 => ValueBuf::new(random.below(3) as i32),
+                            1 => ValueBuf::new(random.below(3) as i64),
+                            2 => ValueBuf::new(*random.pick(&[0.0, -0.0, f64::NAN]).unwrap()),
+                            3 => ValueBuf::new(Value::Date(random.below(3) as i64)),
+                            4 => ValueBuf::new(*random.pick(&["a", "b"]).unwrap()),
+                            _ => random.value(),
+                        };
+                    }
+                    value.clone()
+                })
+                .collect();
+            for (row, value) in values.iter().enumerate() {
+                if round % 7 > 0 || row % 3 > 0 {
+                    column.put(row, value.as_value(), rows);
+                }
+            }
+            column.end(rows);
+            let (runs, mut row) = (column.runs(), 0);
+            let heads = column.heads(&runs);
+            assert_eq!((heads.len(), runs.iter().sum::<u32>() as usize), (runs.len(), rows));
+            for (run, length) in runs.iter().enumerate() {
+                assert!(are_identical(heads.get(run), column.get(row)), "{column:?}");
+                assert!(!column.repeats(row), "{column:?}");
+                assert!((row + 1..row + *length as usize).all(|row| column.repeats(row)));
+                row += *length as usize;
             }
         }
     }

@@ -11,11 +11,11 @@ use quire_document::key::{self, TypeBits};
 use quire_document::{Collator, Doc, Value, ValueBuf, equal};
 use quire_error::Result;
 use quire_mql::EvalContext;
-use quire_mql::accumulator::{State, Table};
+use quire_mql::accumulator::{Run, State, Table};
 use quire_mql::column::{Column, OwnedColumn};
 use quire_mql::stage::Group;
 
-use crate::columns::{Columns, Grouping};
+use crate::columns::{Columns, Grouping, KeyRuns};
 use crate::env::Env;
 
 /// The bytes that a group takes besides its key and its states.
@@ -33,6 +33,8 @@ pub(crate) struct GroupTable {
     tables: Vec<Box<dyn Table>>,
     /// The group of each document of a batch.
     groups: Vec<u32>,
+    /// The runs of a batch.
+    runs: Vec<Run>,
     /// True if a batch can be added accumulator by accumulator.
     by_column: bool,
 }
@@ -76,6 +78,7 @@ impl GroupTable {
             key_bytes: 0,
             tables: group.new_tables(collator),
             groups: Vec::new(),
+            runs: Vec::new(),
             by_column: group.is_infallible(),
         }
     }
@@ -147,8 +150,8 @@ impl GroupTable {
     ) -> Result<bool> {
         let Ok(batch) = grouping.group.batch(docs, cx) else { return Ok(false) };
         let Ok((keys, arguments)) = grouping.group.columns(&batch, cx) else { return Ok(false) };
-        let hashes = grouping.hashes(&keys, cx.collator());
-        self.take(grouping, &hashes, &keys, &arguments, cx)?;
+        let (keys, runs) = grouping.runs(keys, cx.collator());
+        self.take(&grouping.group, (&keys, &runs), &arguments, cx)?;
         Ok(true)
     }
 
@@ -160,52 +163,82 @@ impl GroupTable {
         cx: &EvalContext<'_>,
     ) -> Result<()> {
         let arguments: Vec<_> = columns.arguments.iter().map(OwnedColumn::as_column).collect();
-        self.take(grouping, &columns.hashes, &columns.keys.as_column(), &arguments, cx)
+        let keys = columns.keys.as_column();
+        self.take(&grouping.group, (&keys, &columns.runs), &arguments, cx)
     }
 
     fn take(
         &mut self,
-        grouping: &Grouping,
-        hashes: &[u64],
-        keys: &Column<'_>,
+        group: &Group,
+        keys: (&Column<'_>, &KeyRuns),
+        arguments: &[Cow<'_, Column<'_>>],
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
+        match (self.by_column, keys.1.rows.is_empty()) {
+            (true, true) => self.take_by_column(group, keys, arguments, cx),
+            (true, false) => self.take_by_run(group, keys, arguments, cx),
+            (false, _) => self.take_by_row(group, keys, arguments, cx),
+        }
+    }
+
+    /// Adds the arguments of a batch to the groups, accumulator by accumulator.
+    fn take_by_column(
+        &mut self,
+        group: &Group,
+        (keys, runs): (&Column<'_>, &KeyRuns),
         arguments: &[Cow<'_, Column<'_>>],
         cx: &EvalContext<'_>,
     ) -> Result<()> {
         self.groups.clear();
-        if let Column::Same(key, count) = keys
-            && self.by_column
-            && let Some(hashed) = hashes.first()
-        {
-            let key = key.unwrap_or(Value::Null);
-            let at = self.find_or_open(&grouping.group, *hashed, key, cx)?;
-            self.groups.resize(*count, at);
-            return self.take_by_column(arguments);
+        for (row, hashed) in runs.hashes.iter().enumerate() {
+            let key = keys.get(row).unwrap_or(Value::Null);
+            let at = self.find_or_open(group, *hashed, key, cx)?;
+            self.groups.push(at);
         }
-        let mut last = 0;
-        for (row, hashed) in hashes.iter().enumerate() {
-            let at = match keys {
-                Column::Date(times) if row > 0 && times.get(row) == times.get(row - 1) => last,
-                _ => {
-                    let key = keys.get(row).unwrap_or(Value::Null);
-                    self.find_or_open(&grouping.group, *hashed, key, cx)?
-                }
-            };
-            last = at;
-            if self.by_column {
-                self.groups.push(at);
-                continue;
-            }
-            for (table, argument) in self.tables.iter_mut().zip(arguments) {
-                table.add(at as usize, argument.get(row))?;
-            }
-        }
-        if self.by_column { self.take_by_column(arguments) } else { Ok(()) }
-    }
-
-    /// Adds the arguments of a batch to the groups of its rows.
-    fn take_by_column(&mut self, arguments: &[Cow<'_, Column<'_>>]) -> Result<()> {
         for (table, argument) in self.tables.iter_mut().zip(arguments) {
             table.add_column(&self.groups, argument)?;
+        }
+        Ok(())
+    }
+
+    /// Like [`take_by_column`](Self::take_by_column), for keys that are the same in many rows after one another.
+    fn take_by_run(
+        &mut self,
+        group: &Group,
+        (keys, runs): (&Column<'_>, &KeyRuns),
+        arguments: &[Cow<'_, Column<'_>>],
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
+        self.runs.clear();
+        for (run, (hashed, rows)) in runs.hashes.iter().zip(&runs.rows).enumerate() {
+            let key = keys.get(run).unwrap_or(Value::Null);
+            let at = self.find_or_open(group, *hashed, key, cx)?;
+            self.runs.push(Run { group: at, rows: *rows });
+        }
+        for (table, argument) in self.tables.iter_mut().zip(arguments) {
+            table.add_runs(&self.runs, argument)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the arguments of a batch to the groups, row by row.
+    fn take_by_row(
+        &mut self,
+        group: &Group,
+        (keys, runs): (&Column<'_>, &KeyRuns),
+        arguments: &[Cow<'_, Column<'_>>],
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
+        let mut row = 0;
+        for (run, hashed) in runs.hashes.iter().enumerate() {
+            let key = keys.get(run).unwrap_or(Value::Null);
+            let at = self.find_or_open(group, *hashed, key, cx)?;
+            for _ in 0..runs.rows.get(run).copied().unwrap_or(1) {
+                for (table, argument) in self.tables.iter_mut().zip(arguments) {
+                    table.add(at as usize, argument.get(row))?;
+                }
+                row += 1;
+            }
         }
         Ok(())
     }

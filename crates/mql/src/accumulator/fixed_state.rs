@@ -15,6 +15,23 @@ impl<R: FixedState> State for R {
         Ok(())
     }
 
+    fn add_repeated(&mut self, value: Option<Value<'_>>, count: u32) -> Result<()> {
+        if let Some(value) = value {
+            self.take_repeated(value, count);
+        }
+        Ok(())
+    }
+
+    fn add_doubles(&mut self, numbers: &[f64]) -> Result<()> {
+        self.take_doubles(numbers);
+        Ok(())
+    }
+
+    fn add_doubles_to_four(states: [&mut Self; 4], numbers: [&[f64]; 4]) -> Result<()> {
+        Self::take_doubles_of_four(states, numbers);
+        Ok(())
+    }
+
     fn result<'a>(&self, _: &EvalContext<'a>) -> Result<Value<'a>> {
         Ok(self.current())
     }

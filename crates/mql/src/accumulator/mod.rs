@@ -34,7 +34,7 @@ pub(crate) use registry::Parsed;
 pub use registry::{ACCUMULATORS, Accumulator, find_accumulator};
 pub use spec::{AccumulatorSpec, Argument, Picked};
 pub(crate) use spec::{in_group, outside_group};
-pub use table::Table;
+pub use table::{Run, Table};
 
 use crate::context::{Collator, EvalContext};
 use quire_document::{Value, ValueBuf};
@@ -52,6 +52,25 @@ const GROUP_BYTES_MAX: usize = 2 * MEMORY_BYTES_MAX;
 pub trait State: Send + fmt::Debug {
     /// Adds the value of one more document; `None` is a missing value.
     fn add(&mut self, value: Option<Value<'_>>) -> Result<()>;
+
+    /// Adds the same value of several documents, like `add` for each of them.
+    fn add_repeated(&mut self, value: Option<Value<'_>>, count: u32) -> Result<()> {
+        (0..count).try_for_each(|_| self.add(value))
+    }
+
+    /// Adds doubles, like `add` for each of them.
+    fn add_doubles(&mut self, numbers: &[f64]) -> Result<()> {
+        numbers.iter().try_for_each(|number| self.add(Some(Value::Double(*number))))
+    }
+
+    /// Adds doubles to each of four states, like `add_doubles`. A sum waits for each addition before the next one, so
+    /// that four sums take little longer than one.
+    fn add_doubles_to_four(states: [&mut Self; 4], numbers: [&[f64]; 4]) -> Result<()>
+    where
+        Self: Sized,
+    {
+        states.into_iter().zip(numbers).try_for_each(|(state, numbers)| state.add_doubles(numbers))
+    }
 
     /// Returns the result so far.
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>>;

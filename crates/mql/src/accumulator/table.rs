@@ -18,6 +18,10 @@ pub trait Table: Send + fmt::Debug {
     /// Adds the value of each row to the group that `groups` has for the row.
     fn add_column(&mut self, groups: &[u32], column: &Column<'_>) -> Result<()>;
 
+    /// Adds the values of rows run by run: those of the first run, then those of the second one, and so on. The runs
+    /// have as many rows together as the column.
+    fn add_runs(&mut self, runs: &[Run], column: &Column<'_>) -> Result<()>;
+
     /// Returns the state of a group.
     fn state(&self, group: usize) -> Option<&dyn State>;
 
@@ -26,6 +30,15 @@ pub trait Table: Send + fmt::Debug {
 
     /// Removes all groups.
     fn clear(&mut self);
+}
+
+/// Rows after one another that belong to the same group.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// The number of the group.
+    pub group: u32,
+    /// The number of rows.
+    pub rows: u32,
 }
 
 /// A table of states of one type.
@@ -40,6 +53,47 @@ impl<S: State, F: Fn(usize) -> S> States<S, F> {
     pub(super) fn new(make: F) -> Self {
         States { states: Vec::new(), make, bytes: 0 }
     }
+
+    /// Changes the state of a group.
+    #[inline]
+    fn change(&mut self, group: u32, change: impl FnOnce(&mut S) -> Result<()>) -> Result<()> {
+        let Some(state) = self.states.get_mut(group as usize) else { return Ok(()) };
+        if S::is_fixed() {
+            return change(state);
+        }
+        let before = state.size();
+        let changed = change(state);
+        self.bytes = (self.bytes + state.size()).saturating_sub(before);
+        changed
+    }
+
+    /// Adds doubles run by run. Several runs of different groups are added at a time if the states can do that.
+    fn add_doubles(&mut self, runs: &[Run], mut numbers: &[f64]) -> Result<()> {
+        let mut take = |run: &Run| {
+            let (taken, rest) = numbers.split_at(numbers.len().min(run.rows as usize));
+            numbers = rest;
+            taken
+        };
+        let mut left = runs;
+        while let Some((four, rest)) = left.split_first_chunk::<4>()
+            && S::is_fixed()
+        {
+            let numbers = four.each_ref().map(&mut take);
+            match self.states.get_disjoint_mut(four.map(|run| run.group as usize)) {
+                Ok(states) => S::add_doubles_to_four(states, numbers)?,
+                Err(_) => {
+                    for (run, numbers) in four.iter().zip(numbers) {
+                        self.change(run.group, |state| state.add_doubles(numbers))?;
+                    }
+                }
+            }
+            left = rest;
+        }
+        left.iter().try_for_each(|run| {
+            let numbers = take(run);
+            self.change(run.group, |state| state.add_doubles(numbers))
+        })
+    }
 }
 
 impl<S: State, F: Fn(usize) -> S + Send> Table for States<S, F> {
@@ -51,14 +105,7 @@ impl<S: State, F: Fn(usize) -> S + Send> Table for States<S, F> {
 
     #[inline]
     fn add(&mut self, group: usize, value: Option<Value<'_>>) -> Result<()> {
-        let Some(state) = self.states.get_mut(group) else { return Ok(()) };
-        if S::is_fixed() {
-            return state.add(value);
-        }
-        let before = state.size();
-        let added = state.add(value);
-        self.bytes = (self.bytes + state.size()).saturating_sub(before);
-        added
+        self.change(group as u32, |state| state.add(value))
     }
 
     fn add_column(&mut self, groups: &[u32], column: &Column<'_>) -> Result<()> {
@@ -76,6 +123,26 @@ impl<S: State, F: Fn(usize) -> S + Send> Table for States<S, F> {
             Column::Same(value, _) => groups.iter().try_for_each(|at| add(at, *value)),
             other => groups.iter().enumerate().try_for_each(|(row, at)| add(at, other.get(row))),
         }
+    }
+
+    fn add_runs(&mut self, runs: &[Run], column: &Column<'_>) -> Result<()> {
+        if let Column::Double(all) = column {
+            return self.add_doubles(runs, all);
+        }
+        let mut row = 0;
+        runs.iter().try_for_each(|run| {
+            let rows = row..row + run.rows as usize;
+            row = rows.end;
+            self.change(run.group, |state| match column {
+                Column::Same(value, _) => state.add_repeated(*value, run.rows),
+                Column::Int(all) => all
+                    .get(rows)
+                    .unwrap_or_default()
+                    .iter()
+                    .try_for_each(|n| state.add(Some(Value::Int32(*n)))),
+                other => rows.into_iter().try_for_each(|row| state.add(other.get(row))),
+            })
+        })
     }
 
     fn state(&self, group: usize) -> Option<&dyn State> {

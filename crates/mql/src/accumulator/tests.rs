@@ -1,7 +1,8 @@
 //! Tests of the results of accumulators, and that a state that is split, saved and merged gives the
 //! same result.
 
-use super::AccumulatorSpec;
+use super::{AccumulatorSpec, Run, Table};
+use crate::column::OwnedColumn;
 use crate::context::{EvalContext, ParseContext, Shared};
 use crate::expression::Expression;
 use bumpalo::Bump;
@@ -229,5 +230,77 @@ fn ranked_rows_are_reduced_to_the_best_in_any_order_of_arrival() {
         let spec = |name: &str| format!(r#"{{{name}: {{sortBy: {{s: 1}}, output: "$v", n: 6}}}}"#);
         gives(&spec("$topN"), &docs, &pairs(&[0, 1, 2]));
         gives(&spec("$bottomN"), &docs, &pairs(&[22, 23, 24]));
+    }
+}
+
+/// Returns a column of `rows` random values.
+fn random_column(random: &mut Generator, rows: usize) -> OwnedColumn {
+    let mut any = random.value();
+    let kind = random.below(7);
+    let mut column = OwnedColumn::new();
+    for _ in 0..rows {
+        column.push(match kind {
+            0 => return OwnedColumn::Same(any, rows),
+            1 => Some(Value::Int32(random.integer() as i32)),
+            2 => Some(Value::Int64(random.integer())),
+            3 => Some(Value::Double(random.double())),
+            4 => Some(Value::Double(random.below(10_000) as f64 / 100.0)),
+            5 => Some(Value::Double(*random.pick(&[f64::NAN, f64::INFINITY, 0.1, 1e300]).unwrap())),
+            _ if random.one_in(5) => None,
+            _ => {
+                any = random.value();
+                Some(any.as_value())
+            }
+        });
+    }
+    column
+}
+
+/// States to which values were added run by run are those to which they were added one by one, bit for bit.
+#[test]
+fn runs_are_added_as_their_values_are() {
+    let specs = [
+        r#"{$sum: "$v"}"#,
+        r#"{$avg: "$v"}"#,
+        r#"{$min: "$v"}"#,
+        r#"{$max: "$v"}"#,
+        r#"{$first: "$v"}"#,
+        r#"{$last: "$v"}"#,
+        r#"{$push: "$v"}"#,
+        r#"{$stdDevPop: "$v"}"#,
+    ];
+    let specs = specs.map(|spec| {
+        let spec = parse(spec).unwrap();
+        AccumulatorSpec::parse("f", spec.as_value(), &ParseContext::default()).unwrap()
+    });
+    let mut random = Generator::new(31);
+    for round in 0..1500 {
+        let spec = random.pick(&specs).unwrap();
+        let (mut by_run, mut by_value) = (spec.new_table(None), spec.new_table(None));
+        for _ in 0..5 {
+            by_run.open(0);
+            by_value.open(0);
+        }
+        for _ in 0..3 {
+            let run = |random: &mut Generator| Run {
+                group: random.below(5) as u32,
+                rows: random.below(if round % 2 == 0 { 4 } else { 20 }) as u32,
+            };
+            let runs: Vec<Run> = (0..random.below(12)).map(|_| run(&mut random)).collect();
+            let rows: u32 = runs.iter().map(|run| run.rows).sum();
+            let column = random_column(&mut random, rows as usize);
+            let column = column.as_column();
+            by_run.add_runs(&runs, &column).unwrap();
+            let groups = runs.iter().flat_map(|run| (0..run.rows).map(|_| run.group as usize));
+            for (row, group) in groups.enumerate() {
+                by_value.add(group, column.get(row)).unwrap();
+            }
+        }
+        assert_eq!(by_run.bytes(), by_value.bytes(), "{}", spec.name());
+        for group in 0..5 {
+            let save = |table: &dyn Table| table.state(group).unwrap().save();
+            let (found, expected) = (save(&*by_run), save(&*by_value));
+            assert!(identical(found.as_value(), expected.as_value()), "{found:?} {expected:?}");
+        }
     }
 }

@@ -75,13 +75,19 @@ impl<'a> Batch<'a> {
             if let Some(value) = eval(&self.context(row, cx))? {
                 column.put(row, value, rows);
             }
-            if cx.arena.allocated_bytes() > BATCH_BYTES_MAX {
-                let text = "the results of a batch take too much memory";
-                return Err(Error::new(ErrorCode::ExceededMemoryLimit, text));
-            }
+            Self::check_memory(cx)?;
         }
         column.end(rows);
         Ok(column)
+    }
+
+    /// Fails with 146 ExceededMemoryLimit if the results of a batch use more memory than they may.
+    pub(crate) fn check_memory(cx: &EvalContext<'_>) -> Result<()> {
+        if cx.arena.allocated_bytes() > BATCH_BYTES_MAX {
+            let text = "the results of a batch take too much memory";
+            return Err(Error::new(ErrorCode::ExceededMemoryLimit, text));
+        }
+        Ok(())
     }
 }
 

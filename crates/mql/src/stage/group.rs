@@ -295,7 +295,7 @@ impl GroupKey {
     ) -> Result<Cow<'a, Column<'a>>> {
         match self {
             GroupKey::Expression(expression) => expression.columns(batch, cx),
-            GroupKey::Fields(_) => batch.each(cx, |cx| self.eval(cx).map(Some)).map(Cow::Owned),
+            GroupKey::Fields(fields) => documents(fields, batch, cx).map(Cow::Owned),
         }
     }
 
@@ -322,6 +322,36 @@ impl GroupKey {
             }
         }
     }
+}
+
+/// Returns a document of the fields for each row of a batch. Rows after one another with the same values share one.
+fn documents<'a>(
+    fields: &'a [(Box<str>, Expression)],
+    batch: &'a Batch<'a>,
+    cx: &EvalContext<'a>,
+) -> Result<Column<'a>> {
+    let columns = fields.iter().map(|(_, expression)| expression.columns(batch, cx));
+    let columns: Vec<Cow<'a, Column<'a>>> = columns.collect::<Result<_>>()?;
+    let absent = (fields.len() == 1).then_some(Value::Null);
+    let mut documents: Vec<Option<Value<'a>>> = Vec::with_capacity(batch.len());
+    for row in 0..batch.len() {
+        if let Some(before) = documents.last()
+            && columns.iter().all(|column| column.repeats(row))
+        {
+            documents.push(*before);
+            continue;
+        }
+        let document = cx.document(|writer| {
+            for ((name, _), column) in fields.iter().zip(&columns) {
+                cx.pass()?;
+                writer.append_some(name, column.get(row).or(absent));
+            }
+            Ok(())
+        })?;
+        documents.push(Some(Value::Document(document)));
+        Batch::check_memory(cx)?;
+    }
+    Ok(Column::Values(documents))
 }
 
 /// Fails for a name that an output field of accumulators must not have.

@@ -50,6 +50,20 @@ impl FixedState for Average {
         self.push(value);
     }
 
+    fn take_doubles(&mut self, numbers: &[f64]) {
+        self.sum.push_doubles(numbers);
+        self.count += numbers.len() as i64;
+    }
+
+    fn take_doubles_of_four(states: [&mut Self; 4], numbers: [&[f64]; 4]) {
+        let mut numbers_left = numbers.iter();
+        let sums = states.map(|state| {
+            state.count += numbers_left.next().map_or(0, |numbers| numbers.len() as i64);
+            &mut state.sum
+        });
+        Sum::push_doubles_to_four(sums, numbers);
+    }
+
     fn current(&self) -> Value<'static> {
         self.value()
     }

@@ -22,6 +22,21 @@ pub(crate) trait FixedState: Send + fmt::Debug + Sized {
     /// Updates the state with a value.
     fn take(&mut self, value: Value<'_>);
 
+    /// Updates the state with a value `count` times.
+    fn take_repeated(&mut self, value: Value<'_>, count: u32) {
+        (0..count).for_each(|_| self.take(value));
+    }
+
+    /// Updates the state with each of some doubles.
+    fn take_doubles(&mut self, numbers: &[f64]) {
+        numbers.iter().for_each(|number| self.take(Value::Double(*number)));
+    }
+
+    /// Updates each of four states with some doubles.
+    fn take_doubles_of_four(states: [&mut Self; 4], numbers: [&[f64]; 4]) {
+        states.into_iter().zip(numbers).for_each(|(state, numbers)| state.take_doubles(numbers));
+    }
+
     /// Returns the result so far.
     fn current(&self) -> Value<'static>;
 

@@ -40,6 +40,42 @@ impl Sum {
         }
     }
 
+    /// Adds an int or a long `count` times, if that takes one addition. Returns false otherwise, and adds nothing.
+    fn push_repeated(&mut self, value: Value<'_>, count: u32) -> bool {
+        let (number, widest) = match value {
+            Value::Int32(number) => (i64::from(number), Widest::Int),
+            Value::Int64(number) => (number, Widest::Long),
+            _ => return false,
+        };
+        let is_added = count > 0 && self.total.add_repeated(number, count);
+        if is_added {
+            self.widest = self.widest.max(widest);
+        }
+        is_added
+    }
+
+    /// Adds doubles.
+    pub(super) fn push_doubles(&mut self, numbers: &[f64]) {
+        if !numbers.is_empty() {
+            self.widest = Widest::Double;
+            self.total.add_doubles(numbers);
+        }
+    }
+
+    /// Adds doubles to each of four sums.
+    pub(super) fn push_doubles_to_four(sums: [&mut Sum; 4], numbers: [&[f64]; 4]) {
+        let is_all = numbers.iter().all(|numbers| !numbers.is_empty());
+        if !is_all {
+            sums.into_iter().zip(numbers).for_each(|(sum, numbers)| sum.push_doubles(numbers));
+            return;
+        }
+        let totals = sums.map(|sum| {
+            sum.widest = Widest::Double;
+            &mut sum.total
+        });
+        Total::add_doubles_to_four(totals, numbers);
+    }
+
     /// Adds a decimal. The first NaN is kept with its sign.
     fn add_decimal(&mut self, number: Decimal128) {
         self.decimals = Some(match self.decimals {
@@ -91,6 +127,20 @@ impl FixedState for Sum {
     #[inline]
     fn take(&mut self, value: Value<'_>) {
         self.push(value);
+    }
+
+    fn take_repeated(&mut self, value: Value<'_>, count: u32) {
+        if !self.push_repeated(value, count) {
+            (0..count).for_each(|_| self.push(value));
+        }
+    }
+
+    fn take_doubles(&mut self, numbers: &[f64]) {
+        self.push_doubles(numbers);
+    }
+
+    fn take_doubles_of_four(states: [&mut Self; 4], numbers: [&[f64]; 4]) {
+        Sum::push_doubles_to_four(states, numbers);
     }
 
     fn current(&self) -> Value<'static> {

@@ -97,6 +97,33 @@ impl Total {
         self.change(|doubles| doubles.add(number));
     }
 
+    /// Adds an integer `count` times, if the sum is a `Whole` and stays within its limit. Returns false otherwise, and
+    /// adds nothing.
+    pub(super) fn add_repeated(&mut self, number: i64, count: u32) -> bool {
+        number.checked_mul(count.into()).is_some_and(|all| self.add_whole(all))
+    }
+
+    /// Adds doubles one after the other.
+    pub(super) fn add_doubles(&mut self, numbers: &[f64]) {
+        self.change(|doubles| numbers.iter().for_each(|number| doubles.add(*number)));
+    }
+
+    /// Adds doubles to each of four sums. An addition depends on the one before in the same sum only, so the processor
+    /// works on four at a time.
+    pub(super) fn add_doubles_to_four(totals: [&mut Total; 4], numbers: [&[f64]; 4]) {
+        let mut sums = totals.each_ref().map(|total| total.doubles());
+        let least = numbers.iter().map(|numbers| numbers.len()).min().unwrap_or(0);
+        let [(a, x), (b, y), (c, z), (d, w)] = numbers.map(|numbers| numbers.split_at(least));
+        for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
+            let next = [a, b, c, d];
+            sums.iter_mut().zip(next).for_each(|(sum, number)| sum.add(*number));
+        }
+        for ((sum, rest), total) in sums.iter_mut().zip([x, y, z, w]).zip(totals) {
+            rest.iter().for_each(|number| sum.add(*number));
+            *total = Total::Doubles(*sum);
+        }
+    }
+
     /// Adds an integer, if the sum is a `Whole` and stays within its limit. Returns false
     /// otherwise.
     #[inline]

@@ -235,8 +235,50 @@ fn truncate_column<'a>(
     let dates = date.columns(batch, cx)?;
     let Column::Date(dates) = &*dates else { return Ok(None) };
     let Some(bins) = bins(call, cx)? else { return Ok(None) };
-    let truncated = dates.iter().map(|date| truncated(*date, &bins));
-    Ok(Some(Column::Date(truncated.collect::<Result<_>>()?)))
+    let mut bin = Bin { start: i64::MAX, end: i64::MIN };
+    let start = |date: &i64| {
+        if !bin.has(*date) {
+            bin = Bin::of(*date, &bins)?;
+        }
+        Ok(bin.start)
+    };
+    Ok(Some(Column::Date(dates.iter().map(start).collect::<Result<_>>()?)))
+}
+
+/// Dates that are truncated to the same date: those from `start` on that are before `end`. Most columns of dates are
+/// sorted, so that many dates after one another are in one bin.
+struct Bin {
+    start: i64,
+    /// At most the end of the bin.
+    end: i64,
+}
+
+impl Bin {
+    /// Returns the bin of a date.
+    fn of(date: i64, bins: &Bins) -> Result<Self> {
+        let start = truncated(date, bins)?;
+        let end = least_length(bins).and_then(|length| start.checked_add(length));
+        Ok(Bin { start, end: end.unwrap_or(start) })
+    }
+
+    fn has(&self, date: i64) -> bool {
+        self.start <= date && date < self.end
+    }
+}
+
+/// Returns a number of milliseconds that no bin is shorter than; `None` if there is none, or if it does not fit.
+fn least_length(bins: &Bins) -> Option<i64> {
+    const DAYS_OF_MONTH_MIN: i64 = 28;
+    let Bins { unit, size, ref zone, .. } = *bins;
+    let is_of_days = matches!(unit, Unit::Week | Unit::Day) || unit.months().is_some();
+    if is_of_days && matches!(zone, Zone::Named(..)) {
+        return None;
+    }
+    match (unit.months(), unit.millis()) {
+        (Some(months), _) => months.checked_mul(DAYS_OF_MONTH_MIN)?.checked_mul(86_400_000),
+        (None, length) => length,
+    }?
+    .checked_mul(size)
 }
 
 /// Returns the bins of the arguments besides the date; `None` if one of them is null.

@@ -3,11 +3,11 @@
 
 use super::zone::Zone;
 use crate::context::{EvalContext, ParseContext, Shared};
-use crate::expression::Expression;
+use crate::expression::{Batch, Expression, Extractor};
 use bumpalo::Bump;
 use quire_document::literal::{parse, print};
 use quire_document::testing::Generator;
-use quire_document::{Doc, Value};
+use quire_document::{Doc, DocBuf, Value, doc};
 use quire_error::Result;
 
 fn eval(expression: &str) -> Result<String> {
@@ -283,6 +283,58 @@ fn extreme_dates_are_exact_or_an_error() {
                 moved.is_none_or(|moved| if forth { moved >= date } else { moved <= date }),
                 "{name} {arguments}: {moved:?}"
             );
+        }
+    }
+}
+
+fn as_date(value: Option<Value<'_>>) -> i64 {
+    match value {
+        Some(Value::Date(date)) => date,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A column of dates is truncated as each of its dates, also where bins of different lengths meet.
+#[test]
+fn a_column_is_truncated_as_its_dates_are() {
+    let units =
+        ["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond"];
+    let zones = ["UTC", "+05:30", "-11:30", "Europe/Paris", "America/New_York"];
+    let mut random = Generator::new(43);
+    for _ in 0..1500 {
+        let (unit, zone) = (*random.pick(&units).unwrap(), *random.pick(&zones).unwrap());
+        let size = match random.below(8) {
+            0 => (random.bits() >> (24 + random.below(40))) + 1,
+            other => other,
+        };
+        let source = parse(&format!(
+            r#"{{$dateTrunc: {{date: "$at", unit: "{unit}", binSize: {size}, timezone: "{zone}"}}}}"#
+        ));
+        let source = source.unwrap();
+        let mut expression =
+            Expression::parse(source.as_value(), &ParseContext::default()).unwrap();
+        let mut extractor = Extractor::default();
+        extractor.attach(&mut expression);
+        let (mut date, step) = (extreme(&mut random), 1 << random.below(36));
+        let dates: Vec<DocBuf> = (0..random.below(60))
+            .map(|_| {
+                date = date.saturating_add(random.below(step) as i64);
+                doc! { "at": Value::Date(date) }
+            })
+            .collect();
+        let docs: Vec<Doc<'_>> = dates.iter().map(DocBuf::as_doc).collect();
+        let (arena, shared) = (Bump::new(), Shared::default());
+        let cx = EvalContext::new(&arena, Doc::empty(), &shared);
+        let batch = Batch::new(&docs, &extractor, &cx).unwrap();
+        let cut = |doc: &Doc<'_>| expression.eval(&cx.with_root(*doc)).map(as_date);
+        let one_by_one: Result<Vec<i64>> = docs.iter().map(cut).collect();
+        match (expression.eval_batch(&batch, &cx), one_by_one) {
+            (Ok(column), Ok(expected)) => {
+                let found: Vec<_> = (0..docs.len()).map(|row| as_date(column.get(row))).collect();
+                assert_eq!(found, expected, "{source:?}");
+            }
+            (Err(found), Err(expected)) => assert_eq!(found.code(), expected.code(), "{source:?}"),
+            other => panic!("{source:?}: {other:?}"),
         }
     }
 }
