@@ -61,7 +61,7 @@ pub(crate) struct Moving<'g>(&'g SeriesGate);
 pub struct SeriesReading(Arc<SeriesGate>);
 
 /// Keeps readers out while points are closed, until it is dropped.
-struct ReadersOut<'g>(&'g SeriesGate);
+pub(crate) struct ReadersOut<'g>(&'g SeriesGate);
 
 /// Keeps the points of a collection that are records from being closed, until it is dropped.
 pub struct SeriesWrites {
@@ -83,11 +83,18 @@ impl SeriesGates {
 
 impl SeriesGate {
     /// Runs `work` while no statement needs points as records; `None` if one does now. Unless `is_forced`, also `None` if
-    /// an execution that reads the collection is open and does not end soon.
+    /// an execution that reads the collection is open and does not end soon. Others may begin during `work`, up to
+    /// [`readers_out`](Self::readers_out).
     pub fn closing<T>(&self, is_forced: bool, work: impl FnOnce() -> T) -> Option<T> {
         let _turn = self.turn.try_write()?;
-        let _readers_out = if is_forced { None } else { Some(self.keep_readers_out()?) };
+        drop(self.readers_out(is_forced)?);
         Some(work())
+    }
+
+    /// Waits for a moment until no execution is open, and keeps new ones from beginning until the result is dropped: for
+    /// the commit that closes points. Returns `None` if one does not end soon. If it `is_forced` no execution matters.
+    pub fn readers_out(&self, is_forced: bool) -> Option<Option<ReadersOut<'_>>> {
+        if is_forced { Some(None) } else { self.keep_readers_out().map(Some) }
     }
 
     /// Waits until no execution is open, for a moment at most. None begins until the result is dropped.

@@ -1,8 +1,9 @@
-//! Closing: packs points of one source that are records as a bucket, one bucket in a commit.
+//! Closing: packs points of one source that are records as a bucket, a few buckets in a commit.
 //!
 //! A pass walks the index that has the points source by source. It reads index entries only, until it has found points
-//! that make a bucket; then their documents. So a pass over sources without enough points costs little, and memory is
-//! bounded by one bucket.
+//! that make buckets; then their documents, those of several sources in the order of their insertion: where sources take
+//! turns, each block of documents has points of all of them. So a pass over sources without enough points costs little,
+//! and memory is bounded by the points of a commit.
 
 use std::sync::Arc;
 
@@ -23,8 +24,13 @@ use crate::{IndexCursor, IndexEntry, IndexRange, RecordId, Store, StoredDoc, Wri
 
 /// The sum of the lengths of the points at which a bucket is full.
 const BYTES_MAX: usize = 1 << 20;
-/// The fewest points of a bucket, unless everything is to be closed.
+/// The fewest points of a bucket that is closed because it is full.
 const POINTS_MIN: usize = 64;
+/// The fewest points of a bucket that is closed because they are old: fewer take no more space as records.
+const OLD_POINTS_MIN: usize = 4;
+/// The most points of a step, and about the most bytes of their documents.
+const STEP_POINTS_MAX: usize = 8 * POINTS_MAX;
+const STEP_BYTES_MAX: usize = 8 << 20;
 /// The entries of a page.
 const PAGE_ROWS: usize = 1024;
 /// The entries after which a step that found nothing to close ends, so that it releases its view.
@@ -59,6 +65,8 @@ pub struct Closing {
     place: Option<IndexRange>,
     closed: Closed,
     is_held_up: bool,
+    /// The most points of the next step.
+    room: usize,
     /// When the points that are enough for a bucket, and too new, are old; `i64::MAX` if there are none.
     next_due_ms: i64,
 }
@@ -73,11 +81,21 @@ struct Run {
     is_full: bool,
 }
 
+/// The runs whose points are closed in this step, each with the fewest points of its bucket.
+#[derive(Default)]
+struct Due {
+    runs: Vec<(Run, usize)>,
+    points: usize,
+}
+
 /// A place in the index, and what a step did up to there.
 struct Stepped {
     /// Where the next step begins; `None` at the end.
     next: Option<IndexRange>,
+    buckets: usize,
     points: usize,
+    /// The sum of the lengths of the points.
+    bytes: usize,
     /// True if the step has found a bucket and the collection has no number for buckets yet.
     needs_number: bool,
     /// When the points that are too new are old.
@@ -87,7 +105,7 @@ struct Stepped {
 impl Stepped {
     /// A step that has closed nothing.
     fn to(next: Option<IndexRange>) -> Self {
-        Stepped { next, points: 0, needs_number: false, due_ms: i64::MAX }
+        Stepped { next, buckets: 0, points: 0, bytes: 0, needs_number: false, due_ms: i64::MAX }
     }
 }
 
@@ -98,6 +116,8 @@ struct Step<'s> {
     series: &'s TimeSeriesOptions,
     index: &'s Arc<Index>,
     policy: ClosePolicy,
+    /// The most points of the step, but for a single bucket.
+    room: usize,
 }
 
 impl Closing {
@@ -110,11 +130,12 @@ impl Closing {
             place: None,
             closed: Closed::default(),
             is_held_up: false,
+            room: POINTS_MAX,
             next_due_ms: i64::MAX,
         }
     }
 
-    /// Makes the next step, which closes one bucket or none. Returns false at the end of the pass, which is also when a
+    /// Makes the next step, which closes a few buckets or none. Returns false at the end of the pass, which is also when a
     /// statement needs the points as records.
     ///
     /// # Errors
@@ -125,9 +146,10 @@ impl Closing {
             return Ok(false);
         }
         let gate = store.series_gate(collection.id);
-        let step = || store.closing_step(collection, &self.place, self.policy, interrupt);
-        let stepped = gate.closing(self.policy.is_forced, step).transpose()?;
-        let Some(Stepped { next, points, needs_number, due_ms }) = stepped else {
+        let from = (&self.place, self.room);
+        let step = || store.closing_step(collection, from, self.policy, interrupt);
+        let stepped = gate.closing(self.policy.is_forced, step).transpose()?.flatten();
+        let Some(Stepped { next, buckets, points, bytes, needs_number, due_ms }) = stepped else {
             self.is_held_up = true;
             return Ok(false);
         };
@@ -135,8 +157,11 @@ impl Closing {
             return Ok(false);
         }
         self.next_due_ms = self.next_due_ms.min(due_ms);
-        self.closed.buckets += u64::from(points > 0);
+        self.closed.buckets += buckets as u64;
         self.closed.points += points as u64;
+        if let Some(each) = bytes.checked_div(points) {
+            self.room = (STEP_BYTES_MAX / each.max(1)).clamp(POINTS_MAX, STEP_POINTS_MAX);
+        }
         self.place = next;
         Ok(self.place.is_some())
     }
@@ -185,16 +210,18 @@ impl Store {
         }
     }
 
+    /// Makes a step from a place in the index on, of at most some points. Returns `None` if executions are open that
+    /// read points.
     fn closing_step(
         self: &Arc<Self>,
         collection: &Collection,
-        place: &Option<IndexRange>,
+        from: (&Option<IndexRange>, usize),
         policy: ClosePolicy,
         interrupt: &Arc<Interrupt>,
-    ) -> Result<Stepped> {
+    ) -> Result<Option<Stepped>> {
         let mut attempts = Attempts::new(self, interrupt);
         loop {
-            match self.try_step(&attempts, collection, place, policy) {
+            match self.try_step(&attempts, collection, from, policy) {
                 Ok(stepped) => return Ok(stepped),
                 Err(failure) => attempts.wait_after(failure)?,
             }
@@ -205,35 +232,40 @@ impl Store {
         self: &Arc<Self>,
         attempts: &Attempts<'_>,
         collection: &Collection,
-        place: &Option<IndexRange>,
+        (place, room): (&Option<IndexRange>, usize),
         policy: ClosePolicy,
-    ) -> Attempt<Stepped> {
+    ) -> Attempt<Option<Stepped>> {
         let turn = attempts.begin()?;
         let mut writer = self.writer(WriterMode::Statement)?;
         writer.set_turn(turn);
         let ended = Stepped::to(None);
         let found =
             writer.collection(&collection.namespace).filter(|found| found.id == collection.id);
-        let Some(collection) = found.filter(|found| takes_buckets(found)) else { return Ok(ended) };
-        let Some(series) = collection.options.time_series() else { return Ok(ended) };
-        let Some(index) = source_index(&collection, series) else { return Ok(ended) };
+        let Some(collection) = found.filter(|found| takes_buckets(found)) else {
+            return Ok(Some(ended));
+        };
+        let Some(series) = collection.options.time_series() else { return Ok(Some(ended)) };
+        let Some(index) = source_index(&collection, series) else { return Ok(Some(ended)) };
         let buckets = collection.buckets;
-        let step = Step { collection: &collection, buckets, series, index, policy };
+        let step = Step { collection: &collection, buckets, series, index, policy, room };
         let range = place.clone().unwrap_or_else(|| IndexRange::whole(index));
         let stepped = step.run(&mut writer, range)?;
         if stepped.points > 0 {
+            let gate = self.series_gate(collection.id);
+            let Some(_readers_out) = gate.readers_out(policy.is_forced) else { return Ok(None) };
             self.commit_move(writer, collection.id, attempts)?;
         }
-        Ok(stepped)
+        Ok(Some(stepped))
     }
 }
 
 impl Step<'_> {
-    /// Reads entries from the beginning of a range on, until points are found that make a bucket, and writes it.
+    /// Reads entries from the beginning of a range on, until points are found that make buckets, and writes these.
     fn run(&self, writer: &mut Writer, range: IndexRange) -> Attempt<Stepped> {
         let mut cursor = IndexCursor::new(self.index, range, Direction::Forward);
         let (mut run, mut page, mut seen) = (Run::default(), Vec::new(), 0);
         let (mut more, mut due_ms) = (true, i64::MAX);
+        let mut due = Due::default();
         while more {
             page.clear();
             more = cursor.next_page(&writer.view(), PAGE_ROWS, &mut page)?;
@@ -244,15 +276,19 @@ impl Step<'_> {
                     run.push(prefix, time, entry);
                     continue;
                 }
-                if let Some(stepped) = self.close(writer, &run)? {
+                let is_room = due.points + POINTS_MAX <= self.room;
+                if !is_room && let Some(stepped) = self.close(writer, &mut due, Some(&run))? {
                     return Ok(Stepped { due_ms, ..stepped });
                 }
                 due_ms = due_ms.min(self.due_ms(&run));
-                run = Run::default();
+                due.take(self, std::mem::take(&mut run));
                 run.push(prefix, time, entry);
             }
             // An unfinished run begins again in the next step.
             if more && seen >= STEP_ENTRIES_MAX {
+                if let Some(stepped) = self.close(writer, &mut due, Some(&run))? {
+                    return Ok(Stepped { due_ms, ..stepped });
+                }
                 let next = run.entries.first().map_or_else(
                     || cursor.remaining().clone(),
                     |(first, _)| self.beginning_at(first),
@@ -260,19 +296,38 @@ impl Step<'_> {
                 return Ok(Stepped { due_ms, ..Stepped::to(Some(next)) });
             }
         }
-        let closed = self.close(writer, &run)?;
         let due_ms = due_ms.min(self.due_ms(&run));
+        due.take(self, run);
+        let closed = self.close(writer, &mut due, None)?;
         Ok(Stepped { due_ms, ..closed.unwrap_or(Stepped::to(None)) })
     }
 
-    /// Returns when the points of a run are old, if they are enough for a bucket; otherwise `i64::MAX`.
+    /// Returns when the points of a run are old, if they are enough for a bucket and are not closed now; otherwise
+    /// `i64::MAX`.
     fn due_ms(&self, run: &Run) -> i64 {
         match run.entries.last() {
-            Some((_, last)) if run.entries.len() >= POINTS_MIN => {
+            Some((_, last))
+                if run.entries.len() >= OLD_POINTS_MIN && self.fewest(run).is_none() =>
+            {
                 last.saturating_add(self.span_ms()).saturating_add(1)
             }
             _ => i64::MAX,
         }
+    }
+
+    /// Returns the fewest points of which a bucket is made now, if the points of a run are enough; otherwise `None`.
+    fn fewest(&self, run: &Run) -> Option<usize> {
+        let ClosePolicy { now_ms, everything, .. } = self.policy;
+        let ((_, first), (_, last)) = run.entries.first().zip(run.entries.last())?;
+        let is_old = last.saturating_add(self.span_ms()) < now_ms;
+        let fewest = match (everything, is_old, run.is_full) {
+            (true, ..) => 1,
+            (_, true, _) => OLD_POINTS_MIN,
+            (_, _, true) => POINTS_MIN,
+            _ => return None,
+        };
+        // A long meta value has no time.
+        (*first != i64::MAX && run.entries.len() >= fewest).then_some(fewest)
     }
 
     fn span_ms(&self) -> i64 {
@@ -301,54 +356,62 @@ impl Step<'_> {
 
     /// Returns the rest of the index from an entry on.
     fn beginning_at(&self, entry: &IndexEntry) -> IndexRange {
-        self.range_after(entry, RecordId(entry.record.0.saturating_sub(1)))
+        let before = RecordId(entry.record.0.saturating_sub(1));
+        IndexRange::whole(self.index).after(self.index, &entry.values, before, Direction::Forward)
     }
 
-    /// Returns the rest of the index after the entry that `record` has or would have with the values of `entry`.
-    fn range_after(&self, entry: &IndexEntry, record: RecordId) -> IndexRange {
-        IndexRange::whole(self.index).after(self.index, &entry.values, record, Direction::Forward)
-    }
-
-    /// Closes the points of a run, if they make a bucket.
-    fn close(&self, writer: &mut Writer, run: &Run) -> Attempt<Option<Stepped>> {
-        let ClosePolicy { now_ms, everything, .. } = self.policy;
-        let (Some((begin, first)), Some((end, last))) = (run.entries.first(), run.entries.last())
-        else {
-            return Ok(None);
-        };
-        let is_old = last.saturating_add(self.span_ms()) < now_ms;
-        let is_enough = run.entries.len() >= POINTS_MIN && (run.is_full || is_old);
-        if *first == i64::MAX || !everything && !is_enough {
-            return Ok(None);
+    /// Writes the buckets of the points that are due; `next` is the run after them. Returns `None` if they make none.
+    fn close(
+        &self,
+        writer: &mut Writer,
+        due: &mut Due,
+        next: Option<&Run>,
+    ) -> Attempt<Option<Stepped>> {
+        let runs = std::mem::take(due).runs;
+        let mut next =
+            next.and_then(|next| next.entries.first()).map(|(at, _)| self.beginning_at(at));
+        let ids: Vec<RecordId> = runs.iter().flat_map(|(run, _)| run.ids()).collect();
+        let mut found = Vec::new();
+        writer.view().get_many(self.collection, &ids, &mut found)?;
+        let mut found = ids.into_iter().zip(found);
+        let (mut closing, mut points, mut bytes) = (Vec::new(), 0, 0);
+        for (run, fewest) in &runs {
+            let rows = self.fitting(found.by_ref().take(run.entries.len()));
+            let Some((begin, _)) = run.entries.first().filter(|_| rows.len() >= *fewest) else {
+                continue;
+            };
+            let is_whole = rows.len() == run.entries.len();
+            points += rows.len();
+            bytes += rows.iter().map(|(_, doc)| doc.as_bytes().len()).sum::<usize>();
+            let times = (self.time(rows.first())?, self.time(rows.last())?);
+            let meta = rows.first().and_then(|(_, doc)| self.meta(doc)).map(ValueBuf::new);
+            closing.push(ClosingPoints { rows, times, meta });
+            if !is_whole {
+                // Points of the run that did not fit into this bucket may make another one.
+                next = Some(self.beginning_at(begin));
+                break;
+            }
         }
-        let rows = self.read(writer, run)?;
-        if rows.is_empty() || !everything && rows.len() < POINTS_MIN {
+        if closing.is_empty() {
             return Ok(None);
         }
         let Some(buckets) = self.buckets else {
-            let again = Stepped::to(Some(self.beginning_at(begin)));
+            let first = runs.first().and_then(|(run, _)| run.entries.first());
+            let again = Stepped::to(first.map(|(at, _)| self.beginning_at(at)));
             return Ok(Some(Stepped { needs_number: true, ..again }));
         };
-        let times = (self.time(rows.first())?, self.time(rows.last())?);
-        let meta = rows.first().and_then(|(_, doc)| self.meta(doc)).map(ValueBuf::new);
-        let closing = ClosingPoints { rows: &rows, times, meta };
-        writer.close_points(self.collection, (buckets, self.series), closing)?;
-        // Points of the run that did not fit into this bucket may make another one.
-        let next = match rows.len() == run.entries.len() {
-            true => self.range_after(end, end.record),
-            false => self.beginning_at(begin),
-        };
-        Ok(Some(Stepped { points: rows.len(), ..Stepped::to(Some(next)) }))
+        writer.close_points(self.collection, (buckets, self.series), &closing)?;
+        Ok(Some(Stepped { buckets: closing.len(), points, bytes, ..Stepped::to(next) }))
     }
 
     /// Returns the documents of a run that fit into one bucket: they have the same meta value, byte for byte.
-    fn read(&self, writer: &Writer, run: &Run) -> Result<Vec<(RecordId, StoredDoc)>> {
-        let ids: Vec<RecordId> = run.entries.iter().map(|(entry, _)| entry.record).collect();
-        let mut found = Vec::new();
-        writer.view().get_many(self.collection, &ids, &mut found)?;
+    fn fitting(
+        &self,
+        found: impl Iterator<Item = (RecordId, Option<StoredDoc>)>,
+    ) -> Vec<(RecordId, StoredDoc)> {
         let (mut rows, mut bytes): (Vec<(RecordId, StoredDoc)>, usize) = (Vec::new(), 0);
-        for (id, doc) in ids.into_iter().zip(found) {
-            let Some(doc) = doc else { continue };
+        for (id, doc) in found {
+            let Some(doc) = doc.filter(|_| bytes < BYTES_MAX) else { continue };
             if stays_row(doc.as_doc(), self.meta(&doc)) {
                 continue;
             }
@@ -365,11 +428,8 @@ impl Step<'_> {
             }
             bytes += doc.as_bytes().len();
             rows.push((id, doc));
-            if bytes >= BYTES_MAX {
-                break;
-            }
         }
-        Ok(rows)
+        rows
     }
 
     fn meta<'d>(&self, doc: &'d StoredDoc) -> Option<Value<'d>> {
@@ -384,7 +444,21 @@ impl Step<'_> {
     }
 }
 
+impl Due {
+    /// Takes a run if its points make a bucket.
+    fn take(&mut self, step: &Step<'_>, run: Run) {
+        if let Some(fewest) = step.fewest(&run) {
+            self.points += run.entries.len();
+            self.runs.push((run, fewest));
+        }
+    }
+}
+
 impl Run {
+    fn ids(&self) -> impl Iterator<Item = RecordId> {
+        self.entries.iter().map(|(entry, _)| entry.record)
+    }
+
     /// Returns true if a point fits into a bucket with these. Sets `is_full` if only its time or the number of points
     /// is against it.
     fn takes(&mut self, prefix: &[u8], time: i64, span_ms: i64) -> bool {

@@ -5,15 +5,24 @@
 use std::sync::Arc;
 
 use quire_catalog::Collection;
-use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Type, Value};
+use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Element, Type, Value};
 use quire_error::{Error, Result};
 use quire_mql::time_series::TimeSeriesOptions;
+use smallvec::SmallVec;
 
 use super::{Proposal, Rule, RuleWriter};
 use crate::failure::Attempt;
 
 /// The rule of one collection.
 struct Points(Arc<TimeSeriesOptions>);
+
+/// Where a field of a point is stored, in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Time,
+    Meta,
+    Other,
+}
 
 /// Returns the rule of a time-series collection.
 pub(super) fn compile(collection: &Collection) -> Option<Arc<dyn Rule>> {
@@ -22,22 +31,15 @@ pub(super) fn compile(collection: &Collection) -> Option<Arc<dyn Rule>> {
 }
 
 impl Points {
-    /// Returns the position at which a field is stored.
-    fn rank(&self, name: &[u8]) -> u8 {
+    /// Returns where a field is stored.
+    fn rank(&self, name: &[u8]) -> Rank {
         match name {
-            name if name == self.0.time_field.as_bytes() => 0,
-            name if self.0.meta_field.as_ref().is_some_and(|meta| meta.as_bytes() == name) => 1,
-            _ => 2,
+            name if name == self.0.time_field.as_bytes() => Rank::Time,
+            name if self.0.meta_field.as_ref().is_some_and(|meta| meta.as_bytes() == name) => {
+                Rank::Meta
+            }
+            _ => Rank::Other,
         }
-    }
-
-    fn is_in_order(&self, point: Doc<'_>) -> bool {
-        let ranks = point.iter().map(|element| self.rank(element.key_bytes()));
-        ranks.is_sorted() && self.meta(point).is_none_or(is_sorted)
-    }
-
-    fn meta<'d>(&self, point: Doc<'d>) -> Option<Value<'d>> {
-        point.get(self.0.meta_field.as_deref()?)
     }
 }
 
@@ -98,22 +100,25 @@ impl Rule for Points {
         _writer: &mut dyn RuleWriter,
     ) -> Attempt<Option<DocBuf>> {
         let point = proposal.after;
-        if self.is_in_order(point) {
+        let ranked = point.iter().map(|field| (self.rank(field.key_bytes()), field));
+        let fields: SmallVec<[(Rank, Element<'_>); 16]> = ranked.collect();
+        let of = |rank| fields.iter().filter(move |field| field.0 == rank).map(|(_, field)| *field);
+        if fields.is_sorted_by_key(|(rank, _)| *rank)
+            && of(Rank::Meta).all(|meta| is_sorted(meta.value()))
+        {
             return Ok(None);
         }
-        Ok(Some(DocBuf::build(|writer| {
-            for rank in 0..=2 {
-                let fields = point.iter().filter(|field| self.rank(field.key_bytes()) == rank);
-                for field in fields {
-                    match rank {
-                        1 => append_sorted(writer, field.key(), field.value()),
-                        _ => {
-                            writer.append_element(field);
-                        }
-                    }
-                }
-            }
-        })))
+        let mut bytes = Vec::with_capacity(point.len());
+        let mut writer = DocWriter::new(&mut bytes);
+        of(Rank::Time).for_each(|field| {
+            writer.append_element(field);
+        });
+        of(Rank::Meta).for_each(|meta| append_sorted(&mut writer, meta.key(), meta.value()));
+        of(Rank::Other).for_each(|field| {
+            writer.append_element(field);
+        });
+        writer.finish();
+        Ok(Some(DocBuf::from_valid_bytes(bytes)))
     }
 
     fn check(&self, proposal: &Proposal<'_>) -> Result<()> {

@@ -104,6 +104,23 @@ impl Writer {
         ended
     }
 
+    /// Deletes the entries of documents in one index.
+    pub(super) fn delete_entries_of<'d>(
+        &mut self,
+        index: &Index,
+        mut docs: impl Iterator<Item = (RecordId, Doc<'d>)>,
+    ) -> Attempt<()> {
+        let (mut keys, mut arena) = (std::mem::take(&mut self.scratch.old), Arena::new());
+        let ended = docs.try_for_each(|(id, doc)| {
+            arena.reset();
+            let generated = index.keys.generate(doc, &arena)?;
+            keys.encode(index, &generated)?;
+            (0..keys.len()).try_for_each(|at| self.delete_entry(index, &keys, at, id))
+        });
+        self.scratch.old = keys;
+        ended
+    }
+
     /// Writes the current entries of a record whose keys writers noted while the index was being
     /// loaded. All notes are of this record; their keys do not contain it.
     pub(crate) fn settle_record(
