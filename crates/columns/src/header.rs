@@ -179,6 +179,15 @@ fn read_layouts(
 
 /// Reads the number of each point's layout; none if all have the first.
 fn read_layout_of(reader: &mut Reader<'_>, points: usize, layouts: usize) -> Result<Vec<u16>> {
+    if points > 0
+        && let Some(layout) = integers::decode_constant(reader)?
+    {
+        return match u16::try_from(layout) {
+            Ok(0) if layouts > 0 => Ok(Vec::new()),
+            Ok(layout) if usize::from(layout) < layouts => Ok(vec![layout; points]),
+            _ => Err(damaged("the number of a layout")),
+        };
+    }
     let numbers = integers::decode(reader, points)?;
     let last = numbers.iter().copied().max().unwrap_or(0);
     let first = numbers.iter().copied().min().unwrap_or(0);

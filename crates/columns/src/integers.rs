@@ -184,6 +184,17 @@ pub(crate) fn decode(reader: &mut Reader<'_>, count: usize) -> Result<Vec<i64>> 
     decode_nested(reader, count, true)
 }
 
+/// Reads the number of numbers that are all the same; reads nothing and returns `None` if they are not stored so.
+pub(crate) fn decode_constant(reader: &mut Reader<'_>) -> Result<Option<i64>> {
+    let mut ahead = *reader;
+    if ahead.byte()? != CONSTANT {
+        return Ok(None);
+    }
+    let number = ahead.signed()?;
+    *reader = ahead;
+    Ok(Some(number))
+}
+
 fn decode_nested(reader: &mut Reader<'_>, count: usize, is_outer: bool) -> Result<Vec<i64>> {
     if count == 0 {
         return Ok(Vec::new());

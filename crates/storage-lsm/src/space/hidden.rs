@@ -5,7 +5,7 @@
 //! ones. So a few keys of each memtable and of each table above others are looked up in what lies below. The estimate
 //! needs no counters on the way of a write, and holds after a restart.
 
-use lsm_tree::{SeqNo, Table};
+use lsm_tree::{InternalValue, SeqNo, Table};
 use quire_storage::Result;
 
 use crate::error::storage;
@@ -50,8 +50,9 @@ pub(crate) fn estimate(view: &SpaceView) -> Result<Hidden> {
     // Of very many tables only some are looked at.
     let step = (above.len() * of_one).div_ceil(SAMPLES_MAX).max(1);
     for (run, table) in above.iter().step_by(step) {
-        let sample = sample_of_table(list, table, of_one)?;
-        hidden.bytes += step as u64 * bytes_below(&sample, list, run + 1)?;
+        for sample in samples_of_table(list, table, of_one)? {
+            hidden.bytes += step as u64 * bytes_below(&sample, list, run + 1)?;
+        }
     }
     hidden.bytes += hidden.by_memtables;
     hidden.overlapping = match hidden.by_memtables {
@@ -89,15 +90,13 @@ fn overlapping_bytes(list: &TableList) -> u64 {
 fn bytes_below(sample: &Sample, list: &TableList, first: usize) -> Result<u64> {
     let mut found = 0;
     for key in &sample.keys {
-        let hash = hash_of(key);
         for run in list.runs.iter().skip(first) {
             let at = run.partition_point(|table| table.metadata.key_range.max()[..] < **key);
             let Some(table) = run.get(at).filter(|it| it.metadata.key_range.min()[..] <= **key)
             else {
                 continue;
             };
-            let row = table.get(key, SeqNo::MAX, hash);
-            if row.map_err(|error| storage(error, "estimating what is hidden"))?.is_some() {
+            if look_up(table, key)?.is_some() {
                 found += table.metadata.file_size / table.metadata.item_count.max(1);
                 break;
             }
@@ -113,8 +112,25 @@ fn sample_of_memtable(memtable: &Memtable) -> Sample {
     Sample { keys, rows }
 }
 
+/// Returns samples of the tombstones and of the other rows of a table. Each stands for its own number of rows: a
+/// tombstone is short, so that of keys at equal distances in bytes too few are those of tombstones.
+fn samples_of_table(list: &TableList, table: &Table, count: usize) -> Result<[Sample; 2]> {
+    let deleted = table.metadata.tombstone_count.min(table.metadata.item_count);
+    let mut tombstones = Sample { keys: Vec::new(), rows: deleted };
+    let mut others = Sample { keys: Vec::new(), rows: table.metadata.item_count - deleted };
+    for key in keys_of_table(list, table, count)? {
+        let row = if deleted == 0 { None } else { look_up(table, &key)? };
+        let sample = match row {
+            Some(row) if row.is_tombstone() => &mut tombstones,
+            _ => &mut others,
+        };
+        sample.keys.push(key);
+    }
+    Ok([tombstones, others])
+}
+
 /// Returns the last keys of `count` blocks of a table, at equal distances.
-fn sample_of_table(list: &TableList, table: &Table, count: usize) -> Result<Sample> {
+fn keys_of_table(list: &TableList, table: &Table, count: usize) -> Result<Vec<Vec<u8>>> {
     let blocks = usize::try_from(table.metadata.data_block_count).unwrap_or(usize::MAX);
     let (step, mut number) = ((blocks / count).max(1), 0);
     let mut keys = Vec::new();
@@ -129,5 +145,10 @@ fn sample_of_table(list: &TableList, table: &Table, count: usize) -> Result<Samp
     let read =
         open.top().and_then(|top| open.entries(&top, &[], &mut |entry| take(entry.last_key)));
     read.map_err(|error| storage(error, "estimating what is hidden"))?;
-    Ok(Sample { keys, rows: table.metadata.item_count })
+    Ok(keys)
+}
+
+fn look_up(table: &Table, key: &[u8]) -> Result<Option<InternalValue>> {
+    let row = table.get(key, SeqNo::MAX, hash_of(key));
+    row.map_err(|error| storage(error, "estimating what is hidden"))
 }

@@ -241,6 +241,19 @@ mod tests {
         assert!(filled.running.store().is_flushed(), "the memtable was written to a table");
     }
 
+    /// Tombstones are short, so that new rows beside them would cover them up.
+    #[test]
+    fn tombstones_beside_many_new_rows_count() {
+        let mut filled = Filled::new();
+        let first = filled.bytes();
+        let deletes = every(2).map(|number| op(number, None)).collect();
+        filled.running.store().write(deletes, false).unwrap();
+        filled.put(KEYS..KEYS + KEYS / 2);
+        filled.flush();
+        assert!(filled.bytes() * 100 / first > 140);
+        assert!((99..=101).contains(&filled.settled(first)));
+    }
+
     #[test]
     fn new_rows_are_not_merged() {
         let mut filled = Filled::new();
