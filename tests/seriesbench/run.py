@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Compares a time-series collection whose points are closed with an ordinary collection of the same points: inserts,
-bytes on disk, bytes for each column, a day of a sensor, the hours of all (docs/benchmarks.md, "Time series").
+bytes on disk, bytes for each column, a day of a sensor, the hours of all and of each, the newest point of each sensor
+(docs/benchmarks.md, "Time series").
 
     cargo build --release -p quire-cli
     tests/seriesbench/run.py [--sensors 100] [--minutes 43200] [--quire target/release/quire]
@@ -21,6 +22,8 @@ BATCH = 1000
 # The background work has ended when nothing has changed for this time, in seconds.
 QUIET_S = 45
 COLUMN_SENSORS = 5
+# Each query is asked as often as this, and its best time counts; the processor time of the server is the mean.
+ROUNDS = 10
 
 
 def points(sensors, minutes):
@@ -114,14 +117,42 @@ def day_of(sensor, day):
     return [{"$match": {"sensor": sensor, "at": times}}, {"$group": {"_id": None, "mean": {"$avg": "$t"}, "n": {"$sum": 1}}}]
 
 
-def hours():
-    hour = {"$dateTrunc": {"date": "$at", "unit": "hour"}}
-    return [{"$group": {"_id": hour, "mean": {"$avg": "$t"}, "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}]
+HOUR = {"$dateTrunc": {"date": "$at", "unit": "hour"}}
+
+
+def hours(key=HOUR):
+    return [{"$group": {"_id": key, "mean": {"$avg": "$t"}, "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}]
+
+
+def newest():
+    first = {"_id": "$sensor", "mean": {"$first": "$t"}, "n": {"$sum": 0}}
+    return [{"$sort": {"sensor": -1, "at": -1}}, {"$group": first}, {"$sort": {"_id": 1}}]
+
+
+def of_nothing():
+    return [{"$match": {"sensor": -1}}, {"$group": {"_id": None, "n": {"$sum": 1}}}]
 
 
 def same(rows):
     """Returns rows without the last digits of their means: the two sum in another order."""
     return [(row["_id"], round(row["mean"], 6), row["n"]) for row in rows]
+
+
+def asked_of_all(server):
+    """Returns the times of aggregations over all points as a dictionary, and their results."""
+    times, results = {}, []
+    for name, pipeline in (
+        ("mean of each hour, all sensors, ms", hours()),
+        ("mean of each hour of each sensor, ms", hours({"sensor": "$sensor", "hour": HOUR})),
+        ("newest point of each sensor, ms", newest()),
+        ("an aggregation that finds nothing, ms", of_nothing()),
+    ):
+        used = server.cpu()
+        took, rows = best(ROUNDS, lambda: list(server.db.points.aggregate(pipeline)))
+        used = (server.cpu() - used) / ROUNDS
+        times[name] = f"{took * 1000:.2f} (CPU {used * 1000:.1f})"
+        results.append(same(rows))
+    return times, results
 
 
 def measured(binary, is_series, sensors, minutes):
@@ -131,27 +162,30 @@ def measured(binary, is_series, sensors, minutes):
         create(server, is_series)
         count, seconds, cpu = insert(server, points(sensors, minutes))
         settled = wait_until_settled(server)
+        all_cpu = server.cpu()
         days = max(1, minutes // 1440)
         asked = [(at * 7 % sensors, at * 3 % days) for at in range(20)]
-        times, results = [], []
+        times, results, used = [], [], server.cpu()
         for sensor, day in asked:
-            took, rows = best(3, lambda: list(server.db.points.aggregate(day_of(sensor, day))))
+            took, rows = best(ROUNDS, lambda: list(server.db.points.aggregate(day_of(sensor, day))))
             times.append(took)
             results.append(same(rows))
         times.sort()
-        grouped, rows = best(3, lambda: list(server.db.points.aggregate(hours())))
-        results.append(same(rows))
+        used = (server.cpu() - used) / ROUNDS / len(asked)
+        of_all, rows = asked_of_all(server)
+        results += rows
         stored = table_bytes(server)
         figures = {
             "points": f"{count:,}",
             "inserts a second": f"{count / seconds:,.0f}",
             "CPU of the server for each, µs": f"{cpu / count * 1e6:.2f}",
+            "the same, until settled": f"{all_cpu / count * 1e6:.2f}",
             "until settled, s": f"{settled:.0f}",
             "tables on disk, MB": f"{stored / 1e6:.2f}",
             "bytes a point": f"{stored / count:.2f}",
             "directory on disk with the log, MB": f"{disk_bytes(server) / 1e6:.2f}",
-            "mean of a sensor's day, ms": f"{times[len(times) // 2] * 1000:.2f}",
-            "mean of each hour, all sensors, ms": f"{grouped * 1000:.1f}",
+            "mean of a sensor's day, ms": f"{times[len(times) // 2] * 1000:.2f} (CPU {used * 1000:.2f})",
+            **of_all,
         }
         return figures, results
     finally:

@@ -18,7 +18,7 @@ use crate::ddl::number_buckets;
 use crate::failure::Attempt;
 use crate::layout::damaged;
 use crate::series::layout::POINTS_MAX;
-use crate::series::{source_index, stays_row, takes_buckets};
+use crate::series::{is_long, source_index, stays_row, takes_buckets};
 use crate::write::{Attempts, ClosingPoints};
 use crate::{IndexCursor, IndexEntry, IndexRange, RecordId, Store, StoredDoc, Writer, WriterMode};
 
@@ -412,18 +412,13 @@ impl Step<'_> {
         let (mut rows, mut bytes): (Vec<(RecordId, StoredDoc)>, usize) = (Vec::new(), 0);
         for (id, doc) in found {
             let Some(doc) = doc.filter(|_| bytes < BYTES_MAX) else { continue };
-            if stays_row(doc.as_doc(), self.meta(&doc)) {
-                continue;
-            }
-            let is_same = rows.first().is_none_or(|(_, first)| {
-                let values = (self.meta(first), self.meta(&doc));
-                match values {
-                    (None, None) => true,
-                    (Some(a), Some(b)) => quire_document::identical(a, b),
-                    _ => false,
-                }
-            });
-            if !is_same {
+            let meta = self.meta(&doc);
+            let fits = match rows.first() {
+                None => !stays_row(doc.as_doc(), meta),
+                // The meta value of the first one was tested.
+                Some((_, first)) => !is_long(doc.as_doc()) && are_identical(self.meta(first), meta),
+            };
+            if !fits {
                 continue;
             }
             bytes += doc.as_bytes().len();
@@ -474,5 +469,13 @@ impl Run {
             self.prefix = prefix;
         }
         self.entries.push((entry, time));
+    }
+}
+
+fn are_identical(a: Option<Value<'_>>, b: Option<Value<'_>>) -> bool {
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => quire_document::identical(a, b),
+        _ => false,
     }
 }

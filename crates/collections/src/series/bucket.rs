@@ -218,10 +218,14 @@ pub(crate) fn meta_key(meta: Option<Value<'_>>) -> Vec<u8> {
     quire_document::key::encode(meta.unwrap_or(Value::Null))
 }
 
+/// Returns true if a point is too long to be closed.
+pub(crate) fn is_long(point: Doc<'_>) -> bool {
+    point.len() > POINT_BYTES_MAX
+}
+
 /// Returns true if a point is never closed: if it is long, or if its meta value is long or an array, because a condition on
 /// an element of an array is no condition on the whole value.
 pub(crate) fn stays_row(point: Doc<'_>, meta: Option<Value<'_>>) -> bool {
-    let is_long = |meta: Value<'_>| ValueBuf::new(meta).bson_len() > META_BYTES_MAX;
-    point.len() > POINT_BYTES_MAX
-        || meta.is_some_and(|meta| meta.kind() == Type::Array || is_long(meta))
+    let is_long_meta = |meta: Value<'_>| ValueBuf::new(meta).bson_len() > META_BYTES_MAX;
+    is_long(point) || meta.is_some_and(|meta| meta.kind() == Type::Array || is_long_meta(meta))
 }

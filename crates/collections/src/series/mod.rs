@@ -19,5 +19,5 @@ pub use layout::Span;
 pub use source::takes_buckets;
 pub use sources::{Source, SourceCursor};
 
-pub(crate) use bucket::{meta_key, pack_points, stays_row};
+pub(crate) use bucket::{is_long, meta_key, pack_points, stays_row};
 pub(crate) use source::{serves_rows_only, source_index};
