@@ -39,7 +39,7 @@ fn points(random: &mut Rng) -> Vec<DocBuf> {
 fn key(random: &mut Rng) -> DocBuf {
     let unit = ["second", "minute", "hour", "day", "month"][random.below(5) as usize];
     let zone = ["UTC", "+05:30", "Europe/Berlin"][random.below(3) as usize];
-    match random.below(7) {
+    match random.below(8) {
         0 => doc! { "_id": Value::Null },
         1 => doc! { "_id": { "$dateTrunc": { "date": "$t", "unit": unit } } },
         2 => doc! { "_id": { "$dateTrunc": {
@@ -47,6 +47,10 @@ fn key(random: &mut Rng) -> DocBuf {
         } } },
         3 => doc! { "_id": { "source": "$m", "x": "$x" } },
         4 => doc! { "_id": { "$add": ["$v", 1] } },
+        5 => doc! { "_id": {
+            "source": "$m",
+            "at": { "$dateTrunc": { "date": "$t", "unit": unit, "binSize": 5, "timezone": zone } },
+        } },
         _ => doc! { "_id": FIELDS[random.below(7) as usize] },
     }
 }
@@ -54,7 +58,8 @@ fn key(random: &mut Rng) -> DocBuf {
 fn group(random: &mut Rng) -> DocBuf {
     let mut group = key(random);
     for name in ["a", "b", "c"].iter().take(random.below(4) as usize) {
-        let operator = ["$sum", "$avg", "$min", "$max"][random.below(4) as usize];
+        let operators = ["$sum", "$avg", "$min", "$max", "$first", "$last", "$push", "$stdDevPop"];
+        let operator = operators[random.below(8) as usize];
         let field = FIELDS[random.below(7) as usize];
         let accumulator = DocBuf::build(|writer| match random.below(5) {
             0 => {
