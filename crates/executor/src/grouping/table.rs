@@ -11,7 +11,7 @@ use quire_document::key::{self, TypeBits};
 use quire_document::{Collator, Doc, Value, ValueBuf, equal};
 use quire_error::Result;
 use quire_mql::EvalContext;
-use quire_mql::accumulator::{Run, State, Table};
+use quire_mql::accumulator::{GroupRun, State, Table};
 use quire_mql::column::{Column, OwnedColumn};
 use quire_mql::stage::Group;
 
@@ -34,7 +34,7 @@ pub(crate) struct GroupTable {
     /// The group of each document of a batch.
     groups: Vec<u32>,
     /// The runs of a batch.
-    runs: Vec<Run>,
+    runs: Vec<GroupRun>,
     /// True if a batch can be added accumulator by accumulator.
     by_column: bool,
 }
@@ -213,7 +213,7 @@ impl GroupTable {
         for (run, (hashed, rows)) in runs.hashes.iter().zip(&runs.rows).enumerate() {
             let key = keys.get(run).unwrap_or(Value::Null);
             let at = self.find_or_open(group, *hashed, key, cx)?;
-            self.runs.push(Run { group: at, rows: *rows });
+            self.runs.push(GroupRun { group: at, rows: *rows });
         }
         for (table, argument) in self.tables.iter_mut().zip(arguments) {
             table.add_runs(&self.runs, argument)?;

@@ -34,7 +34,7 @@ pub(crate) use registry::Parsed;
 pub use registry::{ACCUMULATORS, Accumulator, find_accumulator};
 pub use spec::{AccumulatorSpec, Argument, Picked};
 pub(crate) use spec::{in_group, outside_group};
-pub use table::{Run, Table};
+pub use table::{GroupRun, Table};
 
 use crate::context::{Collator, EvalContext};
 use quire_document::{Value, ValueBuf};

@@ -20,7 +20,7 @@ pub trait Table: Send + fmt::Debug {
 
     /// Adds the values of rows run by run: those of the first run, then those of the second one, and so on. The runs
     /// have as many rows together as the column.
-    fn add_runs(&mut self, runs: &[Run], column: &Column<'_>) -> Result<()>;
+    fn add_runs(&mut self, runs: &[GroupRun], column: &Column<'_>) -> Result<()>;
 
     /// Returns the state of a group.
     fn state(&self, group: usize) -> Option<&dyn State>;
@@ -34,7 +34,7 @@ pub trait Table: Send + fmt::Debug {
 
 /// Rows after one another that belong to the same group.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct GroupRun {
     /// The number of the group.
     pub group: u32,
     /// The number of rows.
@@ -68,8 +68,8 @@ impl<S: State, F: Fn(usize) -> S> States<S, F> {
     }
 
     /// Adds doubles run by run. Several runs of different groups are added at a time if the states can do that.
-    fn add_doubles(&mut self, runs: &[Run], mut numbers: &[f64]) -> Result<()> {
-        let mut take = |run: &Run| {
+    fn add_doubles(&mut self, runs: &[GroupRun], mut numbers: &[f64]) -> Result<()> {
+        let mut take = |run: &GroupRun| {
             let (taken, rest) = numbers.split_at(numbers.len().min(run.rows as usize));
             numbers = rest;
             taken
@@ -125,7 +125,7 @@ impl<S: State, F: Fn(usize) -> S + Send> Table for States<S, F> {
         }
     }
 
-    fn add_runs(&mut self, runs: &[Run], column: &Column<'_>) -> Result<()> {
+    fn add_runs(&mut self, runs: &[GroupRun], column: &Column<'_>) -> Result<()> {
         if let Column::Double(all) = column {
             return self.add_doubles(runs, all);
         }

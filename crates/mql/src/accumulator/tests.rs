@@ -1,7 +1,7 @@
 //! Tests of the results of accumulators, and that a state that is split, saved and merged gives the
 //! same result.
 
-use super::{AccumulatorSpec, Run, Table};
+use super::{AccumulatorSpec, GroupRun, Table};
 use crate::column::OwnedColumn;
 use crate::context::{EvalContext, ParseContext, Shared};
 use crate::expression::Expression;
@@ -282,11 +282,11 @@ fn runs_are_added_as_their_values_are() {
             by_value.open(0);
         }
         for _ in 0..3 {
-            let run = |random: &mut Generator| Run {
+            let run = |random: &mut Generator| GroupRun {
                 group: random.below(5) as u32,
                 rows: random.below(if round % 2 == 0 { 4 } else { 20 }) as u32,
             };
-            let runs: Vec<Run> = (0..random.below(12)).map(|_| run(&mut random)).collect();
+            let runs: Vec<GroupRun> = (0..random.below(12)).map(|_| run(&mut random)).collect();
             let rows: u32 = runs.iter().map(|run| run.rows).sum();
             let column = random_column(&mut random, rows as usize);
             let column = column.as_column();

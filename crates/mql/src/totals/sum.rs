@@ -54,7 +54,7 @@ impl Sum {
         is_added
     }
 
-    /// Adds doubles.
+    /// Adds doubles one after the other, with the result of [`push`](Self::push) for each.
     pub(super) fn push_doubles(&mut self, numbers: &[f64]) {
         if !numbers.is_empty() {
             self.widest = Widest::Double;
