@@ -1,10 +1,11 @@
-//! Bytes that are no bucket are errors; generated points come back byte for byte.
+//! Bytes that are no bucket are errors; generated points come back byte for byte. What is unpacked of a bucket of MongoDB is BSON.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use quire_columns::{Bucket, pack};
+use quire_columns::{Bucket, pack, unpack};
 use quire_document::testing::Generator;
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::limits::Limits;
+use quire_document::{Binary, Doc, DocBuf, Value, doc, validate};
 use twox_hash::XxHash3_64;
 
 /// Reads everything, and ignores errors.
@@ -15,6 +16,21 @@ fn read_all(bytes: &[u8]) {
         let _ = (bucket.column(field), bucket.bounds(field).is_some());
     }
     let _ = bucket.points().map(Iterator::count);
+}
+
+/// Unpacks a bucket of MongoDB with these bytes as its columns: its points are BSON.
+fn unpack_bucket(bytes: &[u8]) {
+    let (times, values) = bytes.split_at(bytes.len() / 2);
+    let [times, values] = [times, values].map(|bytes| Binary { subtype: 7, bytes });
+    let bucket = doc! {
+        "control": { "version": 2 }, "meta": 1,
+        "data": { "at": Value::Binary(times), "a": Value::Binary(values) },
+    };
+    let Ok(points) = unpack(bucket.as_doc(), "at", Some("m")) else { return };
+    for point in points.iter() {
+        let limits = Limits { bytes_max: usize::MAX, ..Limits::WIRE };
+        assert!(validate(point.as_bytes(), &limits).is_ok(), "{point:?}");
+    }
 }
 
 /// Returns a few points of generated fields.
@@ -37,6 +53,7 @@ fn generate(seed: u64) -> Vec<DocBuf> {
 
 fuzz_target!(|bytes: &[u8]| {
     read_all(bytes);
+    unpack_bucket(bytes);
     let mut signed = bytes.to_vec();
     signed.extend_from_slice(&XxHash3_64::oneshot(bytes).to_le_bytes());
     read_all(&signed);

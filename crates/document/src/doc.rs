@@ -243,6 +243,12 @@ impl<'a> Element<'a> {
     }
 }
 
+/// Returns the element at the beginning of bytes that have not been validated. Its parts lie within the bytes; the value may
+/// be damaged, and must not be read before it was validated.
+pub fn first_element(bytes: &[u8]) -> Option<Element<'_>> {
+    Iter { rest: bytes }.next()
+}
+
 impl Iter<'_> {
     /// Returns how many bytes of `doc`'s elements the iterator has passed. [`Doc::iter_from`]
     /// continues there.

@@ -31,7 +31,7 @@ pub use compare::{
     Collator, ValueKey, compare, compare_documents, equal, hash, hash_of, identical,
 };
 pub use display::{Message, message};
-pub use doc::{Array, Doc, Element, Iter};
+pub use doc::{Array, Doc, Element, Iter, first_element};
 pub use owned::{ArrayBuf, DocBuf, ValueBuf, ValuesBuf};
 pub use path::Path;
 pub use scalar::{Decimal128, ObjectId, Timestamp};
