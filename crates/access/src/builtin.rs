@@ -336,12 +336,15 @@ const RESTORE_USERS: &[Action] = &[
 /// Returns the privileges of a role that only `admin` has.
 fn admin_role(name: &str) -> Option<Vec<Privilege>> {
     Some(match name {
-        "readAnyDatabase" => [on_database("", READ), vec![cluster(&[ListDatabases])]].concat(),
+        "readAnyDatabase" => [on_any_database(READ), vec![cluster(&[ListDatabases])]].concat(),
         "readWriteAnyDatabase" => {
-            [on_database("", READ_WRITE), vec![cluster(&[ListDatabases])]].concat()
+            [on_any_database(READ_WRITE), vec![cluster(&[ListDatabases])]].concat()
         }
         "userAdminAnyDatabase" => user_admin_any_database(),
-        "dbAdminAnyDatabase" => [db_admin(""), vec![cluster(&[ListDatabases, ApplyOps])]].concat(),
+        "dbAdminAnyDatabase" => {
+            let own = vec![on_buckets(DB_ADMIN), cluster(&[ListDatabases, ApplyOps])];
+            [db_admin(""), own].concat()
+        }
         "clusterMonitor" => cluster_monitor(),
         "clusterManager" => cluster_manager(),
         "hostManager" => vec![cluster(HOST_MANAGER), on("", "", &[KillCursors])],
@@ -361,6 +364,12 @@ fn admin_role(name: &str) -> Option<Vec<Privilege>> {
 /// `system.js`.
 fn on_database(db: &str, actions: &[Action]) -> Vec<Privilege> {
     vec![on(db, "", actions), on(db, "system.js", actions)]
+}
+
+/// Returns privileges for these actions on the ordinary collections of every database, on `system.js` and on the buckets of
+/// time-series collections.
+fn on_any_database(actions: &[Action]) -> Vec<Privilege> {
+    [on_database("", actions), vec![on_buckets(actions)]].concat()
 }
 
 fn db_admin(db: &str) -> Vec<Privilege> {
@@ -402,6 +411,7 @@ fn cluster_manager() -> Vec<Privilege> {
     vec![
         cluster(CLUSTER_MANAGER),
         on("", "", CLUSTER_MANAGER_DATABASES),
+        on_buckets(CLUSTER_MANAGER_DATABASES),
         on("config", "", &config),
         on("config", "system.js", READ_SERVER_DATABASES),
         on("local", "", &[Action::EnableSharding, Insert, MoveChunk, Remove, Update]),
@@ -425,6 +435,7 @@ fn backup() -> Vec<Privilege> {
             SetUserWriteBlockMode,
         ]),
         on("", "", &[Find]),
+        on_buckets(&[Find]),
         on("config", "", &[Find]),
         on("local", "", &[Find]),
         on("", "system.js", &[Find]),
@@ -442,6 +453,7 @@ fn backup() -> Vec<Privilege> {
 fn restore() -> Vec<Privilege> {
     vec![
         on("", "", RESTORE),
+        on_buckets(RESTORE_COLLECTION),
         on("", "system.js", RESTORE_COLLECTION),
         any(&[ListCollections]),
         on("config", "", RESTORE_COLLECTION),
@@ -464,10 +476,11 @@ fn root() -> Vec<Privilege> {
         cluster_admin(),
         user_admin_any_database(),
         db_admin(""),
-        on_database("", READ_WRITE),
+        on_any_database(READ_WRITE),
         restore(),
         backup(),
         vec![
+            on_buckets(DB_ADMIN),
             cluster(&[ApplyOps, ListDatabases]),
             on("config", "system.preimages", &[Find, Remove]),
             any(&[Validate]),
@@ -484,6 +497,12 @@ fn search_coordinator() -> Vec<Privilege> {
 
 fn on(db: &str, collection: &str, actions: &[Action]) -> Privilege {
     Privilege { resource: Resource::collection(db, collection), actions: ActionSet::of(actions) }
+}
+
+/// Returns a privilege on the buckets of every time-series collection.
+fn on_buckets(actions: &[Action]) -> Privilege {
+    let resource = Resource::Buckets { db: String::new(), collection: String::new() };
+    Privilege { resource, actions: ActionSet::of(actions) }
 }
 
 fn cluster(actions: &[Action]) -> Privilege {
@@ -522,6 +541,26 @@ mod tests {
         let admin = privileges(&RoleName::new("dbAdmin", "shop")).unwrap();
         assert!(!admin.allow(Target::Collection("shop", "orders"), Find));
         assert!(admin.allow(Target::Collection("shop", "system.profile"), Find));
+    }
+
+    #[test]
+    fn buckets_are_for_the_roles_of_all_databases() {
+        let buckets = Target::Collection("shop", "system.buckets.readings");
+        for (role, action) in [
+            ("backup", Find),
+            ("restore", Insert),
+            ("readAnyDatabase", Find),
+            ("readWriteAnyDatabase", Remove),
+            ("dbAdminAnyDatabase", Compact),
+            ("root", Insert),
+        ] {
+            let own = privileges(&RoleName::new(role, "admin")).unwrap();
+            assert!(own.allow(buckets, action), "{role}");
+            let of_server = Target::Collection("config", "system.buckets.readings");
+            assert!(!own.allow(of_server, action), "{role}");
+        }
+        let own = privileges(&RoleName::new("dbOwner", "shop")).unwrap();
+        assert!(!own.allow(buckets, Find));
     }
 
     #[test]
