@@ -6,6 +6,7 @@
 //! set before the commit that makes them true, so that a reader with an older snapshot can rely on
 //! them. This crate does no I/O; `collections` reads and writes the records.
 
+pub mod buckets;
 pub mod capped;
 mod catalog;
 pub mod clustered;

@@ -73,11 +73,14 @@ impl Catalog {
     ///
     /// # Errors
     /// 166 CommandNotSupportedOnView if the name is that of a view; 73 InvalidNamespace for the
-    /// oplog.
+    /// oplog; 115 CommandNotSupported for the buckets of a time-series collection.
     pub fn writable(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
         namespace.check_writable()?;
         self.refuse_view(namespace)?;
-        Ok(self.lookup(namespace).cloned())
+        match self.lookup(namespace) {
+            Some(found) => Ok(Some(Arc::clone(found))),
+            None => self.refuse_buckets(namespace).map(|()| None),
+        }
     }
 
     /// Fails with 166 CommandNotSupportedOnView if the name is that of a view or of a time-series

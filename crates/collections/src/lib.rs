@@ -98,11 +98,12 @@ pub use retry::{Effect, Image, Keep, Remembered, RetryLog, SessionKey, load_retr
 pub use rules::{Budget, Deferred, Proposal, Rule, RuleTask, RuleWriter, Rules};
 pub use scan::CollectionCursor;
 pub use series::{
-    BucketCursor, BucketEntry, FieldColumn, PackedBucket, Source, SourceCursor, Span, takes_buckets,
+    BucketCursor, BucketEntry, FieldColumn, MongoBucket, PackedBucket, RestoredBucket, Source,
+    SourceCursor, Span, takes_buckets,
 };
 pub use series_gate::{SeriesReading, SeriesWrites};
 pub use sorted_runs::{MergedRuns, RunWriter, SortedRecord, SortedRuns, Workspace};
 pub use spill::{SpillPages, SpillReader, SpillWriter};
 pub use store::{ChangeLogMode, Store, StoreOptions};
 pub use view::{ReadView, View};
-pub use write::{CommitOutcome, Writer, WriterMode, WriterSavepoint};
+pub use write::{CommitOutcome, Writer, WriterMode, WriterSavepoint, duplicate_bucket_error};

@@ -227,6 +227,11 @@ impl Store {
         self.engine.counts(collection.id.0)
     }
 
+    /// Returns the time of a write that begins now.
+    pub(crate) fn write_time_now(&self) -> WriteTime {
+        self.write_time(self.clock.now_ms())
+    }
+
     /// Returns the time of a write at `now_ms`, which follows all commits.
     pub(crate) fn write_time(&self, now_ms: u64) -> WriteTime {
         let cluster_time = Timestamp::from_u64(self.engine.cluster_time().next(now_ms).0);

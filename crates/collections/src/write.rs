@@ -10,6 +10,7 @@ mod line;
 mod log;
 mod pieces;
 mod remember;
+mod restored;
 mod ruled;
 mod taken;
 
@@ -39,6 +40,7 @@ pub(crate) use buckets::ClosingPoints;
 use entries::Scratch;
 use log::{Run, WriterLog};
 use pieces::Pieces;
+pub use restored::duplicate_bucket_error;
 use ruled::Derived;
 use taken::Taken;
 
@@ -73,6 +75,8 @@ pub struct Writer {
     created: Vec<Arc<Collection>>,
     /// The row that this commit stores for its session.
     retry: Option<RetryRow>,
+    /// True if the row is stored even without other writes.
+    remembers_alone: bool,
     /// The time of the statement, once something has asked for it.
     now_ms: Option<u64>,
     /// The writes that rules derive; `None` until a rule derives one.
@@ -134,6 +138,7 @@ impl Store {
             pieces: Pieces::new(self.engine().caps().persistent),
             created: Vec::new(),
             retry: None,
+            remembers_alone: false,
             now_ms: None,
             derived: None,
             log: WriterLog::new(self.logs_changes()),
@@ -169,9 +174,9 @@ impl Writer {
         self.txn.buffered_bytes()
     }
 
-    /// Returns true if nothing has been written.
+    /// Returns true if the commit would store nothing.
     pub fn is_empty(&self) -> bool {
-        self.txn.is_empty() && self.counts.is_empty()
+        self.txn.is_empty() && self.counts.is_empty() && !self.remembers_alone
     }
 
     /// Returns the time of the statement in milliseconds since 1970: that of the first call, so that

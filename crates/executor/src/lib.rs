@@ -4,7 +4,8 @@
 //! a statement), `params.rs` (limits and options of a run), `opening` (from a request to an open
 //! plan), `execution.rs` (batches of an open plan), `build.rs` (from a plan's nodes to operators),
 //! `operators` and `scans` (the operators), `columns.rs` and `grouping` (`$group`), `joins` (stages
-//! that read other collections), `modify` (writes of many documents).
+//! that read other collections), `modify` (writes of many documents), `mongo_buckets` (the
+//! buckets of a time-series collection, as MongoDB shows them).
 
 mod build;
 mod chunks;
@@ -17,6 +18,7 @@ mod grouping;
 mod holding;
 mod joins;
 pub mod modify;
+mod mongo_buckets;
 mod opening;
 mod operators;
 mod params;
@@ -34,8 +36,9 @@ mod views;
 
 pub use examined::{Counters, Examined};
 pub use execution::Execution;
+pub use mongo_buckets::{BucketFeed, of_buckets, open_buckets};
 pub use opening::count::count;
-pub use opening::distinct::distinct;
+pub use opening::distinct::{distinct, distinct_of};
 pub use opening::explain::{ServerStage, explain};
 pub use opening::open::{open, open_fed};
 pub use operators::chain::check_size;

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use quire_catalog::time_series::BUCKETS;
 use quire_catalog::{Catalog, Collection, Namespace, QuerySettings, ResolvedView};
 use quire_collections::{CollectionCursor, IndexCursor, IndexRange, View};
 use quire_document::path::Path;
@@ -147,14 +146,11 @@ impl<'v> ViewStatistics<'v> {
     }
 }
 
-/// Refuses to read the buckets of a time-series collection, whose points are not stored in buckets: a
-/// tool that copies them would copy nothing.
+/// Refuses to read the buckets of a time-series collection where none are made: a tool that copies them would copy nothing.
 fn refuse_buckets(catalog: &Catalog, namespace: &Namespace) -> Result<()> {
-    let series = namespace.collection().strip_prefix(BUCKETS);
-    let series = series.and_then(|name| catalog.collection(namespace.db(), name));
-    match series.is_some_and(|series| series.is_time_series()) {
-        true => Err(Error::not_built("reading buckets of a time-series collection")),
-        false => Ok(()),
+    match catalog.series_of(namespace) {
+        Some(_) => Err(Error::not_built("reading buckets of a time-series collection here")),
+        None => Ok(()),
     }
 }
 

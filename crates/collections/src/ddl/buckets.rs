@@ -36,6 +36,17 @@ pub(crate) fn number_buckets(
 }
 
 impl Store {
+    /// Makes sure that the buckets of a time-series collection have a number, under which what belongs to them is stored.
+    ///
+    /// # Errors
+    /// The errors of the commit.
+    pub fn number_buckets(self: &Arc<Self>, series: &Collection) -> Result<()> {
+        if series.buckets.is_none() {
+            number_buckets(self, series.id, &CommitOptions::buffered())?;
+        }
+        Ok(())
+    }
+
     /// Prepares the points in buckets for new indexes: all become records if an index must have entries for all points;
     /// else only those of buckets with a point that an index refuses, so that the build meets it. The caller keeps points
     /// from being closed.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use quire_catalog::IndexId;
-use quire_document::{DocBuf, Value, ValueBuf};
+use quire_document::{DocBuf, ObjectId, Value, ValueBuf};
 use quire_error::Result;
 
 use super::entry::BucketEntry;
@@ -20,6 +20,8 @@ const DATA: u8 = 0x01;
 const BY_TIME: u8 = 0x02;
 /// The keys of the directory by meta value and time.
 const BY_META: u8 = 0x03;
+/// The keys of what is remembered of restored buckets of MongoDB, by their `_id`.
+const RESTORED: u8 = 0x04;
 
 /// The number of bytes of the collection and of the kind of a key.
 const PREFIX_BYTES: usize = 5;
@@ -72,6 +74,13 @@ pub(crate) fn last_number(value: &[u8]) -> Result<u64> {
 pub(crate) fn data_key(buckets: IndexId, number: u64) -> Bytes {
     let mut key = tagged(buckets, DATA);
     key.extend_from_slice(&number.to_be_bytes());
+    key.into()
+}
+
+/// Returns the key of what is remembered of a restored bucket of MongoDB.
+pub(crate) fn restored_key(buckets: IndexId, id: ObjectId) -> Bytes {
+    let mut key = tagged(buckets, RESTORED);
+    key.extend_from_slice(&id.0);
     key.into()
 }
 

@@ -3,12 +3,14 @@
 //!
 //! `layout` has the keys, `bucket` reads and packs one, `cursor` finds them by time or by meta value, `sources` finds
 //! the meta values, `source` says which
-//! collections have some. `write/buckets.rs` writes them, for `closing`.
+//! collections have some, `mongo_bucket` unpacks buckets of MongoDB, `restored` remembers them. `write/buckets.rs` writes them, for `closing`.
 
 mod bucket;
 mod cursor;
 mod entry;
 pub(crate) mod layout;
+mod mongo_bucket;
+mod restored;
 mod source;
 mod sources;
 
@@ -16,6 +18,8 @@ pub use bucket::{FieldColumn, PackedBucket};
 pub use cursor::BucketCursor;
 pub use entry::BucketEntry;
 pub use layout::Span;
+pub use mongo_bucket::MongoBucket;
+pub use restored::RestoredBucket;
 pub use source::takes_buckets;
 pub use sources::{Source, SourceCursor};
 

@@ -33,6 +33,13 @@ impl Writer {
         }
     }
 
+    /// As [`remember`](Self::remember), for a statement whose writes were other commits: this commit stores the result even if
+    /// it writes nothing else.
+    pub fn remember_alone(&mut self, statement: i32, effect: Effect, keep: Keep<'_>) {
+        self.remember(statement, effect, keep);
+        self.remembers_alone = self.retry.is_some();
+    }
+
     /// Adds the session's row to the transaction, and returns the statements in it. Pass them to
     /// [`RetryLog::committed`] after the commit.
     pub fn seal_retry(&mut self) -> Attempt<Vec<i32>> {

@@ -24,7 +24,7 @@ struct Options {
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let namespace = cx.target(body)?;
+    let namespace = cx.service.store.catalog().stored_name(cx.target(body)?);
     let options = Options::parse(cx.command.name, body)?;
     if cx.service.options.topology != Topology::Standalone && !options.force {
         let text = "will not run compact on an active replica set primary as this will slow down \

@@ -5,12 +5,14 @@ use crate::frame::context::Context;
 use crate::frame::host::host_name;
 use md5::{Digest, Md5};
 use quire_catalog::Collection;
+use quire_catalog::buckets::name_of_buckets;
 use quire_collections::{IndexCursor, IndexEntry, IndexRange};
 use quire_document::{Array, Binary, Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 use quire_executor::{UnitOfWork, open};
 use quire_planner::FindRequest;
 use quire_storage::Direction;
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,8 +39,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         None => Vec::new(),
     };
     collections.retain(|collection| {
-        is_replicated(collection)
-            && (wanted.count() == 0 || named(collection.namespace.collection()))
+        is_replicated(collection) && (wanted.count() == 0 || named(&shown_name(collection)))
     });
     collections.sort_by(|a, b| a.namespace.cmp(&b.namespace));
     reply.append("host", host_name().as_str());
@@ -48,7 +49,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         for collection in &collections {
             let hash = hash(cx, collection)?;
             whole.update(hash.as_bytes());
-            hashes.append(collection.namespace.collection(), hash.as_str());
+            hashes.append(&shown_name(collection), hash.as_str());
         }
     }
     {
@@ -62,7 +63,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let mut uuids = reply.document("uuids");
         for collection in &collections {
             let uuid = Value::Binary(Binary { subtype: 4, bytes: &collection.uuid.0 });
-            uuids.append(collection.namespace.collection(), uuid);
+            uuids.append(&shown_name(collection), uuid);
         }
     }
     reply.append("md5", hex(whole).as_str());
@@ -70,13 +71,20 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
+/// Returns the name of a collection; for a time-series collection that of its buckets, as MongoDB does.
+fn shown_name(collection: &Collection) -> Cow<'_, str> {
+    match collection.is_time_series() {
+        true => name_of_buckets(collection).into(),
+        false => collection.namespace.collection().into(),
+    }
+}
+
 /// Returns true if other members of a replica set would have the collection too.
 fn is_replicated(collection: &Collection) -> bool {
     let name = collection.namespace.collection();
     collection.namespace.db() != "local"
         && (!collection.namespace.is_system()
-            || matches!(name, "system.js" | "system.views" | "system.users" | "system.roles")
-            || name.starts_with("system.buckets."))
+            || matches!(name, "system.js" | "system.views" | "system.users" | "system.roles"))
 }
 
 fn hash(cx: &Context<'_>, collection: &Collection) -> Result<String> {

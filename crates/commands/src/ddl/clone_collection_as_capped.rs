@@ -15,6 +15,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     let from = source(cx, from)?;
+    if cx.service.store.catalog().series_of(&from).is_some() {
+        let text = format!("cannot clone {from}, the buckets of a time-series collection");
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
+    }
     let to = Namespace::new(cx.db, to)?;
     let bytes_max = capped_size(cx.command.name, body)?;
     cx.change_catalog(|store, commit| {

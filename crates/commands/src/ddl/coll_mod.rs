@@ -17,6 +17,9 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::time_series::TimeSeriesChange;
 use quire_session::Changed;
 
+/// The option that lets buckets of a time-series collection have values of different types in a field.
+const MIXED_BUCKETS: &str = "timeseriesBucketsMayHaveMixedSchemaData";
+
 /// The parsed arguments.
 #[derive(Default)]
 struct Arguments<'a> {
@@ -34,6 +37,8 @@ struct Arguments<'a> {
     patterns: Option<Vec<PatternChange>>,
     /// The change of the buckets of a time-series collection.
     series: Option<TimeSeriesChange>,
+    /// Whether buckets may have values of different types in a field.
+    mixed_buckets: Option<bool>,
     /// The first option that applies only to collections.
     of_collection: Option<&'a str>,
     /// The first option that is not built.
@@ -61,6 +66,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
     let collection = catalog.require(&namespace)?;
+    check_mixed_buckets(collection, arguments.mixed_buckets)?;
     let ModifyView { on, pipeline } = &arguments.view;
     let of_view = [("viewOn", on.is_some()), ("pipeline", pipeline.is_some())];
     if let Some((option, _)) = of_view.iter().find(|(_, given)| *given) {
@@ -68,6 +74,21 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
     modify_collection(cx, collection, arguments, reply)
+}
+
+/// Checks `timeseriesBucketsMayHaveMixedSchemaData`. Buckets of every time-series collection may have values of different types
+/// in a field, because Quire makes them of points and unpacks them into points; so it can be true, and it is always.
+///
+/// # Errors
+/// 72 InvalidOptions for another collection, and for false.
+fn check_mixed_buckets(collection: &Collection, given: Option<bool>) -> Result<()> {
+    let text = match given {
+        None => return Ok(()),
+        Some(_) if !collection.is_time_series() => "is only for time-series collections",
+        Some(false) => "cannot be set to false",
+        Some(true) => return Ok(()),
+    };
+    Err(Error::new(ErrorCode::InvalidOptions, format!("collMod: '{MIXED_BUCKETS}' {text}")))
 }
 
 /// Changes an index and the options of a collection.
@@ -183,6 +204,7 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             "timeseries" if !arg.is_null() => {
                 parsed.series = Some(TimeSeriesChange::parse(arg.document()?)?);
             }
+            MIXED_BUCKETS if !arg.is_null() => parsed.mixed_buckets = Some(arg.safe_bool()?),
             "patterns" if !arg.is_null() => {
                 parsed.patterns = Some(PatternChange::parse_all("collMod", arg.array()?)?);
             }
@@ -194,6 +216,7 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             | "cappedMax"
             | "changeStreamPreAndPostImages"
             | "timeseries"
+            | MIXED_BUCKETS
             | "patterns" => {}
             "recordPreImages" => {
                 let given = Some(arg.name()).filter(|_| !arg.is_null());

@@ -27,13 +27,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let text = "turn off profiling before dropping system.profile collection";
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
-    let _change =
-        cx.await_transactions(Changed::Collections(vec![namespace.as_str().to_owned()]))?;
+    // As in MongoDB, the buckets and their time-series collection exist together.
+    let stored = cx.service.store.catalog().stored_name(namespace.clone());
+    let _change = cx.await_transactions(Changed::Collections(vec![stored.as_str().to_owned()]))?;
     if cx.change_catalog(|store, commit| store.drop_view(&namespace, commit))? {
         reply.append("ns", namespace.as_str());
         return Ok(());
     }
-    let dropped = cx.change_catalog(|store, commit| store.drop_collection(&namespace, commit))?;
+    let dropped = cx.change_catalog(|store, commit| store.drop_collection(&stored, commit))?;
     if let Some(collection) = dropped {
         reply.append("nIndexesWas", collection.index_count() as i32);
         reply.append("ns", namespace.as_str());

@@ -18,7 +18,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             _ => return Err(arg.unknown()),
         }
     }
-    let namespace = cx.target(body)?;
+    let namespace = cx.service.store.catalog().stored_name(cx.target(body)?);
     let which = which.ok_or_else(|| missing(cx.command.name, "index"))?;
     let _change =
         cx.await_transactions(Changed::Collections(vec![namespace.as_str().to_owned()]))?;

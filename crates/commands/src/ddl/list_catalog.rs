@@ -3,6 +3,7 @@
 
 use crate::ddl::list_collections::kind;
 use crate::frame::context::Context;
+use quire_catalog::buckets::{name_of_buckets, options_of_buckets};
 use quire_catalog::{
     Catalog, Collection, Index, IndexState, MultikeyPaths, Namespace, ViewDefinition,
 };
@@ -10,7 +11,8 @@ use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_planner::AggregateRequest;
 
-/// Returns one row for each collection, then one for each view, both by name.
+/// Returns one row for each collection, one for the buckets of each time-series collection, then one for each view, all by
+/// name.
 ///
 /// # Errors
 /// 6200600 unless the operand is an empty object, 73 InvalidNamespace for a database other than
@@ -27,8 +29,9 @@ pub fn stage(
     let catalog = cx.service.store.catalog();
     if !request.namespace.ends_with(".$cmd.aggregate") {
         let namespace = Namespace::parse(&request.namespace)?;
-        let found = catalog.lookup(&namespace);
-        return Ok(found.into_iter().map(|collection| row(collection)).collect());
+        let found = catalog.lookup(&namespace).into_iter().map(|collection| row(collection));
+        let buckets = catalog.series_of(&namespace).into_iter().map(|series| buckets_row(series));
+        return Ok(found.chain(buckets).collect());
     }
     if cx.db != "admin" {
         let text = "Collectionless $listCatalog must be run against the 'admin' database with {aggregate: 1}";
@@ -46,8 +49,10 @@ fn all(catalog: &Catalog) -> Result<Vec<DocBuf>> {
     let mut views: Vec<&ViewDefinition> =
         databases().flat_map(|database| database.views()).map(|found| &**found).collect();
     views.sort_by(|a, b| a.namespace.as_str().cmp(b.namespace.as_str()));
+    let series = collections.iter().filter(|found| found.is_time_series());
+    let buckets: Vec<DocBuf> = series.map(|series| buckets_row(series)).collect();
     let collections = collections.into_iter().map(row);
-    Ok(collections.chain(views.into_iter().map(view_row)).collect())
+    Ok(collections.chain(buckets).chain(views.into_iter().map(view_row)).collect())
 }
 
 fn names(namespace: &Namespace, kind: &str, row: &mut DocWriter<'_>) {
@@ -58,6 +63,28 @@ fn view_row(view: &ViewDefinition) -> DocBuf {
     DocBuf::build(|row| {
         names(&view.namespace, "view", row);
         row.append("ns", view.namespace.as_str()).append_all(view.document().as_doc());
+    })
+}
+
+/// Returns the row of the buckets of a time-series collection, which are stored with it.
+fn buckets_row(series: &Collection) -> DocBuf {
+    let name = name_of_buckets(series);
+    let full = format!("{}.{name}", series.namespace.db());
+    DocBuf::build(|row| {
+        row.append("db", series.namespace.db()).append("name", name.as_str());
+        row.append("type", "collection");
+        {
+            let mut stored = row.document("md");
+            stored.append("ns", full.as_str());
+            {
+                let mut options = stored.document("options");
+                let bytes = &series.uuid.0;
+                options.append("uuid", Value::Binary(Binary { subtype: 4, bytes }));
+                options.append_all(options_of_buckets(series).as_doc());
+            }
+            stored.append("timeseriesBucketsMayHaveMixedSchemaData", true);
+        }
+        row.append("ns", full.as_str());
     })
 }
 

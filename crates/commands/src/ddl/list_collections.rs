@@ -5,6 +5,7 @@ use crate::frame::context::Context;
 use crate::frame::matching::filter_documents;
 use crate::frame::query_args::{batch_size, owned};
 use quire_access::{Action, Target};
+use quire_catalog::buckets::{name_of_buckets, options_of_buckets};
 use quire_catalog::{Collection, ViewDefinition};
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
@@ -37,7 +38,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
                 .filter(|collection| is_own(collection.namespace.collection()));
             let views = database.views().filter(|view| is_own(view.namespace.collection()));
             let views = views.map(|view| view_row(view, name_only));
-            shown.map(|collection| row(collection, name_only)).chain(views).collect()
+            let series = database.collections().filter(|found| found.is_time_series());
+            let buckets = series.filter(|series| is_own(&name_of_buckets(series)));
+            let buckets = buckets.map(|series| buckets_row(series, name_only));
+            shown.map(|collection| row(collection, name_only)).chain(views).chain(buckets).collect()
         }
         None => Vec::new(),
     };
@@ -74,6 +78,19 @@ fn view_row(view: &ViewDefinition, name_only: bool) -> DocBuf {
         writer.append("name", view.namespace.collection()).append("type", "view");
         if !name_only {
             describe_view(view, writer);
+        }
+    })
+}
+
+/// Returns the row of the buckets of a time-series collection.
+fn buckets_row(series: &Collection, name_only: bool) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("name", name_of_buckets(series).as_str()).append("type", "collection");
+        if !name_only {
+            writer.append("options", &options_of_buckets(series));
+            let mut info = writer.document("info");
+            let uuid = Value::Binary(Binary { subtype: 4, bytes: &series.uuid.0 });
+            info.append("readOnly", false).append("uuid", uuid);
         }
     })
 }

@@ -5,10 +5,12 @@ use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use crate::frame::profiler::SYSTEM_PROFILE;
 use crate::frame::query_args::batch_size;
+use quire_catalog::buckets::key_of_buckets;
 use quire_catalog::{Index, IndexState};
 use quire_collections::IndexBuild;
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::time_series::TimeSeriesOptions;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut batch, mut build_uuids, mut build_info) = (None, false, false);
@@ -33,7 +35,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = cx.target(body)?;
     let catalog = cx.service.store.catalog();
     catalog.refuse_view(&namespace)?;
-    let Some(collection) = catalog.lookup(&namespace) else {
+    let series = catalog.series_of(&namespace);
+    let Some(collection) = catalog.lookup(&namespace).or(series) else {
         let text = format!("ns does not exist: {namespace}");
         return Err(Error::new(ErrorCode::NamespaceNotFound, text));
     };
@@ -43,7 +46,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         IndexState::WriteOnly => builds.iter().find(|build| build.fills(index.id)),
     };
     let row = |index: &Index| {
-        let (spec, build) = (index.to_document(), build_of(index));
+        let spec = match series.and_then(|series| series.options.time_series()) {
+            Some(options) => of_buckets(index, options),
+            None => index.to_document(),
+        };
+        let build = build_of(index);
         if !build_info && (!build_uuids || build.is_none()) {
             return spec;
         }
@@ -60,6 +67,23 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let listed = collection.listed_indexes().filter(|_| namespace.collection() != SYSTEM_PROFILE);
     let rows: Vec<DocBuf> = listed.map(|index| row(index)).collect();
     cx.list_reply(reply, namespace.as_str(), rows, batch, body)
+}
+
+/// Returns the specification of an index as the buckets of a time-series collection have it.
+fn of_buckets(index: &Index, series: &TimeSeriesOptions) -> DocBuf {
+    let own = index.to_document();
+    DocBuf::build(|spec| {
+        for element in own.as_doc().iter() {
+            match (element.key(), element.value()) {
+                ("key", Value::Document(key)) => {
+                    spec.append("key", &key_of_buckets(series, key));
+                }
+                _ => {
+                    spec.append_element(element);
+                }
+            }
+        }
+    })
 }
 
 fn uuid(build: &IndexBuild, row: &mut DocWriter<'_>) {

@@ -6,7 +6,7 @@ use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, hint, owned};
 use crate::read::find::is_series;
-use crate::read::{on_view, oplog};
+use crate::read::{on_view, oplog, series_buckets};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 use quire_executor::{UnitOfWork, distinct};
@@ -20,6 +20,12 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let mut views = unit.views()?;
     if oplog::is_read(&request.namespace, &views) {
         return Err(oplog::not_served(cx.command.name));
+    }
+    if let Some(series) = series_buckets::series_of(&request.namespace, &views) {
+        let (values, examined) = series_buckets::distinct(cx, &request, &series, &mut views)?;
+        cx.tally.examined = Some(examined);
+        reply.append("values", &values);
+        return Ok(());
     }
     let key = &request.key;
     let (values, examined) = match on_view::resolved(ReadRequest::Distinct(&request), &views)? {

@@ -5,8 +5,8 @@ use crate::frame::command::{Command, Kind};
 use crate::frame::command_shape::requested;
 use crate::frame::context::Context;
 use crate::frame::parameters::table::STAGE_BYTES;
-use crate::read::explained;
 use crate::read::what_if::{self, WhatIf};
+use crate::read::{explained, series_buckets};
 use quire_document::limits::INTERNAL_DOCUMENT_BYTES_MAX;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -140,6 +140,9 @@ fn explain_plans(
     verbosity: Verbosity,
     views: &mut OpenViews<'_>,
 ) -> Result<DocBuf> {
+    if let Some(series) = series_buckets::series_of(what.target().0, views) {
+        return series_buckets::explain(cx, what, verbosity, &series, views);
+    }
     let resolved = explained::on_collection(what, views)?;
     let what = resolved.as_ref().map_or(what, ReadRequest::Aggregate);
     explained::explain_on(cx, what, verbosity, views, cx.exec_params())

@@ -2,15 +2,18 @@
 //! documents are one commit unless `allowAtomic` is false; commands run one after the other. A collection
 //! gets the UUID that its entry has (`ui`).
 
-use super::oplog_diff;
+use super::oplog_entry::Change;
+use super::{oplog_buckets, oplog_diff};
 use crate::frame::args::{Arg, fields};
 use crate::frame::context::Context;
 use crate::frame::in_process::Call;
 use crate::frame::query_args::write_policy;
 use crate::frame::service::now_ms;
+use quire_catalog::buckets::validation_of_buckets;
 use quire_catalog::capped::Capped;
 use quire_catalog::clustered::check_beside;
-use quire_catalog::{Collection, CollectionOptions, Namespace, Uuid};
+use quire_catalog::time_series::BUCKETS;
+use quire_catalog::{Collection, CollectionOptions, Namespace, Uuid, Validation};
 use quire_collections::{Attempt, WritePolicy, Writer, prepare_insert};
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
@@ -39,17 +42,6 @@ enum Entry<'a> {
     Command(&'a str, DocBuf),
     /// Creates a collection with the UUID that it had.
     Create(Namespace, CollectionOptions, Uuid),
-}
-
-/// The write of an entry.
-#[derive(Clone, Copy)]
-enum Change<'a> {
-    /// Inserts the document, or replaces the one with its `_id`.
-    Insert(Doc<'a>),
-    /// Replaces or changes the document with this `_id`; inserts it if the flag is set.
-    Update(Value<'a>, Doc<'a>, bool),
-    /// Deletes the document with this `_id`, if there is one.
-    Delete(Value<'a>),
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -136,7 +128,8 @@ fn check_options(body: Doc<'_>) -> Result<WritePolicy> {
 fn writable(namespace: &str) -> Result<Namespace> {
     let namespace = Namespace::parse(namespace)?;
     let is_of_server = matches!(namespace.db(), "admin" | "config" | "local");
-    let is_system = namespace.collection().starts_with("system.");
+    let name = namespace.collection();
+    let is_system = name.starts_with("system.") && !name.starts_with(BUCKETS);
     if is_of_server || is_system {
         let text = format!("applyOps does not write to {namespace}");
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
@@ -243,24 +236,50 @@ fn id_of(doc: Doc<'_>) -> Result<Value<'_>> {
     doc.get("_id").ok_or_else(missing)
 }
 
+/// The collection that an entry writes.
+struct Written {
+    /// The collection; `None` if it does not exist.
+    collection: Option<Arc<Collection>>,
+    /// For buckets of a time-series collection, which is `collection` then: what validates them.
+    of_buckets: Option<Validation>,
+}
+
+impl Written {
+    fn new(cx: &Context<'_>, unit: &dyn UnitOfWork, namespace: &Namespace) -> Result<Self> {
+        let store = &cx.service.store;
+        match store.catalog().series_of(namespace) {
+            Some(series) => {
+                store.number_buckets(series)?;
+                let collection = unit.collection(&series.namespace)?;
+                let of_buckets = Some(validation_of_buckets(series)?);
+                Ok(Written { collection, of_buckets })
+            }
+            None => Ok(Written { collection: unit.collection(namespace)?, of_buckets: None }),
+        }
+    }
+}
+
 /// Does writes in one commit.
 fn write(cx: &Context<'_>, policy: WritePolicy, writes: &[(&Namespace, Change<'_>)]) -> Result<()> {
     let _writing = cx.enter_unblocked()?;
     let mut unit = cx.writing_unit(policy)?;
-    let mut collections = Vec::with_capacity(writes.len());
+    let mut targets = Vec::with_capacity(writes.len());
     for (namespace, change) in writes {
-        let found = unit.collection(namespace)?;
-        if found.is_none() && !matches!(change, Change::Delete(_)) {
+        let target = Written::new(cx, &unit, namespace)?;
+        if target.collection.is_none() && !matches!(change, Change::Delete(_)) {
             let text = format!("Failed to apply operation: {namespace} does not exist");
             return Err(Error::new(ErrorCode::NamespaceNotFound, text));
         }
-        collections.push(found);
+        targets.push(target);
     }
     unit.write_durably(&cx.interrupt, |writer| {
-        for ((namespace, change), found) in writes.iter().zip(&collections) {
-            let now = writer.collection(namespace);
-            if let Some(collection) = now.as_ref().or(found.as_ref()) {
-                apply(writer, collection, *change)?;
+        for ((_, change), target) in writes.iter().zip(&targets) {
+            let Some(found) = &target.collection else { continue };
+            let now = writer.collection(&found.namespace);
+            let collection = now.as_ref().unwrap_or(found);
+            match &target.of_buckets {
+                Some(validation) => oplog_buckets::apply(writer, collection, validation, *change)?,
+                None => apply(writer, collection, *change)?,
             }
         }
         Ok(())

@@ -5,29 +5,19 @@ use crate::frame::context::Context;
 use crate::frame::query_args::{hint, owned};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
+use crate::write::bucket_deletes::delete_buckets;
+use crate::write::delete_statement::DeleteStatement;
 use crate::write::write_reply::{WriteErrors, WriteOptions, Written, statements, write_target};
 use crate::write::writes::check_single;
-use quire_catalog::{Namespace, debug_value};
+use quire_catalog::time_series::BUCKETS;
+use quire_catalog::{Collection, Namespace, debug_value};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 use quire_executor::modify::{DeleteOutcome, DeleteRequest, delete};
 use quire_mql::collation::AskedCollation;
-use quire_planner::Hint;
 use quire_session::Unit;
+use std::sync::Arc;
 use std::time::Instant;
-
-/// One element of `deletes`.
-#[derive(Default)]
-pub struct DeleteStatement<'a> {
-    /// `q`: the documents to delete.
-    pub filter: Doc<'a>,
-    /// `limit: 1`: deletes only one document.
-    pub one: bool,
-    /// `hint`: the index to use.
-    pub hint: Option<Hint>,
-    /// `collation`; its errors are errors of the statement.
-    pub collation: Doc<'a>,
-}
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut options, mut deletes, mut let_vars) = (WriteOptions::default(), None, DocBuf::new());
@@ -90,9 +80,18 @@ pub fn run_one(
         let_vars,
     };
     cx.begin_statements(unit, place..place + 1)?;
-    let outcome = delete(unit, &request, &cx.exec_params())?;
+    let outcome = match series_of(cx, namespace) {
+        None => delete(unit, &request, &cx.exec_params())?,
+        Some(series) => delete_buckets(cx, &series, statement, let_vars, unit)?,
+    };
     unit.note(outcome.committed.as_ref());
     Ok(outcome)
+}
+
+/// Returns the time-series collection whose buckets a namespace names.
+fn series_of(cx: &Context<'_>, namespace: &Namespace) -> Option<Arc<Collection>> {
+    let is_named = namespace.collection().starts_with(BUCKETS);
+    is_named.then(|| cx.service.store.catalog().series_of(namespace).cloned()).flatten()
 }
 
 /// Returns the counts of a statement.

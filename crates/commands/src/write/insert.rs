@@ -19,7 +19,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = write_target(cx, body)?;
     cx.tally.fingerprint = cx.insert_print(&namespace);
     let documents = statements(cx, "documents", documents)?;
-    let commits = insert_commits(documents.len());
+    let commits = insert_commits(&namespace, documents.len());
     let mut unit = cx.write_unit(commits, &options.statements, documents.len(), options.policy)?;
     let left = unit.skip_repeated();
     let chosen: Vec<Doc<'_>>;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use quire_catalog::time_series::BUCKETS;
 use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, ChunkSize, Failure, RecordId, StoredDoc, Writer};
 use quire_error::{Error, Result};
@@ -15,9 +16,13 @@ use crate::record_set::RecordSet;
 
 /// The largest number of documents in a chunk.
 pub(crate) const CHUNK_DOCS: usize = 1000;
-/// Returns the number of commits of an insert of `documents` documents, if no chunk ends early.
-pub fn insert_commits(documents: usize) -> usize {
-    documents.div_ceil(CHUNK_DOCS)
+/// Returns the number of commits of an insert of `documents` documents, if no chunk ends early. Each bucket of a time-series
+/// collection has one of its own.
+pub fn insert_commits(namespace: &Namespace, documents: usize) -> usize {
+    match namespace.collection().starts_with(BUCKETS) {
+        true => documents,
+        false => documents.div_ceil(CHUNK_DOCS),
+    }
 }
 
 /// The buffered bytes at which a chunk ends.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quire_catalog::time_series::BUCKETS;
 use quire_catalog::{Collection, Namespace};
 use quire_collections::{
     Attempt, ChunkSize, Effect, EmptyTimestamps, Failure, Keep, Store, Writer, prepare_insert,
@@ -9,11 +10,13 @@ use quire_collections::{
 };
 use quire_document::Doc;
 use quire_error::{Error, ErrorClass, Result};
-use quire_storage::{Committed, Interrupt};
+use quire_storage::Interrupt;
 use smallvec::SmallVec;
 
 use crate::UnitOfWork;
 use crate::modify::chunk::{CHUNK_BYTES, CHUNK_DOCS};
+use crate::modify::insert_buckets::insert_buckets;
+use crate::modify::insert_outcome::InsertOutcome;
 use crate::modify::is_conflict;
 
 /// How the documents of an insert are stored.
@@ -31,19 +34,8 @@ impl InsertOptions {
         InsertOptions { ordered: true, timestamps: EmptyTimestamps::Filled };
 }
 
-/// The result of an insert.
-#[derive(Debug, Default)]
-pub struct InsertOutcome {
-    /// The number of inserted documents.
-    pub inserted: u64,
-    /// The errors with the positions of their documents, in ascending order. An ordered insert ends
-    /// with its first error.
-    pub errors: Vec<(usize, Error)>,
-    /// The last commit.
-    pub committed: Option<Committed>,
-}
-
-/// Inserts documents in order; creates the collection if it does not exist. The errors of single
+/// Inserts documents in order; creates the collection if it does not exist. Those for `system.buckets.X` are buckets, whose
+/// points are inserted into `X`. The errors of single
 /// documents are in the result. An error of the statement (interrupted, out of space) is returned
 /// as an error; earlier commits stay.
 pub fn insert_many(
@@ -54,6 +46,9 @@ pub fn insert_many(
     interrupt: &Arc<Interrupt>,
 ) -> Result<InsertOutcome> {
     let ordered = options.ordered;
+    if namespace.collection().starts_with(BUCKETS) {
+        return insert_buckets(unit, namespace, docs, ordered, interrupt);
+    }
     unit.admit_inserts(namespace)?;
     let statements: SmallVec<[i32; 8]> = unit.statements().into();
     let mut outcome = InsertOutcome::default();

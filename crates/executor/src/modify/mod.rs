@@ -10,6 +10,8 @@ mod chunk;
 mod delete;
 mod find_and_modify;
 mod insert;
+mod insert_buckets;
+mod insert_outcome;
 mod merge;
 mod out;
 mod points;
@@ -24,7 +26,8 @@ pub use delete::{DeleteOutcome, DeleteRequest, delete};
 pub use find_and_modify::{
     FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify,
 };
-pub use insert::{InsertOptions, InsertOutcome, insert_many};
+pub use insert::{InsertOptions, insert_many};
+pub use insert_outcome::InsertOutcome;
 pub use results::write_results;
 pub use update::{UpdateOutcome, UpdateRequest, check_update, try_update, update};
 pub use upsert::check_upsert_filter;

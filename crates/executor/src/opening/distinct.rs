@@ -10,10 +10,12 @@ use quire_error::Result;
 use quire_mql::Collation;
 use quire_mql::context::sort_by;
 use quire_planner::ReadRequest;
+use quire_storage::Interrupt;
 
 use crate::distinct_values::DistinctValues;
 use crate::env::{Env, Scope};
 use crate::examined::Examined;
+use crate::execution::Execution;
 use crate::opening::open::open;
 use crate::params::ExecParams;
 use crate::recent_values::RecentValues;
@@ -34,7 +36,19 @@ pub fn distinct<'r>(
     params: ExecParams,
 ) -> Result<(ArrayBuf, Examined)> {
     let interrupt = Arc::clone(&params.interrupt);
-    let mut execution = open(request, views, params)?;
+    distinct_of(key, open(request, views, params)?, views, &interrupt)
+}
+
+/// As [`distinct`], of the documents of an execution.
+///
+/// # Errors
+/// Those of the execution; 17217 if the values do not fit into a reply.
+pub fn distinct_of(
+    key: &str,
+    mut execution: Execution,
+    views: &mut dyn Views,
+    interrupt: &Arc<Interrupt>,
+) -> Result<(ArrayBuf, Examined)> {
     let taker = DistinctTaker {
         path: Path::new(key),
         name: key.to_owned(),
@@ -43,7 +57,7 @@ pub fn distinct<'r>(
     };
     let (mut values, mut recent) = (DistinctValues::default(), RecentValues::default());
     let give = &mut |given| taker.add_given(given, &mut values, &mut recent);
-    execution.all(views, &interrupt, &taker, give)?;
+    execution.all(views, interrupt, &taker, give)?;
     Ok((values.sorted(), execution.examined()))
 }
 

@@ -83,8 +83,10 @@ fn extremes_of_nested_values_are_those_of_their_parts() {
         "s",
         &[
             point(1, doc! { "d": { "a": 1, "b": { "c": 9 } }, "l": [3, 4], "x": "text" }),
-            point(2, doc! { "d": { "a": 5, "b": { "c": 2 } }, "l": [1, 7, 8], "x": 4 }),
+            point(2, doc! { "d": { "a": 5, "b": { "c": 2 } }, "l": [1, 7, 8], "x": "a" }),
             point(3, doc! { "d": { "e": 0 } }),
+            // A value of another type opens another bucket.
+            point(4, doc! { "x": 4 }),
         ],
     );
     let found = all(&mut client, doc! { "find": "system.buckets.s" }, 10);
@@ -93,10 +95,12 @@ fn extremes_of_nested_values_are_those_of_their_parts() {
         control,
         doc! {
             "version": 1,
-            "min": { "t": Value::Date(0), "_id": 1_i64, "d": { "a": 1, "b": { "c": 2 }, "e": 0 }, "l": [1, 4, 8], "x": 4 },
+            "min": { "t": Value::Date(0), "_id": 1_i64, "d": { "a": 1, "b": { "c": 2 }, "e": 0 }, "l": [1, 4, 8], "x": "a" },
             "max": { "t": Value::Date(1_003), "_id": 3_i64, "d": { "a": 5, "b": { "c": 9 }, "e": 0 }, "l": [3, 7, 8], "x": "text" },
         }
     );
+    assert_eq!(found.len(), 2);
+    assert_eq!(path(&found[1], "control.min.x").exact_i64(), Some(4));
     let in_snapshot = client.run(doc! {
         "find": "system.buckets.s", "readConcern": { "level": "snapshot" }, "$db": "test",
     });

@@ -6,6 +6,7 @@ mod groups;
 mod indexes;
 mod model;
 mod moving;
+mod restoring;
 mod sources;
 
 use crate::{Client, Server, at, number};

@@ -1,24 +1,30 @@
 //! Reads the points of a time-series collection by source and time, and makes a bucket of those that MongoDB would put into
 //! one: they have the same source, lie within the bucket span of the collection, and stay below the limits of a bucket.
 
-use super::document::{Gathered, Limits};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use quire_catalog::Collection;
 use quire_collections::{Store, from_interruption};
 use quire_document::{ArrayBuf, DocBuf};
-use quire_error::Result;
-use quire_executor::{BatchLimits, ExecParams, Execution, Feed, Follows, FreshViews, Views, open};
+use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::AskedCollation;
 use quire_planner::FindRequest;
 use quire_storage::Interrupt;
-use std::collections::VecDeque;
-use std::sync::Arc;
+
+use super::document::{Gathered, Limits};
+use crate::execution::Execution;
+use crate::opening::open::open;
+use crate::operators::feed::Feed;
+use crate::params::{BatchLimits, ExecParams, Follows};
+use crate::views::{FreshViews, Views};
 
 /// The points and the bytes that are read at a time.
 const POINTS_MAX: usize = 1000;
 const BYTES_MAX: usize = 1 << 20;
 
 /// The source of the buckets.
-pub(super) struct BucketFeed {
+pub struct BucketFeed {
     store: Arc<Store>,
     points: Execution,
     /// Ends no read: the interrupt of the operation is tested between two of them.
@@ -32,13 +38,17 @@ impl BucketFeed {
     /// Plans the read of the points on the view of `views`.
     ///
     /// # Errors
-    /// Those of the planner.
+    /// 115 CommandNotSupported on views that stay at one state, which the feed does not read; those of the planner.
     pub fn open(
         store: &Arc<Store>,
         series: &Collection,
         views: &dyn Views,
         params: ExecParams,
     ) -> Result<Self> {
+        if views.is_pinned() {
+            let text = "the buckets of a time-series collection cannot be read in a transaction or at a point in time";
+            return Err(Error::new(ErrorCode::CommandNotSupported, text));
+        }
         let limits = Limits::of(series);
         let sort = DocBuf::build(|sort| {
             if let Some(meta) = &limits.meta_field {

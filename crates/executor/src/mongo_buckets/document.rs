@@ -1,9 +1,12 @@
 //! Makes a bucket in the form of MongoDB's version 1 of points: `_id`, `control` with the smallest and the largest value of
 //! each field, `meta`, and `data` with the values of each field by the number of the point.
 
+use std::cmp::Ordering;
+
 use quire_catalog::Collection;
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, ObjectId, Type, Value, ValueBuf, compare};
-use std::cmp::Ordering;
+
+use super::shape::Shape;
 
 /// The most points of a bucket, and the most bytes of them. MongoDB: timeseriesBucketMaxCount, timeseriesBucketMaxSize.
 const POINTS_MAX: usize = 1000;
@@ -51,6 +54,7 @@ impl Limits {
 pub(super) struct Gathered {
     limits: Limits,
     points: Vec<DocBuf>,
+    shape: Shape,
     bytes: usize,
     begin: i64,
     /// The number of buckets that were made, which tells them apart.
@@ -59,7 +63,8 @@ pub(super) struct Gathered {
 
 impl Gathered {
     pub fn new(limits: Limits) -> Self {
-        Gathered { limits, points: Vec::new(), bytes: 0, begin: 0, made: 0 }
+        let (points, shape) = (Vec::new(), Shape::of_nothing());
+        Gathered { limits, points, shape, bytes: 0, begin: 0, made: 0 }
     }
 
     /// Adds the next point. Returns the bucket of the points before it, if it does not fit into that.
@@ -72,6 +77,7 @@ impl Gathered {
             own == other
                 && time.saturating_sub(self.begin) < self.limits.span_ms
                 && self.points.len() < POINTS_MAX
+                && self.shape.fits_document(point)
                 && self.bytes + point.len() <= BYTES_MAX
         });
         let full = if fits { None } else { self.take() };
@@ -79,6 +85,7 @@ impl Gathered {
             self.begin = self.limits.begin(time);
         }
         self.bytes += point.len();
+        self.shape.add_document(point);
         self.points.push(point.to_owned());
         full
     }
@@ -86,6 +93,7 @@ impl Gathered {
     /// Returns the bucket of the points; `None` if there are none.
     pub fn take(&mut self) -> Option<DocBuf> {
         let points = std::mem::take(&mut self.points);
+        self.shape = Shape::of_nothing();
         self.bytes = 0;
         self.made = self.made.wrapping_add(1);
         let first = points.first()?;
