@@ -291,6 +291,17 @@ fn buckets_are_listed_read_and_refused_as_a_collection() {
         "listCollections": 1, "filter": { "name": "again" }, "$db": "test",
     });
     assert_eq!(text(&listed, "cursor.firstBatch.0.type"), Some("timeseries"));
+    let mut object = doc! { "create": "system.buckets.third" };
+    object.extend(|object| {
+        object.append_all(options.as_value().as_document().unwrap());
+    });
+    let uuid = Value::Binary(Binary { subtype: 4, bytes: &[9; 16] });
+    let entry = doc! { "op": "c", "ns": "test.$cmd", "ui": uuid, "o": &object };
+    assert_eq!(number(&apply(&mut client, &[entry]), "applied"), Some(1));
+    let listed = client.works(doc! {
+        "listCollections": 1, "filter": { "name": "third" }, "$db": "test",
+    });
+    assert_eq!(text(&listed, "cursor.firstBatch.0.type"), Some("timeseries"));
     client.works(doc! { "drop": RESTORED, "$db": "test" });
     assert_eq!(code(&client.run(doc! { "listIndexes": RESTORED, "$db": "test" })), 26);
     assert_eq!(code(&client.run(doc! { "listIndexes": "s", "$db": "test" })), 26);
