@@ -89,6 +89,7 @@ const LABELS: &[(&str, &str, &str)] = &[
     ("sources", "different sources", "不同来源数"),
     ("sparseFields", "sparse fields of one type", "同类型稀疏字段"),
     ("statements", "statements", "语句"),
+    ("totals", "totals that are kept", "保存的汇总数"),
     ("uses", "uses", "使用次数"),
     ("values", "values", "值的个数"),
     ("valuesLookedUp", "values looked up", "查找的值"),

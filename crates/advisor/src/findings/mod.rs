@@ -5,7 +5,7 @@
 //! one was recorded. A rule is one file in `rules`. It reports what it has measured, never a threshold
 //! alone, and its costs are those of this data and this workload. `relations` answers for each
 //! reference whether to embed or to refer; `tried` replaces the estimate of a missing index by what a
-//! laboratory measured; `report` writes everything down (docs/advise.md).
+//! laboratory measured; `totals` says which totals answer a `$group`; `report` writes everything down (docs/advise.md).
 
 pub mod input;
 pub mod labels;
@@ -13,6 +13,7 @@ pub mod mongosh;
 pub mod relations;
 pub mod report;
 mod rules;
+pub mod totals;
 pub mod tried;
 
 use crate::profile::is_queryable;

@@ -1,12 +1,13 @@
 //! The advice as a whole: relations, silence, the document, commands.
 
 use crate::Unseen;
-use crate::planted::World;
+use crate::planted::{Did, NOW_MS, World, id, index, shape};
 use quire_advisor::findings::labels::{label, shown};
 use quire_advisor::findings::report::report;
 use quire_advisor::findings::{Finding, Input, Language, RULES, RelationForm, Silenced, advise};
+use quire_advisor::workload::Kind;
 use quire_advisor::{Extent, Limits, profile_database};
-use quire_document::{DocBuf, Value, doc};
+use quire_document::{DocBuf, Value, array, doc};
 
 #[test]
 fn a_clean_database_is_already_right() {
@@ -197,4 +198,68 @@ fn measurements_get_commands_for_a_time_series_collection() {
     assert!(found.apply[2].contains("granularity: \"minutes\""), "{found:?}");
     let found = measurements(true, true);
     assert_eq!((found.apply.len(), found.undo.len()), (1, 1), "{found:?}");
+}
+
+/// Answers of a day cannot be read from totals over all days. A range of a filter is no key of totals, and
+/// a path with nearly as many values as there are documents makes no fewer of them.
+#[test]
+fn totals_are_proposed_only_if_they_answer() {
+    let advised = |test: (&str, DocBuf)| {
+        let mut world = World::new(1);
+        let children = world.children.clone();
+        world.change(&children, |at, document, _| {
+            document.append("day", ["mon", "tue", "wed"][at % 3]);
+        });
+        let mut filter = DocBuf::new();
+        filter.append(test.0, &test.1);
+        let pipeline = array![
+            { "$match": &filter },
+            { "$group": { "_id": "$status", "all": { "$sum": "$total" } } },
+        ];
+        let did = Did { count: 6_000, examined: 560, returned: 4, scans: false };
+        world.aggregate(&children, pipeline, did);
+        let advice = world.advice();
+        let found = advice.findings.into_iter().find(|finding| finding.rule == "P7");
+        (children, found)
+    };
+    for day in [doc! { "$eq": "?string" }, doc! { "$in": "?array<?string>" }] {
+        let (name, found) = advised(("day", day.clone()));
+        let found = found.unwrap_or_else(|| panic!("nothing for {day:?}"));
+        let kept =
+            r#"[{"$group":{"_id":{"day":"$day","group":"$status"},"all":{"$sum":"$total"}}}, "#;
+        assert!(found.apply[0].contains(kept), "{:?}", found.apply);
+        let index = format!(r#"db.{name}_totals.createIndex({{"_id.day":1}})"#);
+        assert_eq!(found.apply[1], index);
+        assert!(found.apply[2].contains(r#"{"_id":"$_id.group","all":{"$sum":"$all"}}"#));
+    }
+    for (path, test) in [
+        ("created", doc! { "$gte": "?date" }),
+        ("day", doc! { "$regex": "?string" }),
+        ("total", doc! { "$eq": "?number" }),
+        ("lines.good", doc! { "$eq": "?string" }),
+    ] {
+        let (_, found) = advised((path, test));
+        assert!(found.is_none(), "{path}: {found:?}");
+    }
+}
+
+/// A day as a text is no source of measurements: each of its values has a span of the time of its own.
+#[test]
+fn a_field_that_follows_from_the_time_is_no_source() {
+    let advised = |source: fn(u32) -> String| {
+        let mut world = World::empty();
+        let readings: Vec<DocBuf> = (0..900_u32)
+            .map(|at| {
+                let time = Value::Date(NOW_MS - i64::from(at) * 600_000);
+                doc! { "_id": id(5, at, 900), "source": source(at).as_str(), "at": time, "value": f64::from(at % 83) }
+            })
+            .collect();
+        world.collection("readings", readings, vec![index("at", 1)]);
+        world.claims("readings", 900_000);
+        world.write(Kind::Insert, "readings", shape("insert", "readings"), 9_000);
+        world.advice().findings.iter().any(|finding| finding.rule == "P9")
+    };
+    assert!(advised(|at| format!("sensor {}", at % 9)), "sensors take turns");
+    assert!(advised(|at| format!("shift {}", at / 48 % 3)), "shifts come again each day");
+    assert!(!advised(|at| format!("2025-05-{:02}", 31 - at / 144)), "days");
 }

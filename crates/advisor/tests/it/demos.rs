@@ -216,13 +216,14 @@ fn sales(world: &mut World) {
     let sales: Vec<DocBuf> = (0..600_u32)
         .map(|at| {
             let sold = Value::Date(NOW_MS - i64::from(at) * 3_600_000);
-            doc! { "_id": id(6, at, 600), "sold": sold, "product": format!("p{}", at % 40).as_str(), "amount": f64::from(at % 83) }
+            let month = if at < 300 { "2025-05" } else { "2025-04" };
+            doc! { "_id": id(6, at, 600), "sold": sold, "month": month, "product": format!("p{}", at % 40).as_str(), "amount": f64::from(at % 83) }
         })
         .collect();
     world.collection("sales", sales, vec![index("sold", 1)]);
     world.claims("sales", 400_000);
     let pipeline = array![
-        { "$match": { "sold": { "$gte": "?date" } } },
+        { "$match": { "month": { "$eq": "?string" } } },
         { "$group": { "_id": "$product", "total": { "$sum": "$amount" } } },
         { "$sort": { "total": -1 } },
     ];

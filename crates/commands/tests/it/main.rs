@@ -5,6 +5,7 @@
 mod access;
 mod administration;
 mod advise_indexes;
+mod advise_totals;
 mod advise_truth;
 #[path = "../../../mql/tests/it/allocator.rs"]
 mod allocator;

@@ -6,7 +6,8 @@ use crate::findings::{Confidence, Cost, Finding, Input, Rule, Severity, Text, Va
 use crate::profile::{CollectionProfile, PathProfile, can_be_named};
 use crate::source::SourceCollection;
 use crate::workload::Kind;
-use quire_document::{Value as Bson, ValueBuf};
+use quire_document::{Value as Bson, ValueBuf, compare};
+use std::cmp::Ordering;
 
 /// Larger documents are no single measurements.
 const BYTES_MAX: f64 = 250.0;
@@ -14,6 +15,11 @@ const BYTES_MAX: f64 = 250.0;
 const DOCUMENTS_MIN: f64 = 10_000.0;
 /// The different values of the source of the measurements, for all documents, at most.
 const SOURCES_MAX: f64 = 0.02;
+/// The documents of a sample whose source another one has, at least: fewer do not tell whether a source
+/// comes again.
+const AGAIN_MIN: usize = 10;
+/// The documents of a sample at least that tell whether sources are in the order of time.
+const ORDERED_MIN: usize = 20;
 /// The bytes of a measurement in a document of many, for each byte of a document: an assumption.
 const PACKED: f64 = 0.25;
 
@@ -64,6 +70,7 @@ fn finding(
     let time = fields().find(|(_, values)| {
         always(values.of_type("date")) && values.distinct() as f64 > read * 0.2
     });
+    let (time, times) = time?;
     let key = fields().find(|(field, values)| {
         let distinct = values.distinct() as f64;
         *field != "_id"
@@ -71,6 +78,7 @@ fn finding(
             && values.of_type("double") == 0
             && (2.0..=(read * SOURCES_MAX).max(2.0)).contains(&distinct)
             && (values.of_type("string") > 0 || values.of_type("objectId") > 0 || is_key(field))
+            && !follows_time(profile, field, time)
     });
     let number = fields().any(|(_, values)| {
         always(
@@ -80,7 +88,7 @@ fn finding(
                 + values.of_type("decimal"),
         )
     });
-    let ((time, times), (key, keys), true) = (time?, key?, number) else { return None };
+    let ((key, keys), true) = (key?, number) else { return None };
     let index_bytes = index_bytes(source, documents);
     let bytes = documents * mean;
     let cost = (
@@ -187,6 +195,33 @@ fn by_hour(
         value(time),
         string(into),
     )
+}
+
+/// Returns true if the values of a field follow from the time: each has a span of the time that no other
+/// one has a part of, as a day or a month that is stored as a text.
+fn follows_time(profile: &CollectionProfile, field: &str, time: &str) -> bool {
+    let seen = profile.examples().filter_map(|document| match document.get(time) {
+        Some(Bson::Date(at)) => Some((at, document.get(field)?)),
+        _ => None,
+    });
+    let mut seen: Vec<(i64, Bson<'_>)> = seen.collect();
+    let order = |left: Bson<'_>, right: Bson<'_>| compare(left, right, None);
+    seen.sort_by(|left, right| left.0.cmp(&right.0).then_with(|| order(left.1, right.1)));
+    let steps = |seen: &[(i64, Bson<'_>)], wanted: Ordering| {
+        let pairs = seen.iter().zip(seen.iter().skip(1));
+        pairs.filter(|(left, right)| order(left.1, right.1) == wanted).count()
+    };
+    let (up, down) = (steps(&seen, Ordering::Less), steps(&seen, Ordering::Greater));
+    let count = seen.len();
+    seen.sort_by(|left, right| order(left.1, right.1));
+    let distinct = 1 + steps(&seen, Ordering::Less);
+    // A value whose span is left comes again.
+    let again = count.saturating_sub(distinct);
+    let returns = (1 + up + down).saturating_sub(distinct);
+    match again >= AGAIN_MIN {
+        true => returns * 10 <= distinct,
+        false => count >= ORDERED_MIN && (up == 0 || down == 0),
+    }
 }
 
 /// Returns true for a name of a source of measurements.

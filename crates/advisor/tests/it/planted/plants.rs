@@ -363,8 +363,11 @@ fn cold(world: &mut World, near: bool) {
 fn totals(world: &mut World, near: bool) {
     let children = world.children.clone();
     let (count, examined) = if near { (600, 30) } else { (6_000, 560) };
+    world.change(&children, |_, document, random| {
+        document.append("channel", ["web", "phone", "shop"][random.below(3) as usize]);
+    });
     let pipeline = array![
-        { "$match": { "created": { "$gte": "?date" } } },
+        { "$match": { "channel": { "$eq": "?string" } } },
         { "$group": { "_id": "$status", "all": { "$sum": "$total" } } },
     ];
     world.aggregate(&children, pipeline, Did { count, examined, returned: 4, scans: false });
