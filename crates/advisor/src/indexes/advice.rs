@@ -4,6 +4,9 @@
 use crate::indexes::candidates::{IndexCandidate, WeighedRequest, candidates, joined_candidate};
 use crate::indexes::choice::{IndexBudget, Offer, choose};
 use crate::indexes::conditions::{Asked, Writes};
+use crate::indexes::costs::{
+    COST_LEFT_MAX, ENTRY_BYTES, ENTRY_COST, cost_of, extrapolated, is_same_cost,
+};
 use crate::indexes::definition::{ExistingIndex, IndexDefinition};
 use crate::indexes::fields::SeenPaths;
 use crate::indexes::laboratory::{CopyShare, Laboratory, LaboratoryCopy};
@@ -11,21 +14,6 @@ use crate::indexes::measured::{Measured, ScaledCounts};
 use crate::indexes::removal::{DoubtfulIndex, KeptIndex, Reason, doubts};
 use crate::scaled::SampleSize;
 use quire_document::DocBuf;
-
-/// The cost of a document that is examined is 1; these are those of other work.
-pub const KEY_COST: f64 = 0.25;
-/// The cost of a row that is sorted in memory.
-pub const SORTED_COST: f64 = 0.5;
-/// The cost of an index entry that is written or removed.
-pub const ENTRY_COST: f64 = 2.0;
-/// The cost that every run has.
-const RUN_COST: f64 = 1.0;
-/// An index serves a request if it leaves at most this share of its cost.
-pub const COST_LEFT_MAX: f64 = 0.5;
-/// The bytes of an entry, by which the entries of a document are estimated.
-pub const ENTRY_BYTES: u64 = 40;
-/// Without an index that seems superfluous, no request may cost more than this.
-const SAME_COST: f64 = 1.02;
 
 /// A command, and how often it runs.
 #[derive(Clone, Debug)]
@@ -126,7 +114,8 @@ pub fn advise_indexes<L: Laboratory>(
 ) -> Result<IndexAdvice, L::Error> {
     let existing = laboratory.indexes(collection)?;
     let task = Task::new(collection, workload, &existing);
-    let names: Vec<&str> = existing.iter().map(|index| index.name.as_str()).collect();
+    let shown = existing.iter().filter(|index| !index.is_hidden());
+    let names: Vec<&str> = shown.map(|index| index.name.as_str()).collect();
     let small = task.measure(laboratory, CopyShare::Fourth, &names)?;
     let whole = task.measure(laboratory, CopyShare::Whole, &names)?;
     let mut advice = IndexAdvice {
@@ -156,9 +145,10 @@ pub fn advise_indexes<L: Laboratory>(
             break;
         }
     }
+    let after = task.remove(laboratory, &names, &chosen, after, &mut advice)?;
     task.report_requests(&small, &whole, &after, &mut advice);
     task.report_created(&chosen, &offers, &whole.copy, &mut advice);
-    task.report_rest(laboratory, &names, &chosen, &after, &mut advice)?;
+    task.report_kept(&after, &mut advice);
     Ok(advice)
 }
 
@@ -452,8 +442,14 @@ impl<'w> Task<'w> {
         let used = self
             .candidates
             .iter()
-            .position(|candidate| after.indexes.contains(&candidate.definition.name()))?;
-        small.with.get(used)?.get(at)?.as_ref()
+            .position(|candidate| after.indexes.contains(&candidate.definition.name()));
+        if let Some(used) = used {
+            return small.with.get(used)?.get(at)?.as_ref();
+        }
+        // Another index of today serves it as well as the one that goes.
+        let today = today?;
+        let is_same = is_same_cost(today, after) && is_same_cost(after, today);
+        small.today.get(at)?.as_ref().filter(|_| is_same)
     }
 
     fn report_created(
@@ -492,62 +488,70 @@ impl<'w> Task<'w> {
         }
     }
 
-    /// Says which indexes can go, and which are used.
-    fn report_rest<L: Laboratory>(
+    /// Says which indexes can go. `after` are the runs with all indexes of today and the chosen ones.
+    /// Returns the runs without those that can go.
+    fn remove<L: Laboratory>(
         &self,
         laboratory: &mut L,
         names: &[&str],
         chosen: &[usize],
-        after: &[Option<Measured>],
+        after: Vec<Option<Measured>>,
         advice: &mut IndexAdvice,
-    ) -> Result<(), L::Error> {
+    ) -> Result<Vec<Option<Measured>>, L::Error> {
         let mut seen = SeenPaths::default();
         laboratory.read(self.collection, &mut |document| seen.add(document))?;
         let added = self.definitions(chosen);
-        let uses = |name: &str| -> Vec<usize> {
-            let runs = after.iter().enumerate();
-            let using = runs.filter(|(_, run)| {
-                run.as_ref().is_some_and(|run| run.indexes.iter().any(|used| used == name))
-            });
-            using.map(|(at, _)| at).collect()
-        };
-        let mut removed: Vec<String> = Vec::new();
+        // No request may cost more than in these runs, however many indexes go.
+        let mut most = after.clone();
+        let mut after = after;
+        let mut left = names.to_vec();
         for mut doubt in doubts(self.existing, &added, &seen) {
-            let requests = uses(&doubt.name);
             let is_unused = matches!(doubt.reason, Reason::Unused);
-            if is_unused && !requests.is_empty() {
+            if is_unused && !uses(&after, &doubt.name).is_empty() {
                 continue;
             }
-            let without: Vec<&str> = names
-                .iter()
-                .copied()
-                .filter(|name| *name != doubt.name && !removed.iter().any(|gone| gone == name))
-                .collect();
+            let without: Vec<&str> =
+                left.iter().copied().filter(|name| *name != doubt.name).collect();
             let runs = self.run_with(laboratory, &without, chosen)?;
-            let is_same = after.iter().zip(&runs).all(|(with, without)| match (with, without) {
-                (Some(with), Some(without)) => cost_of(without) <= cost_of(with) * SAME_COST,
+            let is_same = most.iter().zip(&runs).all(|(with, without)| match (with, without) {
+                (Some(with), Some(without)) => is_same_cost(with, without),
                 _ => true,
             });
             if !is_same && !matches!(doubt.reason, Reason::Absent { .. }) {
                 continue;
             }
+            if !is_same {
+                most = runs.clone();
+            }
             doubt.is_same_without = is_same;
             doubt.replayed = runs.iter().flatten().count();
-            removed.push(doubt.name.clone());
+            (after, left) = (runs, without);
             advice.remove.push(doubt);
         }
+        Ok(after)
+    }
+
+    /// Says which indexes stay, and which requests use them in the runs without those that go.
+    fn report_kept(&self, after: &[Option<Measured>], advice: &mut IndexAdvice) {
         for index in self.existing {
-            let requests = uses(&index.name);
-            if !removed.contains(&index.name) {
+            if !advice.remove.iter().any(|removed| removed.name == index.name) {
                 advice.keep.push(KeptIndex {
                     name: index.name.clone(),
-                    requests,
+                    requests: uses(after, &index.name),
                     uses: index.uses,
                 });
             }
         }
-        Ok(())
     }
+}
+
+/// Returns the positions of the runs that used an index.
+fn uses(runs: &[Option<Measured>], name: &str) -> Vec<usize> {
+    let runs = runs.iter().enumerate();
+    let using = runs.filter(|(_, run)| {
+        run.as_ref().is_some_and(|run| run.indexes.iter().any(|used| used == name))
+    });
+    using.map(|(at, _)| at).collect()
 }
 
 /// Removes candidates with the same definition.
@@ -564,33 +568,4 @@ fn distinct(all: Vec<IndexCandidate>) -> Vec<IndexCandidate> {
         }
     }
     kept
-}
-
-/// Returns the cost of a run: the documents that it examines, and other work in the same unit.
-pub fn cost_of(run: &Measured) -> f64 {
-    let sorted = if run.sorts > 0 { run.documents.max(run.returned) as f64 } else { 0.0 };
-    RUN_COST
-        + run.documents as f64
-        + run.keys as f64 * KEY_COST
-        + run.joined as f64
-        + sorted * SORTED_COST
-}
-
-/// Returns the cost of a run on the whole collection, and how it grows, from the runs on copies of two
-/// sizes.
-fn extrapolated(
-    small: Option<&Measured>,
-    large: &Measured,
-    (small_size, large_size): (SampleSize, SampleSize),
-) -> (f64, f64) {
-    let cost = cost_of(large);
-    let times = large_size.sampled as f64 / small_size.sampled.max(1) as f64;
-    let growth = match small {
-        Some(small) if times > 1.5 => (cost / cost_of(small)).ln() / times.ln(),
-        // A request that ends early examines about as much of more documents.
-        _ if large.is_limited => 0.0,
-        _ => 1.0,
-    };
-    let growth = growth.clamp(0.0, 1.2);
-    (cost * large_size.documents_per_sampled().powf(growth), growth)
 }

@@ -10,6 +10,7 @@ mod advice;
 mod candidates;
 mod choice;
 mod conditions;
+mod costs;
 mod definition;
 mod fields;
 mod instances;
@@ -19,14 +20,14 @@ mod removal;
 mod shown;
 
 pub use advice::{
-    AdvisedRequest, COST_LEFT_MAX, ENTRY_BYTES, ENTRY_COST, IndexAdvice, IndexRequest, KEY_COST,
-    NewIndex, RefusedIndex, RequestRun, SORTED_COST, advise_indexes, cost_of,
+    AdvisedRequest, IndexAdvice, IndexRequest, NewIndex, RefusedIndex, RequestRun, advise_indexes,
 };
 pub use candidates::{
     CANDIDATES_MAX, IndexCandidate, WeighedRequest, candidates, joined_candidate,
 };
 pub use choice::{IndexBudget, Offer, choose};
 pub use conditions::{Asked, Bound, Condition, EQUALITY_LIST_MAX, Writes};
+pub use costs::{COST_LEFT_MAX, ENTRY_BYTES, ENTRY_COST, KEY_COST, SORTED_COST, cost_of};
 pub use definition::{ExistingIndex, IndexDefinition, KeyField};
 pub use fields::SeenPaths;
 pub use instances::{INSTANCES_MAX, instances};

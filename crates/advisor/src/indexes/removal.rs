@@ -65,8 +65,13 @@ impl ExistingIndex {
     /// Returns true if readers can use it for all documents.
     pub fn is_complete(&self) -> bool {
         !self.is_set("sparse")
-            && !self.is_set("hidden")
+            && !self.is_hidden()
             && self.spec.get("partialFilterExpression").is_none()
+    }
+
+    /// Returns true if the planner does not use it.
+    pub fn is_hidden(&self) -> bool {
+        self.is_set("hidden")
     }
 
     /// Returns true if it does more than to serve requests: a constraint, or the end of documents.
@@ -122,7 +127,7 @@ fn reason<'e>(
     if index.has_another_purpose() {
         return None;
     }
-    if index.is_set("hidden") {
+    if index.is_hidden() {
         return Some(Reason::Hidden);
     }
     if let Some(definition) = definition.filter(|_| index.is_complete()) {

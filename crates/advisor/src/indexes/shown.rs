@@ -1,9 +1,7 @@
 //! The document of the advice about one collection (docs/advise-indexes.md describes every field).
 
-use crate::indexes::advice::{
-    AdvisedRequest, COST_LEFT_MAX, ENTRY_COST, IndexAdvice, KEY_COST, NewIndex, RequestRun,
-    SORTED_COST,
-};
+use crate::indexes::advice::{AdvisedRequest, IndexAdvice, NewIndex, RequestRun};
+use crate::indexes::costs::{COST_LEFT_MAX, ENTRY_COST, KEY_COST, SORTED_COST};
 use crate::indexes::measured::Measured;
 use crate::indexes::removal::{DoubtfulIndex, Reason};
 use crate::scaled::{SampleSize, Scaled};

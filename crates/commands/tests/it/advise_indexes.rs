@@ -273,3 +273,47 @@ fn the_recorded_workload_of_the_last_day_is_enough() {
     let bad = doc! { "adviseIndexes": 1, "workload": { "last": "long" }, "$db": "test" };
     assert_eq!(code(&client.run(bad)), 2);
 }
+
+/// With a value that no document has, two indexes cost the same and the planner takes the older one. The
+/// advice removed that one and showed that requests use it, and that no request uses the one that stays.
+#[test]
+fn what_goes_serves_no_request_in_the_end() {
+    let server = unpaced();
+    let mut client = server.client(1);
+    orders(&mut client, 2000);
+    let both = doc! { "user_id": 1, "status": 1 };
+    let specs = array![
+        { "key": { "user_id": 1 }, "name": "user_id_1" },
+        { "key": &both, "name": "user_id_1_status_1" },
+    ];
+    create(&mut client, "orders", specs);
+    let find = doc! { "find": "orders", "filter": { "user_id": "nobody", "status": "active" } };
+    let advice = advise(&mut client, "orders", &array![&find]);
+    assert_eq!(names(&advice, "remove"), ["user_id_1"], "{advice:?}");
+    let used = |run: &str| {
+        let request = list(&advice, "requests")[0].to_owned();
+        text(&request, &format!("{run}.indexes.0")).map(str::to_owned)
+    };
+    assert_eq!(used("before").as_deref(), Some("user_id_1"), "the one that goes was in use");
+    assert_eq!(used("after").as_deref(), Some("user_id_1_status_1"));
+    let kept = list(&advice, "keep");
+    let kept = kept.iter().find(|one| one.get("name").unwrap().as_str() != Some("_id_")).unwrap();
+    assert_eq!(kept.get("requests").unwrap().as_array().unwrap().count(), 1, "{advice:?}");
+}
+
+#[test]
+fn a_hidden_index_serves_no_request() {
+    let server = unpaced();
+    let mut client = server.client(1);
+    orders(&mut client, 500);
+    create(
+        &mut client,
+        "orders",
+        array![{ "key": { "user_id": 1 }, "name": "by_user", "hidden": true }],
+    );
+    let find = doc! { "find": "orders", "filter": { "user_id": "user001" } };
+    let advice = advise(&mut client, "orders", &array![&find]);
+    let request = list(&advice, "requests")[0].to_owned();
+    assert_eq!(flag(&request, "before.scansCollection"), Some(true), "{advice:?}");
+    assert_eq!(names(&advice, "remove"), ["by_user"]);
+}

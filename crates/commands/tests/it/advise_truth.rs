@@ -19,19 +19,18 @@ fn advise(client: &mut Client, commands: &[DocBuf], options: &DocBuf) -> DocBuf 
     at(&reply, "collections.0").unwrap().as_document().unwrap().to_owned()
 }
 
-/// Creates the indexes of the advice.
+/// Creates the indexes of the advice and hides those that can go. Returns how many were created.
 fn apply(client: &mut Client, advice: &DocBuf) -> usize {
-    let created = at(advice, "create").unwrap().as_array().unwrap();
-    for one in created.iter() {
-        let mut command = at(&one.as_document().unwrap().to_owned(), "apply")
-            .unwrap()
-            .as_document()
-            .unwrap()
-            .to_owned();
-        command.append("$db", "test");
-        client.works(command);
+    for list in ["create", "remove"] {
+        for one in at(advice, list).unwrap().as_array().unwrap().iter() {
+            // One that is hidden already has no command.
+            let Some(command) = one.as_document().unwrap().get("apply") else { continue };
+            let mut command = command.as_document().unwrap().to_owned();
+            command.append("$db", "test");
+            client.works(command);
+        }
     }
-    created.count()
+    at(advice, "create").unwrap().as_array().unwrap().count()
 }
 
 /// Returns what a command really examines with the indexes that the collection has.
