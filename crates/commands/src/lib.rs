@@ -32,7 +32,8 @@ pub use frame::in_process::Call;
 pub use frame::job_kind::{JobKind, StepContext, WholeStep, Work};
 pub use frame::parameters::table::{PARAMETERS, Parameter};
 pub use frame::service::{
-    Connection, ConnectionInfo, Outcome, Request, Sequence, Service, ServiceOptions, Topology,
+    ADVISOR_DRIVER, Connection, ConnectionInfo, Outcome, Request, Sequence, Service,
+    ServiceOptions, Topology,
 };
 pub use frame::{MAX_WIRE_VERSION, MONGODB_VERSION, MONGODB_VERSION_ARRAY};
 pub use frame::{history, log, metrics, service};

@@ -272,6 +272,12 @@ pub(crate) enum Taken {
     AnyCertificate,
 }
 
+/// Returns true for the name of a tool that reads data to describe them: what it asks is not what an
+/// application asks. The name is that of the application in logs, too, unless the URI names another one.
+pub(crate) fn is_advisor(tool: &str) -> bool {
+    ["quire advise", "quire profile"].contains(&tool)
+}
+
 /// Access to the data for any number of clients.
 pub(crate) enum Door {
     Server { uri: Box<Uri>, tls: Option<ClientTls>, tool: String },

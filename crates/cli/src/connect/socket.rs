@@ -1,7 +1,8 @@
 //! A connection to a running server.
 
 use super::uri::{Host, Uri};
-use super::{Documents, integer};
+use super::{Documents, integer, is_advisor};
+use quire_commands::ADVISOR_DRIVER;
 use quire_document::{DocBuf, Value, doc};
 use quire_tls::ClientTls;
 use quire_wire::client::{Request, parse_response};
@@ -53,11 +54,12 @@ impl Socket {
     /// Does the handshake. Fails for a member that accepts no writes.
     fn greet(mut self, uri: &Uri, tool: &str) -> Result<Socket, String> {
         let name = uri.app_name.as_deref().unwrap_or(tool);
+        let driver = if is_advisor(tool) { ADVISOR_DRIVER } else { "quire" };
         let hello = doc! {
             "hello": 1,
             "client": {
                 "application": { "name": name },
-                "driver": { "name": "quire", "version": crate::version::QUIRE },
+                "driver": { "name": driver, "version": crate::version::QUIRE },
                 "os": { "type": std::env::consts::OS },
             },
             "$db": "admin",

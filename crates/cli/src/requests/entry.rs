@@ -1,7 +1,7 @@
 //! A statement that a log line or a document of the profiler describes. Both have the same names for
 //! most of what they count (MongoDB manual, "Database Profiler Output", "Log Messages").
 
-use crate::connect::integer;
+use crate::connect::{integer, is_advisor};
 use quire_advisor::workload::{Kind, Measures};
 use quire_document::{Doc, Value};
 
@@ -23,6 +23,9 @@ impl<'d> Entry<'d> {
     /// Returns the statement of a line of the log, from its attributes.
     pub(super) fn of_line(attributes: Doc<'d>, ended_ms: Option<i64>) -> Option<Entry<'d>> {
         let text = |name: &str| attributes.get(name).and_then(|value| value.as_str());
+        if text("appName").is_some_and(is_advisor) {
+            return None;
+        }
         Some(Entry {
             namespace: text("ns")?,
             kind: text("type").unwrap_or("command"),
@@ -42,6 +45,9 @@ impl<'d> Entry<'d> {
             Some(Value::Date(ms)) => Some(ms),
             _ => None,
         };
+        if text("appName").is_some_and(is_advisor) {
+            return None;
+        }
         Some(Entry {
             namespace: text("ns")?,
             kind: text("op").unwrap_or("command"),

@@ -5,6 +5,7 @@ use super::{Gathered, add_profiled};
 use crate::connect::{Client, batch, integer};
 use quire_advisor::Workload;
 use quire_advisor::workload::{Cause, Figure, Kind, Measures, ShapeUse};
+use quire_commands::ADVISOR_DRIVER;
 use quire_document::{Doc, DocBuf, Value, doc};
 
 /// The origin of a workload that the recorder of Quire has counted.
@@ -71,7 +72,14 @@ fn of_query_stats(client: &mut Client, db: &str) -> Option<Workload> {
 }
 
 fn of_row(row: Doc<'_>, db: &str) -> Option<ShapeUse> {
-    let shape = row.get("key")?.as_document()?.get("queryShape")?.as_document()?;
+    let key = row.get("key")?.as_document()?;
+    let client = key.get("client").and_then(|client| client.as_document()).unwrap_or_default();
+    let driver =
+        client.get("driver").and_then(|driver| driver.as_document()?.get("name")?.as_str());
+    if driver == Some(ADVISOR_DRIVER) {
+        return None;
+    }
+    let shape = key.get("queryShape")?.as_document()?;
     let namespace = shape.get("cmdNs")?.as_document()?;
     let name = |field: &str| namespace.get(field).and_then(|name| name.as_str());
     if name("db")? != db {

@@ -86,6 +86,12 @@ fn a_server_is_advised_over_the_wire() {
     assert_eq!(first.get("rule").and_then(|rule| rule.as_str()), Some("A11"));
     let evidence = first.get("evidence").and_then(|evidence| evidence.as_document()).unwrap();
     assert_eq!(evidence.get("meant").and_then(|meant| meant.as_str()), Some("amount"));
+    // What the tool has read is no request of a client.
+    let recorded = serving.run(doc! { "quireRecorder": "show", "ns": "shop", "$db": "admin" });
+    let shapes =
+        recorded.get("workload").and_then(|one| one.as_document()?.get("shapes")?.as_array());
+    let kinds = shapes.unwrap().iter().filter_map(|one| one.as_document()?.get("kind")?.as_str());
+    assert_eq!(kinds.collect::<Vec<_>>(), ["insert"]);
     // A database that does not exist is not already right.
     for tool in ["advise", "profile"] {
         let output = quire(&[tool, "--quiet", "--uri", &format!("{}shpo", serving.uri())]);

@@ -52,6 +52,7 @@ fn handshake(
         }
         cx.connection.client = Some(Arc::new(client.to_owned()));
         cx.connection.audit_metadata(client);
+        cx.connection.leave_recorder_if_advisor();
     }
     cx.connection.seen_hello = true;
     wait_for_change(cx, &arguments)?;

@@ -153,7 +153,7 @@ fn reads_statistics(command: &Command, body: Doc<'_>) -> bool {
 fn note(service: &Service, connection: &Connection, ended: &Ended<'_>) {
     service.recorder.note(connection, ended);
     let samples = service.recorder.samples();
-    if samples.any() && ended.error.is_none() {
+    if samples.any() && ended.error.is_none() && !connection.is_advisor() {
         samples.note(&service.store.catalog(), ended);
     }
 }

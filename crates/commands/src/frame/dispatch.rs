@@ -91,7 +91,7 @@ fn handle_within(
     };
     connection.audit_command(command, request, ended.error);
     end_command(service, connection, command, &ended);
-    if service.recorder.tracing().is_on() {
+    if service.recorder.tracing().is_on() && !connection.is_advisor() {
         let (namespace, micros, failed) = (ended.namespace, ended.micros, ended.error.is_some());
         let reply = Doc::from_valid_bytes(out.get(start..).unwrap_or_default());
         let traced = Traced {

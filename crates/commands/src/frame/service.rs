@@ -473,11 +473,30 @@ impl Connection {
         self.info.peer.map(|peer| peer.ip().to_string())
     }
 
+    /// Returns true if the client is a tool that describes the data ([`ADVISOR_DRIVER`]).
+    pub(crate) fn is_advisor(&self) -> bool {
+        let driver = self.client_metadata().and_then(|client| client.get("driver")?.as_document());
+        driver.and_then(|driver| driver.get("name")?.as_str()) == Some(ADVISOR_DRIVER)
+    }
+
+    /// Ends the count of the connection's statements if the client is a tool that describes the data.
+    pub(crate) fn leave_recorder_if_advisor(&mut self) {
+        if self.is_advisor()
+            && let Some(cells) = self.cells.take()
+        {
+            self.service.recorder.disconnect(&cells);
+        }
+    }
+
     /// Returns the client's metadata, if it sent any.
     pub fn client_metadata(&self) -> Option<Doc<'_>> {
         self.client.as_ref().map(|client| client.as_doc())
     }
 }
+
+/// The driver's name in the metadata of tools that read data to describe them: `quire advise` and `quire
+/// profile`. What they ask is not what an application asks, so the recorder leaves it out.
+pub const ADVISOR_DRIVER: &str = "quire-advisor";
 
 /// Returns the application name in a client's metadata.
 pub(crate) fn application_name(client: Doc<'_>) -> Option<&str> {

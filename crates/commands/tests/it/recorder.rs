@@ -458,3 +458,46 @@ fn whole_queries_are_sampled_where_that_was_configured() {
         assert_eq!(code(&client.run(command.clone())), expected, "{command:?}");
     }
 }
+
+/// `quire advise` looks values up and reads samples. Its advice about indexes counted that as what clients
+/// ask.
+#[test]
+fn what_a_tool_asks_that_describes_the_data_is_not_counted() {
+    let server = Server::new();
+    let mut client = filled(&server);
+    let configure = doc! {
+        "configureQueryAnalyzer": "test.t", "mode": "full", "samplesPerSecond": 50.0, "$db": ADMIN,
+    };
+    client.works(configure);
+    let trace = client.works(
+        doc! { "quireRecorder": "beginTrace", "values": "none", "seconds": 60, "$db": ADMIN },
+    );
+    let mut tool = server.client(2);
+    let metadata = doc! {
+        "driver": { "name": quire_commands::ADVISOR_DRIVER, "version": "1" }, "os": { "type": "Linux" },
+    };
+    tool.works(doc! { "hello": 1, "client": &metadata, "$db": ADMIN });
+    let pipeline = quire_document::array![{ "$sample": { "size": 3 } }];
+    for command in [
+        doc! { "count": "t", "query": { "_id": { "$in": [1, 2] } } },
+        doc! { "find": "t", "batchSize": 2 },
+        doc! { "aggregate": "t", "pipeline": &pipeline, "cursor": {} },
+    ] {
+        let mut command = command;
+        command.append("$db", "test");
+        tool.works(command);
+    }
+    drop(tool);
+    let kinds: Vec<Kind> = show(&mut client).shapes.iter().map(|used| used.kind).collect();
+    assert_eq!(kinds, [Kind::Insert], "only what the client did");
+    let stage = doc! { "$listSampledQueries": { "namespace": "test.t" } };
+    let listed =
+        client.works(doc! { "aggregate": 1, "pipeline": [&stage], "cursor": {}, "$db": ADMIN });
+    assert_eq!(at(&listed, "cursor.firstBatch").unwrap().as_array().unwrap().count(), 0);
+    let id = at(&trace, "trace").unwrap();
+    let read = client.works(doc! { "quireRecorder": "readTrace", "trace": id, "$db": ADMIN });
+    let traced = at(&read, "entries").unwrap().as_array().unwrap();
+    let names: Vec<&str> =
+        traced.iter().filter_map(|one| one.as_document()?.get("name")?.as_str()).collect();
+    assert!(!names.contains(&"count") && !names.contains(&"find"), "{names:?}");
+}
