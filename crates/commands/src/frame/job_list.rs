@@ -38,6 +38,9 @@ pub struct Entry {
     pub failures: u32,
     /// The text of the last failure, until a step succeeds.
     pub error: Option<String>,
+    /// When the first attempt since the last step that succeeded began, in milliseconds since 1970;
+    /// `None` until a step asks for it.
+    began_ms: Option<i64>,
     /// A row, and the token up to which there was nothing to do behind its position. The position of
     /// a job on changes is stored when it has done something, and from time to time.
     read: Option<(Job, DocBuf)>,
@@ -122,7 +125,8 @@ impl JobList {
             let runs = matches!(entry.state, State::Running(_));
             if kind.is_whole() && !runs && entry.job != job {
                 entry.state = due(job.due_ms, now_ms());
-                (entry.job, entry.failures, entry.error) = (job, 0, None);
+                entry.job = job;
+                entry.forget_attempts();
             }
             return;
         }
@@ -135,6 +139,7 @@ impl JobList {
             since: Instant::now(),
             failures: 0,
             error: None,
+            began_ms: None,
             read: None,
             size: ChunkSize::new(STEP_ROWS_MAX),
             turn: 0,
@@ -192,7 +197,7 @@ impl JobList {
                 }
                 entry.state = due(job.due_ms, now_ms());
                 (entry.job, entry.is_stored, entry.size) = (job, is_stored, size);
-                (entry.failures, entry.error) = (0, None);
+                entry.forget_attempts();
             }
             StepEnd::Ended { done } => {
                 counts.steps += 1;
@@ -275,10 +280,17 @@ impl JobList {
         let mut inner = self.lock();
         if let Some(entry) = inner.entries.get_mut(id) {
             match entry.state {
-                State::Running(_) => (entry.failures, entry.error) = (0, None),
+                State::Running(_) => entry.forget_attempts(),
                 _ => drop(inner.entries.remove(id)),
             }
         }
+    }
+
+    /// Returns when the first attempt of a job since its last step that succeeded began. The attempt of
+    /// `now_ms` is the first if none was noted.
+    pub(crate) fn began(&self, id: &JobId, now_ms: i64) -> i64 {
+        let mut inner = self.lock();
+        inner.entries.get_mut(id).map_or(now_ms, |entry| *entry.began_ms.get_or_insert(now_ms))
     }
 
     /// Returns the text of the last failure of a job, until a step succeeds.
@@ -345,6 +357,11 @@ impl JobList {
 }
 
 impl Entry {
+    /// Forgets the attempts since the last step that succeeded.
+    fn forget_attempts(&mut self) {
+        (self.failures, self.error, self.began_ms) = (0, None, None);
+    }
+
     fn is_ready(&self, now: Instant) -> bool {
         match self.state {
             State::Ready => true,

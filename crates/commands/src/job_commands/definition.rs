@@ -203,7 +203,7 @@ impl JobPlan {
             }
             _ => {
                 return Err(Error::bad_value(
-                    "a job has one of the fields 'writes', 'pipeline' (with 'collection') and 'slots'",
+                    "a job has exactly one of the fields 'writes', 'pipeline' (with 'collection') and 'slots'",
                 ));
             }
         };
@@ -430,7 +430,7 @@ fn documents(arg: &Arg<'_>) -> Result<Vec<DocBuf>> {
 }
 
 fn one_of(first: &str, second: &str) -> Error {
-    Error::bad_value(format!("a job has one of the fields '{first}' and '{second}'"))
+    Error::bad_value(format!("a job has exactly one of the fields '{first}' and '{second}'"))
 }
 
 /// Returns the number of runs, or another counter, of a position.

@@ -7,6 +7,7 @@
 //! several rows (`lanes.rs`).
 
 pub mod create_job;
+mod cron;
 mod definition;
 pub mod drop_job;
 mod lanes;

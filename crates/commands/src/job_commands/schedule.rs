@@ -1,8 +1,8 @@
 //! When a job is due: by a cron pattern in a time zone, or at equal intervals. No clock is read here.
 
+use super::cron::parse_cron;
 use crate::frame::args::{fields, missing, whole};
 use croner::Cron;
-use croner::parser::{CronParser, Seconds, Year};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use quire_document::{Doc, Value};
@@ -67,13 +67,6 @@ impl Schedule {
             }
         }
     }
-}
-
-fn parse_cron(pattern: &str) -> Result<Cron> {
-    let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-    parser
-        .parse(pattern)
-        .map_err(|error| Error::bad_value(format!("'{pattern}' is not a cron pattern: {error}")))
 }
 
 fn parse_zone(name: &str) -> Result<TimeZone> {

@@ -523,3 +523,41 @@ fn the_pages_of_patterns_do_what_they_say() {
         }
     }
 }
+
+/// A run of several steps said that it began when its last step did; a run that was tried again, when its
+/// last attempt did.
+#[test]
+fn a_run_begins_with_its_first_step_and_its_first_attempt() {
+    let (_disk, clock, server, _jobs) = begin();
+    let mut client = server.client(1);
+    let unique = doc! { "key": { "u": 1 }, "name": "u_1", "unique": true };
+    client.works(doc! { "createIndexes": "many", "indexes": [&unique], "$db": "d" });
+    insert(&mut client, "many", &doc! { "_id": -1, "u": 1500 });
+    insert(&mut client, "few", &doc! { "_id": 1 });
+    let day = doc! { "every": 1, "unit": "day" };
+    client.works(doc! { "createJob": "parts", "schedule": &day, "attempts": 100, "pipeline": [
+        { "$documents": [{ "n": { "$range": [0, 2500] } }] }, { "$unwind": "$n" },
+        { "$project": { "_id": "$n", "u": "$n" } }, { "$merge": { "into": "many" } },
+    ], "$db": "d" });
+    client.works(doc! { "createJob": "whole", "schedule": &day, "attempts": 100,
+    "writes": [{ "insert": "few", "documents": [{ "_id": 1 }] }], "$db": "d" });
+    for job in ["parts", "whole"] {
+        client.works(doc! { "runJob": job, "$db": "d" });
+        wait(&mut client, job, |job| number(job, "failures").unwrap_or(0) > 0);
+    }
+    // An hour later nothing is in their way.
+    clock.set_ms(NOON + 3_600_000);
+    for (name, id) in [("many", -1), ("few", 1)] {
+        let gone = doc! { "q": { "_id": id }, "limit": 1 };
+        client.works(doc! { "delete": name, "deletes": [&gone], "$db": "d" });
+    }
+    for job in ["parts", "whole"] {
+        let job = runs(&mut client, job, 1);
+        let time = |name: &str| match at(&job, name) {
+            Some(Value::Date(time)) => time.cast_unsigned() - NOON,
+            other => panic!("{name}: {other:?}"),
+        };
+        let times = (time("last.due"), time("last.started"), time("last.ended"));
+        assert_eq!(times, (0, 0, 3_600_000), "{job:?}");
+    }
+}

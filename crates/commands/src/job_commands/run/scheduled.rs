@@ -15,8 +15,9 @@ const MISSED_MS: i64 = 60_000;
 
 /// What is due.
 pub(super) struct Due {
-    /// The due time, or the time of the command that asked for the run.
+    /// The due time; the start of the run if a command asked for it.
     pub at_ms: i64,
+    /// When the first step of the first attempt began.
     pub started_ms: i64,
     pub runs: i64,
     /// The due time after this run; `None` if there is none.
@@ -32,15 +33,17 @@ pub(super) fn step(run: &Run<'_>, schedule: &Schedule, job: &mut Job) -> Result<
     let position = job.position.clone();
     let next = date(position.get("next")).unwrap_or(now_ms);
     let asked = position.as_doc().contains("asked");
-    let at_ms = date(position.get("due")).unwrap_or(if asked { now_ms } else { next });
+    let began = || run.cx.service.jobs.began(&job.id, now_ms);
     if !asked && now_ms < next && !position.as_doc().contains("due") {
         // The clock was set back.
         job.due_ms = next;
         return Ok(WholeStep::Goes);
     }
+    let started_ms = date(position.get("started")).unwrap_or_else(began);
+    let at_ms = date(position.get("due")).unwrap_or(if asked { started_ms } else { next });
     let next_ms = if now_ms < next { Some(next) } else { schedule.next_after(now_ms) };
     let runs = counter(position.as_doc(), "runs");
-    let due = Due { at_ms, started_ms: now_ms, runs, next_ms };
+    let due = Due { at_ms, started_ms, runs, next_ms };
     let is_missed = !asked && now_ms.saturating_sub(next) > MISSED_MS;
     if is_missed && run.definition.plan.skips_missed && !position.as_doc().contains("due") {
         let skipped = doc! { "next": (next_ms.map_or(Value::Null, Value::Date)) };

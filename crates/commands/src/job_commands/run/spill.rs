@@ -105,8 +105,8 @@ impl Run<'_> {
             "batchSize": (CHUNK_DOCS as i32) };
             (reply, name) = (self.call(&mut owned, more)?, "nextBatch");
         }
-        let spilled = doc! { "due": Value::Date(due.at_ms), "spilled": (count as i64),
-        "merged": 0_i64 };
+        let spilled = doc! { "due": Value::Date(due.at_ms), "started": Value::Date(due.started_ms),
+        "spilled": (count as i64), "merged": 0_i64 };
         let position = with_fields(&job.position, &spilled);
         let next = Job { due_ms: 0, ..following(job, due, position, 0) };
         let committed = self.transact(job, |_| Ok(next.clone()))?;
