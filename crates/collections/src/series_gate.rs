@@ -19,6 +19,9 @@ const READERS_WAIT: Duration = Duration::from_millis(50);
 /// The longest time for which a new execution waits while points are closed: a commit can take long.
 const CLOSING_WAIT: Duration = Duration::from_millis(200);
 
+/// The longest time for which a pass that is forced waits for the step of another one.
+const OTHER_PASS_WAIT: Duration = Duration::from_secs(10);
+
 /// The gates of all collections in which points have moved or were read, since the store was opened.
 #[derive(Default)]
 pub(crate) struct SeriesGates(Mutex<HashMap<CollectionId, Arc<SeriesGate>>>);
@@ -26,6 +29,8 @@ pub(crate) struct SeriesGates(Mutex<HashMap<CollectionId, Arc<SeriesGate>>>);
 /// The gate of one collection.
 #[derive(Default)]
 pub(crate) struct SeriesGate {
+    /// Held while a pass makes a step.
+    step: Mutex<()>,
     /// Held for writing while points are closed, and for reading while a statement needs them as records.
     turn: RwLock<()>,
     moves: Mutex<Moves>,
@@ -83,9 +88,13 @@ impl SeriesGates {
 
 impl SeriesGate {
     /// Runs `work` while no statement needs points as records; `None` if one does now. Unless `is_forced`, also `None` if
-    /// an execution that reads the collection is open and does not end soon. Others may begin during `work`, up to
-    /// [`readers_out`](Self::readers_out).
+    /// another pass makes a step, or if an execution that reads the collection is open and does not end soon. Others may
+    /// begin during `work`, up to [`readers_out`](Self::readers_out).
     pub fn closing<T>(&self, is_forced: bool, work: impl FnOnce() -> T) -> Option<T> {
+        let _step = match is_forced {
+            true => self.step.try_lock_for(OTHER_PASS_WAIT)?,
+            false => self.step.try_lock()?,
+        };
         let _turn = self.turn.try_write()?;
         drop(self.readers_out(is_forced)?);
         Some(work())
@@ -216,6 +225,17 @@ mod tests {
             writes.run(|| assert!(gate.closing(true, || ()).is_none()));
         });
         assert!(gate.closing(true, || ()).is_some());
+    }
+
+    #[test]
+    fn a_forced_pass_waits_for_the_step_of_another() {
+        let gate = SeriesGates::default().of(CollectionId(7));
+        let forced = gate.closing(false, || {
+            assert!(gate.closing(false, || ()).is_none());
+            let gate = Arc::clone(&gate);
+            std::thread::spawn(move || gate.closing(true, || ()))
+        });
+        assert!(forced.unwrap().join().unwrap().is_some());
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn pass(
     Ok(useful)
 }
 
-/// Makes the rest of a pass, and lets `fsync` block writes between two buckets. Returns the time of the steps that closed
+/// Makes the rest of a pass, and lets `fsync` block writes between two steps. Returns the time of the steps that closed
 /// points.
 ///
 /// # Errors
