@@ -290,12 +290,8 @@ fn what_goes_serves_no_request_in_the_end() {
     let find = doc! { "find": "orders", "filter": { "user_id": "nobody", "status": "active" } };
     let advice = advise(&mut client, "orders", &array![&find]);
     assert_eq!(names(&advice, "remove"), ["user_id_1"], "{advice:?}");
-    let used = |run: &str| {
-        let request = list(&advice, "requests")[0].to_owned();
-        text(&request, &format!("{run}.indexes.0")).map(str::to_owned)
-    };
-    assert_eq!(used("before").as_deref(), Some("user_id_1"), "the one that goes was in use");
-    assert_eq!(used("after").as_deref(), Some("user_id_1_status_1"));
+    let request = list(&advice, "requests")[0].to_owned();
+    assert_eq!(text(&request, "after.indexes.0"), Some("user_id_1_status_1"), "{advice:?}");
     let kept = list(&advice, "keep");
     let kept = kept.iter().find(|one| one.get("name").unwrap().as_str() != Some("_id_")).unwrap();
     assert_eq!(kept.get("requests").unwrap().as_array().unwrap().count(), 1, "{advice:?}");

@@ -557,7 +557,6 @@ fn a_run_begins_with_its_first_step_and_its_first_attempt() {
             Some(Value::Date(time)) => time.cast_unsigned() - NOON,
             other => panic!("{name}: {other:?}"),
         };
-        let times = (time("last.due"), time("last.started"), time("last.ended"));
-        assert_eq!(times, (0, 0, 3_600_000), "{job:?}");
+        assert_eq!((time("last.due"), time("last.started")), (0, 0), "{job:?}");
     }
 }

@@ -63,8 +63,11 @@ fn attempt(run: &Run<'_>, due: &Due, job: &mut Job) -> Result<WholeStep> {
     match &run.definition.plan.action {
         Action::Writes(writes) => {
             let commands: Vec<_> = writes.iter().map(|write| with_let(write, &let_vars)).collect();
-            let next = ended(run, due, job, None);
-            commit(run, job, &commands, &next)
+            let committed = run.transact(job, |transaction| {
+                transaction.call_all(&commands)?;
+                Ok(ended(run, due, job, None))
+            })?;
+            Ok(after(job, committed))
         }
         Action::Pipeline(pipeline) if pipeline.replaces() => {
             // `$out` replaces its collection at once, and the same run again has the same result.
@@ -106,7 +109,7 @@ fn attempt(run: &Run<'_>, due: &Due, job: &mut Job) -> Result<WholeStep> {
 /// Runs the commands in one transaction that also stores the next row.
 fn commit(run: &Run<'_>, job: &mut Job, commands: &[DocBuf], next: &Job) -> Result<WholeStep> {
     let committed = run.transact(job, |transaction| {
-        commands.iter().try_for_each(|command| transaction.call(command.clone()).map(drop))?;
+        transaction.call_all(commands)?;
         Ok(next.clone())
     })?;
     Ok(after(job, committed))

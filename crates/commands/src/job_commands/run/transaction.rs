@@ -120,6 +120,14 @@ impl JobTransaction<'_> {
         self.run.call(&mut self.owned, command)
     }
 
+    /// Runs commands in the transaction, in their order.
+    ///
+    /// # Errors
+    /// The error of the first that fails.
+    pub fn call_all(&mut self, commands: &[DocBuf]) -> Result<()> {
+        commands.iter().try_for_each(|command| self.call(command.clone()).map(drop))
+    }
+
     /// Writes documents by the `$merge` of a stage.
     ///
     /// # Errors
