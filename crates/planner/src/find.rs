@@ -225,9 +225,16 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     let Some(collection) = &found else {
         return Ok(plan(Node::Eof, Vec::new(), true));
     };
-    let mut finish = Finish::new(query, collation.map(|collation| &**collation))?;
     let plain = || wants_plain_documents(request) && ids_compare_alike(collection, collation);
-    if let Some(id) = id_of_lookup(query, plain) {
+    let id = id_of_lookup(query, plain);
+    if let Some(id) = id
+        && query.projection.is_none()
+    {
+        let root = Node::IdHack { collection: Arc::clone(collection), id: ValueBuf::new(id) };
+        return Ok(plan(root, Vec::new(), false));
+    }
+    let mut finish = Finish::new(query, collation.map(|collation| &**collation))?;
+    if let Some(id) = id {
         return Ok(plan(finish.id_hack(collection, ValueBuf::new(id)), Vec::new(), false));
     }
     let Some(filter) = &filter else {
@@ -343,6 +350,10 @@ impl Search<'_> {
     /// Returns the plans that the restriction allows.
     fn candidates(&self, restriction: Restriction<'_>) -> Result<Vec<Node>> {
         let Search { query, filter, collection, stats, finish, .. } = *self;
+        if filter.is_always_true() && finish.takes_any_order() && restriction.is_free() {
+            // No index reads less than the collection.
+            return Ok(vec![finish.finish(natural_scan(collection, None, false))]);
+        }
         candidates(query.request, filter, collection, restriction, stats, finish)
     }
 }
@@ -399,10 +410,6 @@ fn candidates(
     }
     if let Some(backward) = finish.natural {
         return Ok(vec![finish.finish(collection_scan(backward))]);
-    }
-    if filter.is_always_true() && !finish.sorts() && restriction.is_free() {
-        // No index reads less than the collection.
-        return Ok(vec![finish.finish(collection_scan(false))]);
     }
     let (indexes, hinted) = match choice(collection, restriction, filter, collation)? {
         Choice::Natural { backward } => return Ok(vec![finish.finish(collection_scan(backward))]),

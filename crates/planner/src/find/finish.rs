@@ -72,11 +72,18 @@ impl<'r> Finish<'r> {
         self.query.sort.is_some()
     }
 
+    /// Returns true if the documents may be read in any order, without an index that `min` or `max` names.
+    pub fn takes_any_order(&self) -> bool {
+        let bounds = [&self.request.min, &self.request.max];
+        !self.sorts()
+            && self.natural.is_none()
+            && bounds.iter().all(|bound| bound.as_doc().is_empty())
+    }
+
     pub fn id_hack(&self, collection: &Arc<Collection>, id: ValueBuf) -> Node {
         let node = Node::IdHack { collection: Arc::clone(collection), id };
         match &self.projection {
             Some((facts, spec)) => self.projected(node, facts, spec),
-            None if self.request.return_key => self.keys_of(node),
             None => node,
         }
     }
