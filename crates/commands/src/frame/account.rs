@@ -145,8 +145,10 @@ fn reads_statistics(command: &Command, body: Doc<'_>) -> bool {
     if command.name != "aggregate" {
         return false;
     }
-    let first = body.get("pipeline").and_then(|stages| stages.as_array()?.get(0)?.as_document());
-    first.is_some_and(|stage| stage.contains("$collStats"))
+    // Every aggregate comes here, so only the first name of the first stage is read.
+    let stage = body.get("pipeline").and_then(|stages| stages.as_array()?.iter().next());
+    let first = stage.and_then(|stage| stage.as_document()?.first());
+    first.is_some_and(|stage| stage.key() == "$collStats")
 }
 
 /// Counts a statement for the recorder, and samples it if its collection is sampled.
