@@ -114,7 +114,7 @@ impl<'r> FindQuery<'r> {
         let Some(search) = self.search() else { return false };
         let projection = self.projection.as_deref().and_then(|spec| spec.projection.as_ref());
         search.metadata().iter().any(|kind| {
-            projection.is_some_and(|spec| spec.needs().metadata.contains(*kind))
+            projection.is_some_and(|spec| spec.metadata().contains(*kind))
                 || self
                     .sort
                     .as_ref()

@@ -307,7 +307,7 @@ impl Query {
     /// Returns true if the query, or a stage of `rest` above it, reads the index keys of rows.
     fn reads_index_keys(&self, rest: &VecDeque<Stage>) -> bool {
         let projection = self.projection.as_deref().and_then(|spec| spec.projection.as_ref());
-        projection.is_some_and(|projection| projection.needs().metadata.contains("indexKey"))
+        projection.is_some_and(|projection| projection.metadata().contains("indexKey"))
             || reads_metadata(rest, "indexKey")
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct Project {
 impl Project {
     /// Returns the operator of `spec`; `projection` is its compiled projection.
     pub fn new(input: BoxedOperator, projection: Arc<Projection>, spec: &Reshape) -> Self {
-        let reads_metadata = !projection.needs().metadata.is_empty();
+        let reads_metadata = !projection.metadata().is_empty();
         Project {
             input,
             waiting: Vec::new().into_iter(),
@@ -118,7 +118,7 @@ impl Shaper {
     /// Returns `None` for a projection that needs metadata of a row.
     pub fn new(spec: &Reshape) -> Option<Self> {
         let projection = spec.projection.as_ref()?;
-        let plain = !spec.show_record_id && projection.needs().metadata.is_empty();
+        let plain = !spec.show_record_id && projection.metadata().is_empty();
         plain.then(|| Shaper::sharing(Arc::clone(projection)))
     }
 

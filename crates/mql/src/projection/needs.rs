@@ -30,6 +30,14 @@ impl Projection {
         ProjectionNeeds { whole_document, paths, metadata: read.metadata }
     }
 
+    /// Returns the kinds of metadata that the projection reads. Each query asks this several times, so the paths are
+    /// not listed.
+    pub fn metadata(&self) -> BTreeSet<String> {
+        let mut read = Dependencies::default();
+        add_computed(&self.root, &mut read);
+        read.metadata
+    }
+
     /// Returns true if it has the positional operator, so that it needs the element that the filter
     /// matched.
     pub fn needs_position(&self) -> bool {
@@ -83,6 +91,17 @@ fn collect(branch: &Branch, parent: &str, paths: &mut BTreeSet<String>, read: &m
             Entry::Keep(true) | Entry::Slice(_) | Entry::ElemMatch(_) => {
                 paths.insert(path);
             }
+        }
+    }
+}
+
+/// Adds what the computed fields read.
+fn add_computed(branch: &Branch, read: &mut Dependencies) {
+    for field in &branch.fields {
+        match &field.entry {
+            Entry::Branch(inner) => add_computed(inner, read),
+            Entry::Computed(expression) => expression.add_dependencies(read),
+            Entry::Keep(_) | Entry::Slice(_) | Entry::ElemMatch(_) => {}
         }
     }
 }

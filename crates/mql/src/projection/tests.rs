@@ -231,4 +231,9 @@ fn what_is_read() {
     assert!(!needs.whole_document);
     assert_eq!(needs.paths.iter().map(String::as_str).collect::<Vec<_>>(), ["_id", "a.b", "c.d"]);
     assert!(parse(doc! { "a": 0 }).needs().whole_document);
+    let score = doc! { "$meta": "recordId" };
+    let nested = doc! { "a": 1, "s": &score, "b": { "t": { "$ifNull": [&score, "$c"] } }, "d": { "$slice": 1 } };
+    let projection = parse(nested);
+    assert_eq!(projection.metadata(), projection.needs().metadata);
+    assert_eq!(projection.metadata().len(), 1);
 }

@@ -48,7 +48,7 @@ impl<'r> Finish<'r> {
         });
         let compiled = projection.as_ref().and_then(|(_, spec)| spec.projection.as_ref());
         let mut reads_sort_key =
-            compiled.is_some_and(|projection| projection.needs().metadata.contains("sortKey"));
+            compiled.is_some_and(|projection| projection.metadata().contains("sortKey"));
         reads_sort_key |= request.return_key && !sort_keys(request).is_empty();
         if reads_sort_key && !request.of_pipeline && request.sort.as_doc().is_empty() {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));

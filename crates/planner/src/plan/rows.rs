@@ -80,7 +80,7 @@ impl RowNeeds {
     fn below_projection(self, spec: &Reshape, input: &Node) -> RowNeeds {
         let by_keys = self.keys || !input.gives_documents();
         let Some(projection) = &spec.projection else { return RowNeeds { keys: by_keys, ..self } };
-        let metadata = projection.needs().metadata;
+        let metadata = projection.metadata();
         RowNeeds {
             keys: by_keys || metadata.contains("indexKey"),
             sort_keys: self.sort_keys || metadata.contains("sortKey"),
