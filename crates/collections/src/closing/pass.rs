@@ -26,7 +26,8 @@ use crate::{IndexCursor, IndexEntry, IndexRange, RecordId, Store, StoredDoc, Wri
 const BYTES_MAX: usize = 1 << 20;
 /// The fewest points of a bucket that is closed because it is full.
 const POINTS_MIN: usize = 64;
-/// The fewest points of a bucket that is closed because they are old: fewer take less space as records (measured).
+/// The fewest points of a bucket that is closed because they are old. A bucket takes about 171 bytes beside its
+/// points, so fewer points take less space as records.
 const OLD_POINTS_MIN: usize = 4;
 /// The most points of a step, and about the most bytes of their documents.
 const STEP_POINTS_MAX: usize = 8 * POINTS_MAX;
