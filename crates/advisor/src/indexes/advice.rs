@@ -53,6 +53,8 @@ pub struct RequestRun {
 pub struct NewIndex {
     /// The index to create.
     pub definition: IndexDefinition,
+    /// The name of the hidden index that is it: it is shown in place of creating one.
+    pub hidden: Option<String>,
     /// Why its fields are in this order.
     pub reason: String,
     /// The positions of the requests that use it.
@@ -474,16 +476,24 @@ impl<'w> Task<'w> {
                 costs.sum::<f64>()
             };
             let positions = advice.requests.iter().enumerate().filter(|(_, one)| uses(one));
+            let hidden = self.existing.iter().find(|index| index.would_be(&candidate.definition));
             let created = NewIndex {
                 definition: candidate.definition.clone(),
+                hidden: hidden.map(|index| index.name.clone()),
                 reason: candidate.reason.clone(),
                 requests: positions.map(|(at, _)| at).collect(),
                 cost_before: total(|one| one.before.as_ref()),
                 cost_after: total(|one| one.after.as_ref()),
-                writes: self.writes_of(*at, copy),
+                // Writes keep a hidden index already.
+                writes: if hidden.is_some() { 0.0 } else { self.writes_of(*at, copy) },
                 bytes_per_document: offer.bytes as f64 / copy.size.total.max(1) as f64,
                 bytes: offer.bytes,
             };
+            if let Some(hidden) = &created.hidden {
+                let after = advice.requests.iter_mut().filter_map(|one| one.after.as_mut());
+                let used = after.flat_map(|after| &mut after.measured.indexes);
+                used.filter(|used| **used == name).for_each(|used| used.clone_from(hidden));
+            }
             advice.create.push(created);
         }
     }

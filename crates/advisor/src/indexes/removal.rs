@@ -74,6 +74,13 @@ impl ExistingIndex {
         self.is_set("hidden")
     }
 
+    /// Returns true if it is hidden, and would be this index if it were shown.
+    pub fn would_be(&self, definition: &IndexDefinition) -> bool {
+        self.is_hidden()
+            && !self.is_set("sparse")
+            && self.definition().is_some_and(|own| own == *definition)
+    }
+
     /// Returns true if it does more than to serve requests: a constraint, or the end of documents.
     pub fn has_another_purpose(&self) -> bool {
         let is_id = self.definition().is_some_and(|index| {
@@ -128,7 +135,8 @@ fn reason<'e>(
         return None;
     }
     if index.is_hidden() {
-        return Some(Reason::Hidden);
+        let is_shown = added.iter().any(|new| index.would_be(new));
+        return (!is_shown).then_some(Reason::Hidden);
     }
     if let Some(definition) = definition.filter(|_| index.is_complete()) {
         let mut covering =

@@ -63,8 +63,7 @@ impl IndexAdvice {
     }
 
     fn write_created(&self, index: &NewIndex, out: &mut DocWriter<'_>) {
-        let name = index.definition.name();
-        let spec = index.definition.spec();
+        let name = index.hidden.clone().unwrap_or_else(|| index.definition.name());
         out.append("name", name.as_str()).append("key", &index.definition.key_document());
         if let Some(filter) = &index.definition.partial {
             out.append("partialFilterExpression", filter);
@@ -99,13 +98,26 @@ impl IndexAdvice {
         }
         out.append("bytesEstimate", long(index.bytes));
         out.append("confidence", confidence(self.size));
+        if index.hidden.is_some() {
+            out.append("isHidden", true);
+            out.append("apply", &self.hide(&name, false)).append("undo", &self.hide(&name, true));
+            return;
+        }
         {
             let mut apply = out.document("apply");
             apply.append("createIndexes", self.collection.as_str());
-            apply.array("indexes").push(&spec);
+            apply.array("indexes").push(&index.definition.spec());
         }
         let mut undo = out.document("undo");
         undo.append("dropIndexes", self.collection.as_str()).append("index", name.as_str());
+    }
+
+    /// Returns the command that hides an index, or shows it.
+    fn hide(&self, name: &str, hidden: bool) -> DocBuf {
+        DocBuf::build(|out| {
+            out.append("collMod", self.collection.as_str());
+            out.document("index").append("name", name).append("hidden", hidden);
+        })
     }
 
     fn write_doubt(&self, doubt: &DoubtfulIndex, out: &mut DocWriter<'_>) {
@@ -140,19 +152,13 @@ impl IndexAdvice {
         }
         out.append("requestsRunWithout", long(doubt.replayed as u64));
         out.append("noRequestIsSlower", doubt.is_same_without);
-        let hide = |hidden: bool| {
-            DocBuf::build(|out| {
-                out.append("collMod", self.collection.as_str());
-                out.document("index").append("name", name).append("hidden", hidden);
-            })
-        };
         if doubt.reason != Reason::Hidden {
-            out.append("apply", &hide(true));
+            out.append("apply", &self.hide(name, true));
         }
         let mut drop = out.document("then");
         drop.append("dropIndexes", self.collection.as_str()).append("index", name);
         drop.finish();
-        out.append("undo", &hide(false));
+        out.append("undo", &self.hide(name, false));
         let mut create = out.document("undoThen");
         create.append("createIndexes", self.collection.as_str());
         create.array("indexes").push(&doubt.spec);

@@ -137,6 +137,11 @@ impl Laboratory for ServerLaboratory<'_> {
         let wanted = Wanted { copies, views: Vec::new(), seed: self.seed };
         self.bench = Some(Workbench::open(self.cx, &mut views, &wanted)?);
         drop(views);
+        // They serve no request, and a candidate may be the same index.
+        let bench = self.bench()?;
+        for index in bench.collection(&namespace)?.indexes.iter().filter(|index| index.hidden) {
+            bench.drop_index(&namespace, &index.name)?;
+        }
         let mut built = Vec::new();
         for index in indexes {
             let refused = self.build(&namespace, index)?;

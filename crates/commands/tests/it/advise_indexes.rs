@@ -311,5 +311,14 @@ fn a_hidden_index_serves_no_request() {
     let advice = advise(&mut client, "orders", &array![&find]);
     let request = list(&advice, "requests")[0].to_owned();
     assert_eq!(flag(&request, "before.scansCollection"), Some(true), "{advice:?}");
+    assert_eq!(names(&advice, "remove"), [] as [&str; 0]);
+    // It is what the request needs: it is shown, not built a second time.
+    assert_eq!(names(&advice, "create"), ["by_user"]);
+    let shown = list(&advice, "create")[0].to_owned();
+    assert_eq!(flag(&shown, "apply.index.hidden"), Some(false), "{shown:?}");
+    assert_eq!(text(&shown, "apply.collMod"), Some("orders"));
+    assert_eq!(flag(&request, "after.scansCollection"), Some(false), "{advice:?}");
+    let other = doc! { "find": "orders", "filter": { "status": "paid" } };
+    let advice = advise(&mut client, "orders", &array![&other]);
     assert_eq!(names(&advice, "remove"), ["by_user"]);
 }
