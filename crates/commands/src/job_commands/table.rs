@@ -187,6 +187,16 @@ pub fn read(writer: &mut Writer, definition: &Definition) -> Attempt<Option<(Doc
     Ok(Some((doc, rows)))
 }
 
+/// Returns true if the stored definition of a job is still this document.
+///
+/// # Errors
+/// The errors of reading.
+pub fn is_current(writer: &mut Writer, doc: Doc<'_>) -> Attempt<bool> {
+    let key = doc.get("_id").and_then(|id| id.as_str()).unwrap_or_default();
+    let found = stored(writer, key)?;
+    Ok(found.is_some_and(|(_, record)| record.doc.as_doc().as_bytes() == doc.as_bytes()))
+}
+
 /// Replaces the definition of a job, or adds it.
 ///
 /// # Errors

@@ -26,6 +26,8 @@ use std::time::Instant;
 struct Run<'r> {
     cx: &'r StepContext<'r>,
     definition: &'r Definition,
+    /// The document of the definition. A step has no effect if another one is stored at its end.
+    stored: Doc<'r>,
     /// The lane of the job's row.
     lane: u32,
     /// When the step must have ended.
@@ -38,14 +40,14 @@ struct Run<'r> {
 /// Those of the run. Nothing of the failed attempt stays.
 pub fn step(cx: &StepContext<'_>, job: &mut Job) -> Result<WholeStep> {
     let (key, lane) = parts(&job.id.name);
-    let Some(Stored { definition, rows, .. }) = find(&cx.service.store, key)? else {
+    let Some(Stored { definition, doc, rows }) = find(&cx.service.store, key)? else {
         return Ok(WholeStep::Gone);
     };
     let Some(row) = rows.into_iter().nth(lane as usize) else { return Ok(WholeStep::Gone) };
     *job = row;
     let until = Instant::now() + definition.plan.time_max;
     cx.interrupt.set_deadline(Some(until));
-    let run = Run { cx, definition: &definition, lane, until };
+    let run = Run { cx, definition: &definition, stored: doc.as_doc(), lane, until };
     let ended = match &definition.plan.when {
         When::Schedule(schedule) => scheduled::step(&run, schedule, job),
         When::Changes(changes) => triggered::step(&run, changes, job),
@@ -62,9 +64,16 @@ impl Run<'_> {
         let service = self.cx.service;
         let _writing = service.write_gate.enter(self.cx.interrupt)?;
         let durable = CommitOptions { durability: Durability::Synced, ..CommitOptions::default() };
-        service.store.write(&durable, self.cx.interrupt, |writer| {
-            table::pause(writer, self.definition, Some(why))
+        let (is_current, _) = service.store.write(&durable, self.cx.interrupt, |writer| {
+            let is_current = table::is_current(writer, self.stored)?;
+            if is_current {
+                table::pause(writer, self.definition, Some(why))?;
+            }
+            Ok(is_current)
         })?;
+        if !is_current {
+            return Ok(WholeStep::Again);
+        }
         service.log_job_stopped(&job.id, why);
         Ok(WholeStep::Gone)
     }

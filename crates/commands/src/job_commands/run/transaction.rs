@@ -2,6 +2,7 @@
 //! which its commit stores with them.
 
 use super::super::definition::Definition;
+use super::super::table::is_current;
 use super::Run;
 use super::owner::Owned;
 use crate::frame::operation_session;
@@ -166,14 +167,15 @@ impl JobTransaction<'_> {
         Ok(())
     }
 
-    /// Stores the job's next row and commits. Returns false, and writes nothing, if the row is not the
-    /// one that the step began with.
+    /// Stores the job's next row and commits. Returns false, and writes nothing, if the row or the
+    /// definition is not the one that the step began with.
     fn commit(&mut self, job: &Job, next: &Job) -> Result<bool> {
         let (service, interrupt) = (self.run.cx.service, self.run.cx.interrupt);
         let _writing = service.write_gate.enter(interrupt)?;
+        let stored = self.run.stored;
         let known = self.write(|writer| {
             let row = writer.job(&job.id)?;
-            let known = row.is_some_and(|row| row == *job);
+            let known = row.is_some_and(|row| row == *job) && is_current(writer, stored)?;
             if known {
                 writer.put_job(next)?;
             }
