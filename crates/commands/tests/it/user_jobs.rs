@@ -253,6 +253,25 @@ fn an_event_that_fails_becomes_a_dead_letter_and_the_next_ones_go_on() {
     assert!(text(&job, "reason").unwrap().contains("failed"), "{job:?}");
 }
 
+/// A step that had read the definition before `updateJob` handled events of after it by the old one, and a
+/// commit that was durable before it was visible did not wake the job.
+#[test]
+fn an_event_after_a_change_of_the_job_is_handled_by_the_new_definition() {
+    let (_disk, _clock, server, _jobs) = begin();
+    let mut client = server.client(1);
+    let fails = doc! { "update": "sums", "updates": [{ "q": { "_id": 1 }, "upsert": true,
+    "u": [{ "$set": { "sum": { "$add": [1, "$$event.fullDocument.n"] } } }] }] };
+    client.works(doc! { "createJob": "sum", "changes": { "collection": "in" }, "writes": [&fails],
+    "attempts": 1, "deadLetters": "dead", "$db": "d" });
+    for round in 0..30_i64 {
+        let name = format!("dead{round}");
+        client.works(doc! { "updateJob": "sum", "deadLetters": name.as_str(), "$db": "d" });
+        client.works(doc! { "insert": "in", "documents": [{ "n": "text" }], "$db": "d" });
+        wait(&mut client, "sum", |job| number(job, "runs") == Some(round + 1));
+        assert_eq!(find(&mut client, &name).len(), 1, "{round}");
+    }
+}
+
 #[test]
 fn a_standalone_runs_schedules_and_refuses_jobs_on_changes() {
     let server = Server::of(Topology::Standalone);

@@ -29,7 +29,9 @@ struct Batch {
 /// Those of the job's writes, unless this was the last attempt.
 pub(super) fn step(run: &Run<'_>, changes: &Changes, job: &mut Job) -> Result<WholeStep> {
     let service = run.cx.service;
-    let awaited = Awaited { past: service.engine.durable_version(), watched: run.watched(changes) };
+    // A commit can be durable before it is visible. One that the step does not see must wake the job.
+    let past = service.engine.version().min(service.engine.durable_version());
+    let awaited = Awaited { past, watched: run.watched(changes) };
     if !service.store.logs_changes() {
         return run.stop(job, "the server has no change log");
     }
