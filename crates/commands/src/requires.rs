@@ -461,14 +461,16 @@ fn advise_indexes(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Requires the rights to do what the entries do. A command of an entry is checked when it runs.
+/// Requires the rights to do what the entries do. A command of an entry is checked when it runs, but one
+/// that creates a collection with a UUID is checked here.
 fn apply_ops(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     cx.require(Target::Cluster, ApplyOps)?;
     let entries = body.first().and_then(|first| first.value().as_array());
     for entry in entries.into_iter().flat_map(|entries| entries.iter()) {
         let entry = unambiguous(entry)?;
         let namespace = entry.get("ns").and_then(|ns| ns.as_str()).unwrap_or_default();
-        let Some((db, collection)) = split_namespace(namespace) else { continue };
+        // An entry with a command may name the database only.
+        let (db, collection) = split_namespace(namespace).unwrap_or((namespace, ""));
         let target = Target::Collection(db, collection);
         match entry.get("op").and_then(|op| op.as_str()) {
             Some("i" | "u") => {

@@ -263,6 +263,38 @@ fn a_backup_needs_the_right_to_read_everything() {
     assert_eq!(code(&allowed.run(backup)), 2);
 }
 
+/// An entry that named the database without a dot created a collection in any database.
+#[test]
+fn an_entry_of_an_oplog_creates_a_collection_with_the_rights_to_create_it() {
+    let (server, mut root) = guarded();
+    root.works(doc! {
+        "createRole": "applier", "roles": [], "privileges": [
+            { "resource": { "cluster": true }, "actions": ["applyOps"] },
+        ], "$db": "admin"
+    });
+    root.works(doc! {
+        "createRole": "restorer", "roles": ["readWriteAnyDatabase"], "privileges": [
+            { "resource": { "cluster": true }, "actions": ["applyOps", "useUUID", "forceUUID"] },
+        ], "$db": "admin"
+    });
+    for role in ["applier", "restorer"] {
+        root.works(doc! { "createUser": role, "pwd": "p", "roles": [role], "$db": "admin" });
+    }
+    let uuid = quire_document::Binary { subtype: 4, bytes: &[7; 16] };
+    let apply = |ns: &str| {
+        let entry = doc! { "op": "c", "ns": ns, "ui": Value::Binary(uuid), "o": { "create": "c" } };
+        doc! { "applyOps": [&entry], "$db": "admin" }
+    };
+    let mut applier = log_in(&server, 2, ("admin", "applier", "p"));
+    let mut restorer = log_in(&server, 3, ("admin", "restorer", "p"));
+    for ns in ["shop", "shop.$cmd"] {
+        assert_eq!(code(&applier.run(apply(ns))), 13, "{ns}");
+    }
+    for ns in ["shop", "shop.$cmd"] {
+        restorer.works(apply(ns));
+    }
+}
+
 #[test]
 fn a_failed_authenticate_does_not_log_its_password() {
     let lines = Lines::default();
