@@ -76,6 +76,9 @@ pub fn validation_of_buckets(series: &Collection) -> Result<Validation> {
     Validation::compile(ValidationOptions { validator, ..ValidationOptions::default() }, None)
 }
 
+/// The options with which MongoDB creates the buckets of a time-series collection, besides those of that collection.
+pub const OPTIONS_OF_BUCKETS: &[&str] = &["validator", "clusteredIndex"];
+
 /// Returns true if the options of a `create` are those with which MongoDB creates the buckets of a time-series collection: its
 /// oplog has such a `create`.
 pub fn are_options_of_buckets(options: Doc<'_>) -> bool {

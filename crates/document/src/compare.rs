@@ -102,6 +102,15 @@ pub fn equal(a: Value<'_>, b: Value<'_>, collator: Option<&dyn Collator>) -> boo
     }
 }
 
+/// Returns true if both are [`identical`], or if both are absent.
+pub fn identical_or_absent(a: Option<Value<'_>>, b: Option<Value<'_>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => identical(a, b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
 /// Returns true if both have the same type and the same bytes in wire form.
 pub fn identical(a: Value<'_>, b: Value<'_>) -> bool {
     match (a, b) {

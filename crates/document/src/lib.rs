@@ -29,6 +29,7 @@ mod value;
 pub use builder::{ArrayWriter, DocWriter, GrowingArray, write_element, write_index};
 pub use compare::{
     Collator, ValueKey, compare, compare_documents, equal, hash, hash_of, identical,
+    identical_or_absent,
 };
 pub use display::{Message, message};
 pub use doc::{Array, Doc, Element, Iter, first_element};

@@ -6,7 +6,7 @@ use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{arguments, is_generic, missing};
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;
-use quire_catalog::buckets::are_options_of_buckets;
+use quire_catalog::buckets::{OPTIONS_OF_BUCKETS, are_options_of_buckets};
 use quire_catalog::capped::Capped;
 use quire_catalog::clustered::check_beside;
 use quire_catalog::patterns::PatternChange;
@@ -24,7 +24,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let declares = body.get("patterns").is_some_and(|patterns| !patterns.is_nullish());
     let of_patterns: &[&str] = if declares { &["patterns", "dryRun"] } else { &["patterns"] };
     let is_of_buckets = namespace.collection().starts_with(BUCKETS) && are_options_of_buckets(body);
-    let of_buckets: &[&str] = if is_of_buckets { &["validator", "clusteredIndex"] } else { &[] };
+    let of_buckets = if is_of_buckets { OPTIONS_OF_BUCKETS } else { &[] };
     let left_out = [&["viewOn", "pipeline"], of_patterns, of_buckets].concat();
     let fields = fields_without(body, &left_out);
     if cx.in_transaction() {

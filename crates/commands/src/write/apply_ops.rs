@@ -9,7 +9,9 @@ use crate::frame::context::Context;
 use crate::frame::in_process::Call;
 use crate::frame::query_args::write_policy;
 use crate::frame::service::now_ms;
-use quire_catalog::buckets::{are_options_of_buckets, series_of_buckets, validation_of_buckets};
+use quire_catalog::buckets::{
+    OPTIONS_OF_BUCKETS, are_options_of_buckets, series_of_buckets, validation_of_buckets,
+};
 use quire_catalog::capped::Capped;
 use quire_catalog::clustered::check_beside;
 use quire_catalog::time_series::BUCKETS;
@@ -204,9 +206,7 @@ fn create<'a>(db: &str, object: Doc<'_>, uuid: Uuid) -> Result<Entry<'a>> {
     Capped::parse(object)?;
     // The buckets of a time-series collection stand for it, and have options of their own.
     let (namespace, left_out): (_, &[&str]) = match series_of_buckets(&namespace) {
-        Some(series) if are_options_of_buckets(object) => {
-            (series, &["validator", "clusteredIndex"])
-        }
+        Some(series) if are_options_of_buckets(object) => (series, OPTIONS_OF_BUCKETS),
         _ => (namespace, &[]),
     };
     let options = DocBuf::build(|options| {

@@ -19,7 +19,7 @@ const POINTS_MAX: usize = 1_000_000;
 /// Runs a statement that has begun. The number of deleted documents is that of the buckets.
 ///
 /// # Errors
-/// Those of reading the buckets and of deleting points; 146 ExceededMemoryLimit for more than a million points.
+/// 2 BadValue for a hint; those of reading the buckets and of deleting points; 146 ExceededMemoryLimit for more than a million points.
 pub fn delete_buckets(
     cx: &Context<'_>,
     series: &Arc<Collection>,
@@ -27,6 +27,11 @@ pub fn delete_buckets(
     let_vars: Doc<'_>,
     unit: &mut Unit,
 ) -> Result<DeleteOutcome> {
+    if statement.hint.is_some() {
+        return Err(Error::bad_value(
+            "a delete of buckets of a time-series collection takes no hint",
+        ));
+    }
     let retried = unit.statements().first().copied().filter(|_| statement.one);
     let mut outcome = DeleteOutcome::default();
     for points in found(cx, series, statement, let_vars, unit)? {

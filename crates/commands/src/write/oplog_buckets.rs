@@ -22,14 +22,18 @@ pub fn apply(
     change: Change<'_>,
 ) -> Attempt<()> {
     let id = match change {
-        Change::Insert(bucket) | Change::Update(_, bucket, true) if !bucket.contains("diff") => {
+        Change::Insert(bucket) => {
+            let unpacked = unpack(writer, series, validation, bucket)?;
+            writer.restore_bucket(series, &unpacked)?;
+            return Ok(());
+        }
+        Change::Update(_, bucket, true) if !bucket.contains("diff") => {
             let unpacked = unpack(writer, series, validation, bucket)?;
             if writer.restore_bucket(series, &unpacked)? {
                 return Ok(());
             }
             unpacked.id
         }
-        Change::Insert(_) => return Ok(()),
         Change::Update(id, ..) | Change::Delete(id) => id_of(id)?,
     };
     let known = writer.restored_bucket(series, id)?;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use quire_catalog::buckets::{series_of_buckets, validation_of_buckets};
 use quire_catalog::{Collection, Namespace, Validation};
 use quire_collections::{
-    Effect, Failure, Keep, MongoBucket, Writer, duplicate_bucket_error, is_in_doubt,
+    Effect, Failure, Keep, MongoBucket, Writer, duplicate_bucket_error, from_interruption,
+    is_in_doubt,
 };
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
@@ -35,6 +36,8 @@ pub(super) fn insert_buckets(
     };
     let statements = unit.statements().to_vec();
     for (at, bucket) in documents.iter().enumerate() {
+        // To unpack a bucket takes time, also one that is refused then.
+        interrupt.check().map_err(from_interruption)?;
         let statement = statements.get(at).copied();
         match insert_bucket(unit, (&series, &validation), (*bucket, statement), interrupt) {
             Ok(committed) => {

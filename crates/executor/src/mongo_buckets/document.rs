@@ -4,13 +4,16 @@
 use std::cmp::Ordering;
 
 use quire_catalog::Collection;
-use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, ObjectId, Type, Value, ValueBuf, compare};
+use quire_document::{
+    ArrayBuf, Doc, DocBuf, DocWriter, ObjectId, Type, Value, ValueBuf, compare, identical_or_absent,
+};
+use twox_hash::XxHash3_64;
 
 use super::shape::Shape;
 
 /// The most points of a bucket, and the most bytes of them. MongoDB: timeseriesBucketMaxCount, timeseriesBucketMaxSize.
-const POINTS_MAX: usize = 1000;
-const BYTES_MAX: usize = 125 << 10;
+const BUCKET_POINTS_MAX: usize = 1000;
+const BUCKET_BYTES_MAX: usize = 125 << 10;
 
 /// What decides which points are in a bucket.
 pub(super) struct Limits {
@@ -57,14 +60,14 @@ pub(super) struct Gathered {
     shape: Shape,
     bytes: usize,
     begin: i64,
-    /// The number of buckets that were made, which tells them apart.
-    made: u32,
+    /// The hash of the first point of the last bucket, and how many buckets before it began with the same.
+    last: Option<(u64, u64)>,
 }
 
 impl Gathered {
     pub fn new(limits: Limits) -> Self {
         let (points, shape) = (Vec::new(), Shape::of_nothing());
-        Gathered { limits, points, shape, bytes: 0, begin: 0, made: 0 }
+        Gathered { limits, points, shape, bytes: 0, begin: 0, last: None }
     }
 
     /// Adds the next point. Returns the bucket of the points before it, if it does not fit into that.
@@ -72,13 +75,11 @@ impl Gathered {
         let time = self.limits.time(point);
         let fits = self.points.first().is_some_and(|first| {
             // Numbers of different types are equal, but must come back as they are.
-            let [own, other] =
-                [first.as_doc(), point].map(|point| self.limits.meta(point).map(ValueBuf::new));
-            own == other
+            identical_or_absent(self.limits.meta(first.as_doc()), self.limits.meta(point))
                 && time.saturating_sub(self.begin) < self.limits.span_ms
-                && self.points.len() < POINTS_MAX
+                && self.points.len() < BUCKET_POINTS_MAX
                 && self.shape.fits_document(point)
-                && self.bytes + point.len() <= BYTES_MAX
+                && self.bytes + point.len() <= BUCKET_BYTES_MAX
         });
         let full = if fits { None } else { self.take() };
         if self.points.is_empty() {
@@ -90,18 +91,31 @@ impl Gathered {
         full
     }
 
+    /// Returns the `_id` of the bucket: the second in which it begins, and a hash of its first point. So it stays the same while
+    /// other buckets come and go.
+    fn id(&mut self, first: Doc<'_>) -> ObjectId {
+        let hash = XxHash3_64::oneshot(first.as_bytes());
+        let before = match self.last {
+            Some((last, before)) if last == hash => before + 1,
+            _ => 0,
+        };
+        self.last = Some((hash, before));
+        let seconds = u32::try_from(self.begin.div_euclid(1000)).unwrap_or_default();
+        let [a, b, c, d, e, f, g, h] = hash.wrapping_add(before).to_be_bytes();
+        ObjectId::from_parts(seconds, [a, b, c, d, e], u32::from_be_bytes([0, f, g, h]))
+    }
+
     /// Returns the bucket of the points; `None` if there are none.
     pub fn take(&mut self) -> Option<DocBuf> {
         let points = std::mem::take(&mut self.points);
         self.shape = Shape::of_nothing();
         self.bytes = 0;
-        self.made = self.made.wrapping_add(1);
         let first = points.first()?;
+        let id = self.id(first.as_doc());
         let meta = self.limits.meta(first.as_doc());
         let columns = columns(&points, self.limits.meta_field.as_deref());
-        let seconds = u32::try_from(self.begin.div_euclid(1000)).unwrap_or_default();
         Some(DocBuf::build(|bucket| {
-            bucket.append("_id", ObjectId::from_parts(seconds, [0; 5], self.made));
+            bucket.append("_id", id);
             {
                 let mut control = bucket.document("control");
                 control.append("version", 1);

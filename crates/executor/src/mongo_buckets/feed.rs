@@ -20,15 +20,13 @@ use crate::params::{BatchLimits, ExecParams, Follows};
 use crate::views::{FreshViews, Views};
 
 /// The points and the bytes that are read at a time.
-const POINTS_MAX: usize = 1000;
-const BYTES_MAX: usize = 1 << 20;
+const READ_POINTS_MAX: usize = 1000;
+const READ_BYTES_MAX: usize = 1 << 20;
 
 /// The source of the buckets.
 pub struct BucketFeed {
     store: Arc<Store>,
     points: Execution,
-    /// Ends no read: the interrupt of the operation is tested between two of them.
-    interrupt: Arc<Interrupt>,
     gathered: Gathered,
     ready: VecDeque<DocBuf>,
     is_done: bool,
@@ -63,12 +61,9 @@ impl BucketFeed {
             collation: AskedCollation::Own(None),
             ..FindRequest::default()
         };
-        let interrupt = Interrupt::new();
-        let params = ExecParams { interrupt: Arc::clone(&interrupt), ..params };
         Ok(BucketFeed {
             store: Arc::clone(store),
             points: open(&request, views, params)?,
-            interrupt,
             gathered: Gathered::new(limits),
             ready: VecDeque::new(),
             is_done: false,
@@ -76,11 +71,11 @@ impl BucketFeed {
     }
 
     /// Reads the next points.
-    fn read(&mut self) -> Result<()> {
+    fn read(&mut self, interrupt: &Arc<Interrupt>) -> Result<()> {
         let mut views = FreshViews::new(&self.store)?;
-        let limits = BatchLimits { docs_max: POINTS_MAX, bytes_max: BYTES_MAX, is_whole: false };
-        let (points, interrupt) = (&mut self.points, &self.interrupt);
-        let mut end = None;
+        let limits =
+            BatchLimits { docs_max: READ_POINTS_MAX, bytes_max: READ_BYTES_MAX, is_whole: false };
+        let (points, mut end) = (&mut self.points, None);
         let batch = ArrayBuf::build(|out| {
             end = Some(points.next_batch(&mut views, interrupt, limits, out));
         });
@@ -100,12 +95,12 @@ impl Feed for BucketFeed {
     fn next(
         &mut self,
         max: usize,
-        interrupt: &Interrupt,
+        interrupt: &Arc<Interrupt>,
         out: &mut Vec<DocBuf>,
     ) -> Result<Follows> {
         while self.ready.is_empty() && !self.is_done {
             interrupt.check().map_err(from_interruption)?;
-            self.read()?;
+            self.read(interrupt)?;
         }
         let many = self.ready.len().min(max);
         out.extend(self.ready.drain(..many));

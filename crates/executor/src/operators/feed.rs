@@ -21,8 +21,12 @@ pub trait Feed: Send {
     ///
     /// # Errors
     /// The errors of producing the documents; the error of the interrupt.
-    fn next(&mut self, max: usize, interrupt: &Interrupt, out: &mut Vec<DocBuf>)
-    -> Result<Follows>;
+    fn next(
+        &mut self,
+        max: usize,
+        interrupt: &Arc<Interrupt>,
+        out: &mut Vec<DocBuf>,
+    ) -> Result<Follows>;
 
     /// Returns the commits that can add documents; `None` if the documents have an end.
     fn awaits(&self) -> Option<Awaits> {
@@ -31,7 +35,7 @@ pub trait Feed: Send {
 }
 
 impl Feed for std::vec::IntoIter<DocBuf> {
-    fn next(&mut self, max: usize, _: &Interrupt, out: &mut Vec<DocBuf>) -> Result<Follows> {
+    fn next(&mut self, max: usize, _: &Arc<Interrupt>, out: &mut Vec<DocBuf>) -> Result<Follows> {
         out.extend(self.by_ref().take(max));
         Ok(if self.len() > 0 { Follows::Rows } else { Follows::End })
     }

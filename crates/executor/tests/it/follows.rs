@@ -22,7 +22,7 @@ impl Feed for Commits {
     fn next(
         &mut self,
         max: usize,
-        interrupt: &Interrupt,
+        interrupt: &Arc<Interrupt>,
         out: &mut Vec<DocBuf>,
     ) -> Result<Follows> {
         interrupt.check().map_err(quire_collections::from_interruption)?;

@@ -49,7 +49,7 @@ impl Slot {
 }
 
 impl Feed for Slot {
-    fn next(&mut self, _: usize, _: &Interrupt, out: &mut Vec<DocBuf>) -> Result<Follows> {
+    fn next(&mut self, _: usize, _: &Arc<Interrupt>, out: &mut Vec<DocBuf>) -> Result<Follows> {
         out.extend(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
         Ok(Follows::NothingYet { past: Version::default() })
     }

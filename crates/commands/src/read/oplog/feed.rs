@@ -162,7 +162,7 @@ impl Feed for OplogFeed {
     fn next(
         &mut self,
         max: usize,
-        interrupt: &Interrupt,
+        interrupt: &Arc<Interrupt>,
         out: &mut Vec<DocBuf>,
     ) -> Result<Follows> {
         loop {

@@ -347,6 +347,43 @@ fn a_delete_of_buckets_deletes_their_points() {
     assert!(check(server.0.store(), false).unwrap().findings.is_empty());
 }
 
+/// The `_id` was the place of a bucket in the read, so a new source gave it to another bucket.
+#[test]
+fn a_bucket_keeps_its_id_while_others_come() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let point = |id: i32, meta: i32| doc! { "_id": id, "t": Value::Date(1000), "m": meta };
+    let ids = |client: &mut Client| -> Vec<(i32, ObjectId)> {
+        let buckets = all(client, doc! { "find": RESTORED }, 100);
+        let of = |bucket: &DocBuf| match (bucket.get("meta"), bucket.get("_id")) {
+            (Some(Value::Int32(meta)), Some(Value::ObjectId(id))) => (meta, id),
+            other => panic!("{other:?}"),
+        };
+        buckets.iter().map(of).collect()
+    };
+    create(&mut client, "s");
+    insert(&mut client, "s", &[point(1, 5), point(2, 7)]);
+    let before = ids(&mut client);
+    insert(&mut client, "s", &[point(3, 1), point(4, 6)]);
+    let after = ids(&mut client);
+    assert_eq!(after.len(), 4);
+    assert!(before.iter().all(|bucket| after.contains(bucket)), "{before:?} {after:?}");
+    let (_, id) = before[0];
+    let delete = |hint: bool| {
+        let statement = DocBuf::build(|statement| {
+            statement.append("q", &doc! { "_id": id }).append("limit", 1);
+            if hint {
+                statement.append("hint", "m_1_t_1");
+            }
+        });
+        doc! { "delete": RESTORED, "deletes": [&statement], "$db": "test" }
+    };
+    assert_eq!(number(&client.run(delete(true)), "writeErrors.0.code"), Some(2));
+    assert_eq!(number(&client.works(delete(false)), "n"), Some(1));
+    let left: Vec<i32> = ids(&mut client).into_iter().map(|(meta, _)| meta).collect();
+    assert_eq!(left, [1, 6, 7]);
+}
+
 fn apply(client: &mut Client, entries: &[DocBuf]) -> DocBuf {
     let list: ArrayBuf = entries.iter().collect();
     client.run(doc! { "applyOps": &list, "$db": "admin" })
@@ -392,6 +429,7 @@ fn entries_of_an_oplog_add_points_to_a_restored_bucket_once() {
         (update(doc! { "d": { "meta": false } }), 115),
         (update(doc! { "sdata": { "st": { "i": { "9": Value::Date(1) } } } }), 2),
         (doc! { "op": "d", "ns": &*namespace, "o": { "_id": id(1) } }, 115),
+        (doc! { "op": "i", "ns": &*namespace, "o": { "_id": id(9), "diff": {} } }, 121),
         (
             doc! {
                 "op": "u", "ns": &*namespace, "o2": { "_id": id(7) },
