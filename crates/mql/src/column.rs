@@ -1,6 +1,6 @@
 //! Columns: one value for each document of a batch, typed if all have the same type.
 
-use quire_document::{Value, ValueBuf, ValuesBuf, identical};
+use quire_document::{Value, ValueBuf, ValuesBuf, identical_or_absent};
 use std::borrow::Cow;
 
 /// The results of a batch, one for each document.
@@ -166,7 +166,7 @@ impl<'a> Column<'a> {
             Column::Text(all) => lengths(all.chunk_by(|a, b| a == b)),
             Column::Same(_, 0) => Vec::new(),
             Column::Same(_, count) => vec![*count as u32],
-            Column::Values(all) => lengths(all.chunk_by(|a, b| are_identical(*a, *b))),
+            Column::Values(all) => lengths(all.chunk_by(|a, b| identical_or_absent(*a, *b))),
         }
     }
 
@@ -177,7 +177,7 @@ impl<'a> Column<'a> {
             Column::Int(all) => all.get(before) == all.get(row),
             Column::Long(all) | Column::Date(all) => all.get(before) == all.get(row),
             Column::Same(..) => true,
-            _ => are_identical(self.get(before), self.get(row)),
+            _ => identical_or_absent(self.get(before), self.get(row)),
         }
     }
 
@@ -318,14 +318,6 @@ fn picked<T: Copy>(all: &[T], at: impl Iterator<Item = usize>) -> Vec<T> {
     at.filter_map(|at| all.get(at)).copied().collect()
 }
 
-fn are_identical(a: Option<Value<'_>>, b: Option<Value<'_>>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => identical(a, b),
-        (None, None) => true,
-        _ => false,
-    }
-}
-
 impl Default for OwnedColumn {
     fn default() -> Self {
         OwnedColumn::new()
@@ -341,8 +333,8 @@ impl Default for Column<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quire_document::ValueBuf;
     use quire_document::testing::Generator;
+    use quire_document::{ValueBuf, identical};
 
     /// A column returns all values that were put, of any types and with any gaps.
     #[test]
@@ -413,7 +405,7 @@ mod tests {
             let heads = column.heads(&runs);
             assert_eq!((heads.len(), runs.iter().sum::<u32>() as usize), (runs.len(), rows));
             for (run, length) in runs.iter().enumerate() {
-                assert!(are_identical(heads.get(run), column.get(row)), "{column:?}");
+                assert!(identical_or_absent(heads.get(run), column.get(row)), "{column:?}");
                 assert!(!column.repeats(row), "{column:?}");
                 assert!((row + 1..row + *length as usize).all(|row| column.repeats(row)));
                 row += *length as usize;

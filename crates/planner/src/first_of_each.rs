@@ -66,7 +66,7 @@ fn key_paths(key: &GroupKey) -> Option<Vec<String>> {
         _ => None,
     };
     match key {
-        GroupKey::Expression(expression) => Some(vec![path(expression)?]),
+        GroupKey::Expression(_) => Some(vec![key.path()?.to_string()]),
         GroupKey::Fields(fields) => fields.iter().map(|(_, expression)| path(expression)).collect(),
     }
 }

@@ -161,7 +161,7 @@ pub enum Node {
     Points {
         /// The order of both inputs, in which they are merged.
         order: PointOrder,
-        /// The sort that asked for the order; `None` for the natural order.
+        /// The sort that asked for the order; `None` for the natural order, and for none.
         pattern: Option<Arc<SortPattern>>,
         /// The records, then the buckets.
         inputs: Vec<Node>,

@@ -3,13 +3,13 @@
 //! A pass walks the index that has the points source by source. It reads index entries only, until it has found points
 //! that make buckets; then their documents, those of several sources in the order of their insertion: where sources take
 //! turns, each block of documents has points of all of them. So a pass over sources without enough points costs little,
-//! and memory is bounded by the points of a commit.
+//! and memory is bounded by the points of a commit, whose lengths are known from those of the commit before.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use quire_catalog::{Collection, Index, IndexId};
-use quire_document::{Value, ValueBuf};
+use quire_document::{Value, ValueBuf, identical_or_absent};
 use quire_error::Result;
 use quire_mql::time_series::TimeSeriesOptions;
 use quire_storage::{CommitOptions, Direction, Interrupt};
@@ -29,7 +29,7 @@ const POINTS_MIN: usize = 64;
 /// The fewest points of a bucket that is closed because they are old. A bucket takes about 171 bytes beside its
 /// points, so fewer points take less space as records.
 const OLD_POINTS_MIN: usize = 4;
-/// The most points of a step, and about the most bytes of their documents.
+/// The most points of a step, and the most bytes of their documents, by the average length in the step before.
 const STEP_POINTS_MAX: usize = 8 * POINTS_MAX;
 const STEP_BYTES_MAX: usize = 8 << 20;
 /// The entries of a page.
@@ -417,7 +417,9 @@ impl Step<'_> {
             let fits = match rows.first() {
                 None => !stays_row(doc.as_doc(), meta),
                 // The meta value of the first one was tested.
-                Some((_, first)) => !is_long(doc.as_doc()) && are_identical(self.meta(first), meta),
+                Some((_, first)) => {
+                    !is_long(doc.as_doc()) && identical_or_absent(self.meta(first), meta)
+                }
             };
             if !fits {
                 continue;
@@ -470,13 +472,5 @@ impl Run {
             self.prefix = prefix;
         }
         self.entries.push((entry, time));
-    }
-}
-
-fn are_identical(a: Option<Value<'_>>, b: Option<Value<'_>>) -> bool {
-    match (a, b) {
-        (None, None) => true,
-        (Some(a), Some(b)) => quire_document::identical(a, b),
-        _ => false,
     }
 }

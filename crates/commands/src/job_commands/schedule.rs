@@ -1,4 +1,4 @@
-//! When a job is due: by a cron pattern in a time zone, or at equal intervals. No clock is read here.
+//! When a job is due: by a cron expression in a time zone, or at equal intervals. No clock is read here.
 
 use super::cron::parse_cron;
 use crate::frame::args::{fields, missing, whole};

@@ -172,7 +172,6 @@ impl Walk {
             run.env.check_interrupt()?;
             let Some(bucket) = wanted.open(run, &entry)? else { continue };
             let at = bucket.within(wanted.times())?;
-            let columns = bucket.field_columns(fields)?;
             let passing = wanted.passing(&bucket, at.clone(), run)?;
             let decides = passing.is_some() || wanted.scan.takes_whole_buckets();
             let rows = passing.as_ref().map_or(at.len(), Vec::len);
@@ -180,6 +179,7 @@ impl Walk {
                 wanted.stats.docs_examined += at.len() as u64;
                 continue;
             }
+            let columns = bucket.field_columns(fields)?;
             let taken = columns.filter(|_| decides).and_then(|columns| {
                 let values = |column| match &passing {
                     Some(passing) => FieldColumn::picked(column, passing),

@@ -18,7 +18,7 @@ use crate::scans::column_filter::ColumnFilter;
 use crate::scans::index_scan::treats_equals_alike;
 use crate::table::Table;
 
-/// A scan of buckets as both orders share it.
+/// What the scans of buckets in all orders share.
 pub(crate) struct Wanted {
     pub table: Table,
     pub scan: Box<BucketScan>,

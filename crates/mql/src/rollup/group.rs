@@ -201,9 +201,5 @@ impl State {
 }
 
 fn same(a: Option<&ValueBuf>, b: Option<&ValueBuf>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => quire_document::identical(a.as_value(), b.as_value()),
-        (None, None) => true,
-        _ => false,
-    }
+    quire_document::identical_or_absent(a.map(ValueBuf::as_value), b.map(ValueBuf::as_value))
 }

@@ -185,9 +185,11 @@ impl Builder<'_> {
     }
 
     fn note_removed(&mut self, parts: &[&str]) {
-        let is_name = |part: &&str| !path::is_dynamic(part) && part.parse::<u32>().is_err();
-        let names = parts.iter().copied().filter(is_name);
-        self.removed.push(names.collect::<Vec<_>>().join("."));
+        let is_position = |part: &str| path::is_dynamic(part) || part.parse::<u32>().is_ok();
+        // The first part is the name of a field, also if it is a number.
+        let (first, rest) = (parts.iter().take(1), parts.iter().skip(1));
+        let names = first.chain(rest.filter(|part| !is_position(part)));
+        self.removed.push(names.copied().collect::<Vec<_>>().join("."));
     }
 }
 

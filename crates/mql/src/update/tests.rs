@@ -379,8 +379,7 @@ fn touched_paths() {
 /// The paths that an operator removes by name.
 #[test]
 fn removed_paths() {
-    let removing =
-        r#"{$unset: {"a.b": 1, "l.0.x": 1, "m.$[].y": 1}, $rename: {d: "e"}, $set: {f: 1}}"#;
+    let removing = r#"{$unset: {"a.b": 1, "l.0.x": 1, "m.$[].y": 1, "5.o": 1}, $rename: {d: "e"}, $set: {f: 1}}"#;
     let update = case(removing).compile().unwrap();
     for (path, removed) in [
         ("a", true),
@@ -390,6 +389,8 @@ fn removed_paths() {
         ("l.x", true),
         ("l.y", false),
         ("m.y", true),
+        ("o", false),
+        ("5.o", true),
         ("m.x", false),
         ("d", true),
         ("e", false),

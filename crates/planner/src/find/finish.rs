@@ -197,7 +197,7 @@ impl<'r> Finish<'r> {
         };
         scan.fields = self.fields_of(&scan);
         scan.order = order;
-        let pattern = self.query.sort.clone();
+        let pattern = self.query.sort.clone().filter(|_| order != PointOrder::Any);
         Node::Points { order, pattern, inputs: vec![rows, Node::Buckets(Box::new(scan))] }
     }
 

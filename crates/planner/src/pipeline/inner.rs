@@ -22,7 +22,7 @@ use quire_mql::stage::{
 };
 use std::sync::Arc;
 
-/// The most keys of one look-up that are not counted against the limits on constants.
+/// The most keys of one look-up that are sorted without a check of the interrupt.
 const UNCOUNTED_KEYS_MAX: usize = 100;
 
 impl ForeignKey {

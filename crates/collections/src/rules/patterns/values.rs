@@ -1,5 +1,6 @@
 //! Sets the derived paths of a document. Pure functions over BSON.
 
+pub(super) use quire_document::identical_or_absent as same;
 use quire_document::path::Path;
 use quire_document::{Doc, DocBuf, Value, ValueBuf, identical};
 
@@ -69,15 +70,6 @@ fn step_by_step(doc: Doc<'_>, paths: &[Path], values: &[Option<ValueBuf>]) -> Op
         }
     }
     changed
-}
-
-/// Returns true if two values have the same type and bytes, or if both are absent.
-pub(super) fn same(a: Option<Value<'_>>, b: Option<Value<'_>>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => identical(a, b),
-        (None, None) => true,
-        _ => false,
-    }
 }
 
 /// Returns the value at a path of documents.
